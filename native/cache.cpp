@@ -1,0 +1,62 @@
+#include "cache.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace linkgauge {
+
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+constexpr std::size_t kUnknownCache = std::size_t{32} << 20;
+
+struct Cache {
+  std::string shared_by;  // the kernel's list of CPUs: tells one cache from another
+  std::size_t size;
+};
+
+// A line of a small sysfs file, empty where there is none.
+std::string first_line(const std::string& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
+std::optional<Cache> outermost_cache(int cpu) {
+  const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index";
+  std::optional<Cache> found;
+  int outermost = 0;
+  for (int index = 0;; ++index) {
+    const std::string cache = folder + std::to_string(index) + "/";
+    int level = 0;
+    if (!(std::ifstream(cache + "level") >> level)) return found;
+    std::size_t kibibytes = 0;  // "32768K"
+    if (level < outermost || !(std::ifstream(cache + "size") >> kibibytes)) continue;
+    outermost = level;
+    found = Cache{first_line(cache + "shared_cpu_list"), kibibytes * kKiB};
+  }
+}
+
+std::size_t cache_by_sysconf() {
+  const long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return size > 0 ? static_cast<std::size_t>(size) : kUnknownCache;
+}
+
+}  // namespace
+
+std::size_t last_level_cache(std::span<const int> cpus) {
+  std::size_t total = 0;
+  std::set<std::string> counted;
+  for (const int cpu : std::set<int>(cpus.begin(), cpus.end())) {
+    const std::optional<Cache> cache = outermost_cache(cpu);
+    if (cache && counted.insert(cache->shared_by).second) total += cache->size;
+  }
+  return total > 0 ? total : cache_by_sysconf();
+}
+
+}  // namespace linkgauge

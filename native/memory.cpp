@@ -1,0 +1,220 @@
+#include "memory.hpp"
+
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "affinity.hpp"
+#include "error.hpp"
+#include "slice.hpp"
+
+// Newer than the kernel headers of some build machines; an older kernel answers EINVAL.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MAP_HUGE_2MB
+#define MAP_HUGE_2MB (21 << 26)
+#endif
+
+namespace linkgauge {
+
+namespace {
+
+constexpr std::size_t kSampledPages = 1024;
+constexpr int kMostNodes = 1 << 16;
+
+std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+// Faults a range in on the calling thread, so that the pages come from its node. Returns an errno.
+int populate(std::byte* start, std::size_t size) {
+  if (size == 0) return 0;
+  int error = 0;
+  do {
+    error = madvise(start, size, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  return error;
+}
+
+void touch(std::byte* start, std::size_t size) {
+  const std::size_t page = page_size();
+  for (std::size_t offset = 0; offset < size; offset += page) {
+    *static_cast<volatile std::byte*>(start + offset) = std::byte{0};
+  }
+}
+
+// Whole huge pages to each thread: the first thread to touch one places all of it.
+int populate_on(std::span<const int> cpus, std::byte* start, std::size_t length) {
+  std::atomic<int> error = 0;
+  run_on(cpus, [&](std::size_t i) {
+    const Slice part = slice(length, cpus.size(), i, kHugePage);
+    const int failure = populate(start + part.offset, part.size);
+    if (failure != 0) error = failure;
+  });
+  return error;
+}
+
+void touch_on(std::span<const int> cpus, std::byte* start, std::size_t length) {
+  run_on(cpus, [&](std::size_t i) {
+    const Slice part = slice(length, cpus.size(), i, kHugePage);
+    touch(start + part.offset, part.size);
+  });
+}
+
+void check(std::size_t size, std::optional<int> node, std::span<const int> cpus) {
+  check_cpus(cpus);
+  if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
+  if (node && (*node < 0 || *node >= kMostNodes)) {
+    throw std::invalid_argument("no such NUMA node: " + std::to_string(*node));
+  }
+  if (size > std::numeric_limits<std::size_t>::max() / 2) {
+    fail("mmap of " + std::to_string(size) + " bytes", ENOMEM);
+  }
+}
+
+// Sum of smaps' fields that count huge pages, for the mapping that begins at `start`.
+std::size_t huge_kibibytes(std::istream& smaps, std::uintptr_t start) {
+  std::size_t total = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    const std::size_t dash = line.find('-');
+    if (dash != std::string::npos && dash < line.find_first_of(": ")) {
+      if (inside) break;
+      inside = std::stoull(line.substr(0, dash), nullptr, 16) == start;
+    } else if (inside &&
+               (line.starts_with("AnonHugePages:") || line.starts_with("Private_Hugetlb:"))) {
+      total += std::stoull(line.substr(line.find(':') + 1));
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+Mapping::Mapping(std::size_t length, int flags) : length_(length) {
+  void* start =
+      mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (start == MAP_FAILED) fail("mmap of " + std::to_string(length) + " bytes", errno);
+  start_ = static_cast<std::byte*>(start);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : start_(std::exchange(other.start_, nullptr)), length_(std::exchange(other.length_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(start_, other.start_);
+  std::swap(length_, other.length_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (start_ != nullptr) munmap(start_, length_);
+}
+
+Memory::Memory(std::size_t size, Kind kind, std::optional<int> node, std::span<const int> cpus)
+    : size_(size) {
+  check(size, node, cpus);
+  if (kind != Kind::Huge || !map_from_huge_page_pool(node, cpus)) map(kind, node, cpus);
+  if (kind != Kind::Pageable) lock();
+}
+
+bool Memory::map_from_huge_page_pool(std::optional<int> node, std::span<const int> cpus) {
+  length_ = round_up(size_, kHugePage);
+  try {
+    mapping_ = Mapping(length_, MAP_HUGETLB | MAP_HUGE_2MB);
+  } catch (const std::system_error&) {
+    return false;  // no pool, or too few pages in it
+  }
+  address_ = mapping_.start();
+  bind(node);
+  // The pool may have enough pages, but not on this node: populating says so, where touching them
+  // would be a SIGBUS.
+  if (populate_on(cpus, address_, length_) == 0) return true;
+  close();
+  bound_ = false;
+  bind_error_.reset();
+  return false;
+}
+
+void Memory::map(Kind kind, std::optional<int> node, std::span<const int> cpus) {
+  const std::size_t page = page_size();
+  length_ = round_up(size_, kind == Kind::Pageable ? page : kHugePage);
+  const std::size_t whole = length_ + kHugePage + 2 * page;
+  try {
+    mapping_ = Mapping(whole, 0);
+  } catch (const std::system_error& error) {
+    fail("mmap of " + std::to_string(size_) + " bytes", error.code().value());
+  }
+  const auto start = std::bit_cast<std::uintptr_t>(mapping_.start());
+  const std::size_t lead = round_up(start + page, kHugePage) - start;
+  address_ = mapping_.start() + lead;
+  // What surplus the alignment leaves on both sides is made a guard. It also keeps the kernel from
+  // merging neighbouring mappings, whose huge pages could then not be told apart.
+  mprotect(mapping_.start(), lead, PROT_NONE);
+  mprotect(address_ + length_, whole - lead - length_, PROT_NONE);
+  bind(node);
+  if (kind != Kind::Pageable) madvise(address_, length_, MADV_HUGEPAGE);
+  if (populate_on(cpus, address_, length_) != 0) touch_on(cpus, address_, length_);
+  if (kind == Kind::Huge && huge_bytes() < length_) madvise(address_, length_, MADV_COLLAPSE);
+}
+
+void Memory::bind(std::optional<int> node) {
+  if (!node) return;
+  constexpr std::size_t kBits = std::numeric_limits<unsigned long>::digits;
+  const auto bit = static_cast<std::size_t>(*node);
+  std::vector<unsigned long> mask(bit / kBits + 1, 0);
+  mask[bit / kBits] = 1UL << (bit % kBits);
+  // The kernel reads one bit less than it is told.
+  const long result =
+      syscall(SYS_mbind, address_, length_, MPOL_BIND, mask.data(), mask.size() * kBits + 1, 0);
+  bound_ = result == 0;
+  if (!bound_) bind_error_ = describe("mbind", errno);
+}
+
+void Memory::lock() {
+  locked_ = mlock(address_, size_) == 0;
+  if (!locked_) lock_error_ = describe("mlock", errno);
+}
+
+std::map<int, std::size_t> Memory::nodes() const {
+  if (address_ == nullptr) return {};
+  const std::size_t page = page_size();
+  const std::size_t pages = round_up(size_, page) / page;
+  const std::size_t count = std::min(pages, kSampledPages);
+  std::vector<void*> samples(count);
+  for (std::size_t i = 0; i < count; ++i) samples[i] = address_ + pages * i / count * page;
+  std::vector<int> status(count, -1);
+  if (syscall(SYS_move_pages, 0, count, samples.data(), nullptr, status.data(), 0) != 0) return {};
+  std::map<int, std::size_t> found;
+  for (const int node : status) {
+    if (node >= 0) ++found[node];  // below zero: not present
+  }
+  return found;
+}
+
+std::size_t Memory::huge_bytes() const {
+  if (address_ == nullptr) return 0;
+  std::ifstream smaps("/proc/self/smaps");
+  return huge_kibibytes(smaps, std::bit_cast<std::uintptr_t>(address_)) * 1024;
+}
+
+void Memory::close() {
+  mapping_ = Mapping();
+  address_ = nullptr;
+  locked_ = false;
+}
+
+}  // namespace linkgauge

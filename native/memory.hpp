@@ -1,0 +1,68 @@
+// Host memory whose place, pages and residency are chosen, and then told truthfully.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace linkgauge {
+
+enum class Kind { Pinned, Pageable, Huge };
+
+// A private anonymous mapping with a start and a length; unmapped when it goes.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(std::size_t length, int flags);  // throws std::system_error
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* start() const { return start_; }
+  std::size_t length() const { return length_; }
+
+ private:
+  std::byte* start_ = nullptr;
+  std::size_t length_ = 0;
+};
+
+class Memory {
+ public:
+  // Maps `size` bytes at a 2 MiB boundary, binds them to `node` where one is given, and has threads
+  // on `cpus` first-touch them. Throws std::system_error where there is no such memory; a refusal
+  // to bind or to lock is not an error but a fact to report.
+  Memory(std::size_t size, Kind kind, std::optional<int> node, std::span<const int> cpus);
+
+  std::byte* address() const { return address_; }
+  std::size_t size() const { return size_; }
+  bool bound() const { return bound_; }
+  bool locked() const { return locked_; }
+  const std::optional<std::string>& bind_error() const { return bind_error_; }
+  const std::optional<std::string>& lock_error() const { return lock_error_; }
+
+  // Pages on each NUMA node, of at most 1024 sampled; empty where the kernel does not say.
+  std::map<int, std::size_t> nodes() const;
+  // Bytes backed by huge pages; 0 where the kernel does not say.
+  std::size_t huge_bytes() const;
+  // Unmaps. The address is null from then on.
+  void close();
+
+ private:
+  bool map_from_huge_page_pool(std::optional<int> node, std::span<const int> cpus);
+  void map(Kind kind, std::optional<int> node, std::span<const int> cpus);
+  void bind(std::optional<int> node);
+  void lock();
+
+  Mapping mapping_;
+  std::byte* address_ = nullptr;
+  std::size_t size_;
+  std::size_t length_ = 0;  // what is mapped and touched: size, rounded up to whole pages
+  bool bound_ = false;
+  bool locked_ = false;
+  std::optional<std::string> bind_error_;
+  std::optional<std::string> lock_error_;
+};
+
+}  // namespace linkgauge

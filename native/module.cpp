@@ -1,0 +1,140 @@
+// The module linkgauge._native: the one place where C++ and Python meet.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "memory.hpp"
+#include "pattern.hpp"
+#include "team.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace linkgauge {
+
+namespace {
+
+using Cpus = std::vector<int>;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// OSError carries errno, as Python's own does; a call out of order is a RuntimeError.
+void translate(const std::exception_ptr& exception, void*) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::system_error& error) {
+    const nb::object arguments = nb::make_tuple(error.code().value(), error.what());
+    PyErr_SetObject(PyExc_OSError, arguments.ptr());
+  } catch (const std::invalid_argument& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+  } catch (const std::logic_error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+std::byte* at(std::uintptr_t address, std::size_t size) {
+  if (address == 0 && size > 0) throw std::invalid_argument("the address is null");
+  return reinterpret_cast<std::byte*>(address);
+}
+
+void bind_memory(nb::module_& module) {
+  nb::enum_<Kind>(module, "Kind", nb::is_arithmetic())
+      .value("PINNED", Kind::Pinned)
+      .value("PAGEABLE", Kind::Pageable)
+      .value("HUGE", Kind::Huge);
+  nb::class_<Memory>(module, "Memory")
+      .def(
+          "__init__",
+          [](Memory* self, std::size_t size, Kind kind, std::optional<int> node, const Cpus& cpus) {
+            new (self) Memory(size, kind, node, cpus);
+          },
+          "size"_a, "kind"_a, "node"_a.none(), "cpus"_a, Unlocked())
+      .def_prop_ro(
+          "address",
+          [](const Memory& self) { return reinterpret_cast<std::uintptr_t>(self.address()); })
+      .def_prop_ro("size", &Memory::size)
+      .def_prop_ro("locked", &Memory::locked)
+      .def_prop_ro("lock_error", &Memory::lock_error)
+      .def_prop_ro("bound", &Memory::bound)
+      .def_prop_ro("bind_error", &Memory::bind_error)
+      .def("nodes", &Memory::nodes, Unlocked())
+      .def("huge_bytes", &Memory::huge_bytes, Unlocked())
+      .def("close", &Memory::close, Unlocked());
+}
+
+void bind_pattern(nb::module_& module) {
+  nb::enum_<Pattern>(module, "Pattern", nb::is_arithmetic())
+      .value("WORDS", Pattern::Words)
+      .value("CONSTANT", Pattern::Constant)
+      .value("SPLIT", Pattern::Split);
+  module.def(
+      "fill",
+      [](std::uintptr_t address, std::size_t size, std::uint64_t seed, Pattern pattern,
+         bool inverted,
+         const Cpus& cpus) { fill(at(address, size), size, seed, pattern, inverted, cpus); },
+      "address"_a, "size"_a, "seed"_a, "pattern"_a, "inverted"_a, "cpus"_a, Unlocked());
+  module.def(
+      "first_mismatch",
+      [](std::uintptr_t address, std::size_t size, std::uint64_t seed, Pattern pattern,
+         const Cpus& cpus) { return first_mismatch(at(address, size), size, seed, pattern, cpus); },
+      "address"_a, "size"_a, "seed"_a, "pattern"_a, "cpus"_a, Unlocked());
+  module.def(
+      "checksum",
+      [](std::uintptr_t address, std::size_t size, const Cpus& cpus) {
+        return checksum(at(address, size), size, cpus);
+      },
+      "address"_a, "size"_a, "cpus"_a, Unlocked());
+}
+
+void bind_team(nb::module_& module) {
+  nb::enum_<Op>(module, "Op", nb::is_arithmetic())
+      .value("READ", Op::Read)
+      .value("WRITE", Op::Write)
+      .value("COPY", Op::Copy);
+  nb::class_<Job>(module, "Job")
+      .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus>(), "op"_a,
+           "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a)
+      .def_ro("op", &Job::op)
+      .def_ro("source", &Job::source)
+      .def_ro("destination", &Job::destination)
+      .def_ro("size", &Job::size)
+      .def_ro("seed", &Job::seed)
+      .def_ro("cpus", &Job::cpus);
+  nb::class_<Span>(module, "Span")
+      .def_ro("begin", &Span::begin)
+      .def_ro("end", &Span::end)
+      .def_ro("checksum", &Span::checksum);
+  nb::class_<Team>(module, "Team")
+      .def(
+          "__init__", [](Team* self, const std::vector<Job>& jobs) { new (self) Team(jobs); },
+          "jobs"_a, Unlocked())
+      .def(
+          "arm",
+          [](Team& self, std::int64_t loops) {
+            self.arm(static_cast<std::uint64_t>(loops < 0 ? 0 : loops));
+          },
+          "loops"_a, Unlocked())
+      .def("open", &Team::open, Unlocked())
+      .def("wait", &Team::wait, Unlocked())
+      .def("close", &Team::close, Unlocked());
+}
+
+}  // namespace
+
+}  // namespace linkgauge
+
+NB_MODULE(_native, module) {
+  module.doc() = "Host memory, its contents, and the threads that move it.";
+  nb::register_exception_translator(linkgauge::translate);
+  linkgauge::bind_memory(module);
+  linkgauge::bind_pattern(module);
+  linkgauge::bind_team(module);
+}

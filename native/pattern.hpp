@@ -1,0 +1,34 @@
+// Known contents: what a copy is verified with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace linkgauge {
+
+enum class Pattern { Words, Constant, Split };
+
+// Word i of `seed`, before any complement:
+//   x = (i + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15;  x ^= x >> 29   (mod 2^64)
+// Words tells every word's place, Constant repeats word 0, and Split is Words in odd 512-byte
+// chunks and its complement in even ones, so that two kernels' halves of one buffer can be told
+// apart.
+std::uint64_t word_of(std::uint64_t seed, std::uint64_t index);
+
+// Each works on slices of the range in parallel, one thread pinned to each of `cpus`.
+
+// `inverted` stores the complement: a poison in which every byte is wrong.
+void fill(std::byte* address, std::size_t size, std::uint64_t seed, Pattern pattern, bool inverted,
+          std::span<const int> cpus);
+
+// Offset of the first byte that differs from the pattern.
+std::optional<std::size_t> first_mismatch(const std::byte* address, std::size_t size,
+                                          std::uint64_t seed, Pattern pattern,
+                                          std::span<const int> cpus);
+
+// Xor of all 64-bit words, the tail zero-extended.
+std::uint64_t checksum(const std::byte* address, std::size_t size, std::span<const int> cpus);
+
+}  // namespace linkgauge

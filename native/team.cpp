@@ -1,0 +1,238 @@
+#include "team.hpp"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "affinity.hpp"
+#include "kernels.hpp"
+#include "pattern.hpp"
+#include "slice.hpp"
+
+namespace linkgauge {
+
+namespace {
+
+constexpr std::uint32_t kClosing = std::numeric_limits<std::uint32_t>::max();
+constexpr double kSpinTime = 0.01;  // seconds at a shut gate before a thread goes to sleep
+constexpr int kSpinsAYield = 64;
+
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::size_t footprint(const Job& job) { return job.op == Op::Copy ? 2 * job.size : job.size; }
+
+}  // namespace
+
+Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_t size_,
+         std::uint64_t seed_, std::vector<int> cpus_)
+    : op(op_),
+      source(source_),
+      destination(destination_),
+      size(size_),
+      seed(seed_),
+      cpus(std::move(cpus_)) {
+  check_cpus(cpus);
+  if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
+  if (op != Op::Write && source == 0) throw std::invalid_argument("this job needs a source");
+  if (op != Op::Read && destination == 0)
+    throw std::invalid_argument("this job needs a destination");
+}
+
+// One thread's share of a job, and what came of it. Its own cache lines, so that no thread's result
+// slows another's loop.
+struct alignas(2 * kCacheLine) Team::Worker {
+  Worker(const Job& job, std::size_t job_index_, std::size_t index, const Kernels& kernels_)
+      : kernels(kernels_),
+        op(job.op),
+        word(word_of(job.seed, 0)),
+        job_index(job_index_),
+        cpu(job.cpus[index]) {
+    const Slice part = slice(job.size, job.cpus.size(), index, kCacheLine);
+    size = part.size;
+    if (op != Op::Write) source = reinterpret_cast<const std::byte*>(job.source) + part.offset;
+    if (op != Op::Read) destination = reinterpret_cast<std::byte*>(job.destination) + part.offset;
+  }
+
+  void once() {
+    switch (op) {
+      case Op::Read:
+        span.checksum = kernels.read(source, size);
+        break;
+      case Op::Write:
+        kernels.write(destination, size, word);
+        break;
+      case Op::Copy:
+        kernels.copy(destination, source, size);
+        break;
+    }
+  }
+
+  Kernels kernels;
+  Op op;
+  std::uint64_t word;
+  std::size_t job_index;
+  int cpu;
+  const std::byte* source = nullptr;
+  std::byte* destination = nullptr;
+  std::size_t size = 0;
+  int pin_error = 0;
+  std::uint64_t loops = 0;
+  Span span{};
+};
+
+Team::Team(std::span<const Job> jobs) : job_count_(jobs.size()) {
+  if (jobs.empty()) throw std::invalid_argument("a team needs at least one job");
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const Job& job = jobs[j];
+    const Kernels kernels = kernels_for(streams(footprint(job), job.cpus));
+    for (std::size_t i = 0; i < job.cpus.size(); ++i) {
+      workers_.push_back(std::make_unique<Worker>(job, j, i, kernels));
+    }
+  }
+  try {
+    start();
+  } catch (...) {
+    close();  // the threads that did start
+    throw;
+  }
+}
+
+Team::~Team() { close(); }
+
+void Team::start() {
+  threads_.reserve(workers_.size());
+  for (const auto& worker : workers_) threads_.emplace_back([this, &worker] { live(*worker); });
+  std::unique_lock lock(mutex_);
+  await_all(lock);
+  for (const auto& worker : workers_) {
+    if (worker->pin_error != 0) fail_to_pin(worker->cpu, worker->pin_error);
+  }
+}
+
+void Team::arm(std::uint64_t loops) {
+  if (loops < 1) throw std::invalid_argument("loops must be at least 1");
+  std::unique_lock lock(mutex_);
+  require(State::Idle, "arm: the team is armed already, or running");
+  state_ = State::Arming;
+  loops_ = loops;
+  ++round_;
+  work_.notify_all();
+  await_all(lock);
+  state_ = State::Armed;
+}
+
+void Team::open() {
+  const std::unique_lock lock(mutex_);
+  require(State::Armed, "open: the team is not armed");
+  state_ = State::Running;
+  gate_.store(round_, std::memory_order_release);
+  gate_.notify_all();
+}
+
+std::vector<Span> Team::wait() {
+  std::unique_lock lock(mutex_);
+  require(State::Running, "wait: the team was not opened");
+  state_ = State::Waiting;
+  await_all(lock);
+  state_ = State::Idle;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0});
+  for (const auto& worker : workers_) {
+    Span& span = spans[worker->job_index];
+    span.begin = std::min(span.begin, worker->span.begin);
+    span.end = std::max(span.end, worker->span.end);
+    span.checksum ^= worker->span.checksum;
+  }
+  return spans;
+}
+
+void Team::close() {
+  std::vector<std::thread> threads;
+  {
+    const std::unique_lock lock(mutex_);
+    state_ = State::Closed;
+    gate_.store(kClosing, std::memory_order_release);
+    gate_.notify_all();
+    threads.swap(threads_);
+  }
+  work_.notify_all();
+  reported_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Team::require(State state, const char* message) const {
+  if (state_ == State::Closed) throw std::logic_error("the team is closed");
+  if (state_ != state) throw std::logic_error(message);
+}
+
+// What each thread does: pin itself, then a round at a time until the team closes.
+void Team::live(Worker& worker) {
+  worker.pin_error = pin_to(worker.cpu);
+  report();
+  for (std::uint32_t round = 1; next_round(worker, round); ++round) {
+    report();
+    if (!pass_gate(round)) return;
+    worker.span.begin = now();
+    for (std::uint64_t loop = 0; loop < worker.loops; ++loop) {
+      worker.once();
+      // A long sample need not end before the team can close.
+      if (gate_.load(std::memory_order_relaxed) == kClosing) return;
+    }
+    worker.span.end = now();
+    report();
+  }
+}
+
+// Sleeps until the round is armed; false when the team closes.
+bool Team::next_round(Worker& worker, std::uint32_t round) {
+  std::unique_lock lock(mutex_);
+  work_.wait(lock, [&] { return round_ == round || state_ == State::Closed; });
+  worker.loops = loops_;
+  return state_ != State::Closed;
+}
+
+// Spins, so that all threads begin within a microsecond of each other. They yield, because the
+// controller may need one of their CPUs to open the gate, and sleep when that takes long.
+bool Team::pass_gate(std::uint32_t round) {
+  const double deadline = now() + kSpinTime;
+  for (;;) {
+    for (int spin = 0; spin < kSpinsAYield; ++spin) {
+      const std::uint32_t gate = gate_.load(std::memory_order_acquire);
+      if (gate == kClosing) return false;
+      if (gate == round) return true;
+      relax();
+    }
+    sched_yield();
+    if (now() > deadline) gate_.wait(round - 1, std::memory_order_acquire);
+  }
+}
+
+void Team::report() {
+  const std::unique_lock lock(mutex_);
+  if (++arrived_ == workers_.size()) reported_.notify_all();
+}
+
+// Waits for every worker's report. Throws std::logic_error if the team closes meanwhile.
+void Team::await_all(std::unique_lock<std::mutex>& lock) {
+  reported_.wait(lock, [&] { return arrived_ == workers_.size() || state_ == State::Closed; });
+  if (state_ == State::Closed) throw std::logic_error("the team was closed");
+  arrived_ = 0;
+}
+
+}  // namespace linkgauge

@@ -1,0 +1,77 @@
+// Threads that start together, each moving its share of a job's bytes.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace linkgauge {
+
+enum class Op { Read, Write, Copy };
+
+// One transfer: each listed CPU gets a thread, and each thread a contiguous share of the bytes.
+struct Job {
+  // Throws std::invalid_argument for an empty size, no CPU, or a null address that `op` needs.
+  Job(Op op, std::uintptr_t source, std::uintptr_t destination, std::size_t size,
+      std::uint64_t seed, std::vector<int> cpus);
+
+  Op op;
+  std::uintptr_t source;
+  std::uintptr_t destination;
+  std::size_t size;
+  std::uint64_t seed;
+  std::vector<int> cpus;
+};
+
+struct Span {
+  double begin;  // seconds of CLOCK_MONOTONIC: the job's first thread begins
+  double end;    // its last thread ends
+  std::uint64_t checksum;
+};
+
+// One sample is arm, open, wait. Between samples the threads sleep. Calls out of order throw
+// std::logic_error. The memory that jobs name must outlive the team.
+class Team {
+ public:
+  explicit Team(std::span<const Job> jobs);  // throws std::system_error
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  void arm(std::uint64_t loops);  // returns once every thread stands at the gate
+  void open();
+  std::vector<Span> wait();
+  void close();
+
+ private:
+  struct Worker;
+  enum class State { Idle, Arming, Armed, Running, Waiting, Closed };
+
+  void start();
+  void live(Worker& worker);
+  bool next_round(Worker& worker, std::uint32_t round);
+  bool pass_gate(std::uint32_t round);
+  void report();
+  void await_all(std::unique_lock<std::mutex>& lock);
+  void require(State state, const char* message) const;
+
+  std::mutex mutex_;
+  std::condition_variable work_;      // for the workers: a round is armed, or the team closes
+  std::condition_variable reported_;  // for the controller: all workers got where they should
+  State state_ = State::Idle;
+  std::uint32_t round_ = 0;  // the latest round armed
+  std::uint64_t loops_ = 0;  // of that round
+  std::size_t arrived_ = 0;  // workers that have reported since the controller last asked
+  std::atomic<std::uint32_t> gate_ = 0;  // the latest round let through; all ones: closing
+  std::size_t job_count_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace linkgauge

@@ -1,0 +1,176 @@
+"""Host memory, its contents, and the threads that move it.
+
+Sizes and offsets are bytes, addresses are plain integers of this process, times are seconds.
+Whoever passes an address vouches for it: the memory must stay mapped for as long as it is used.
+``cpus`` lists Linux CPU numbers; one thread is started for each entry and pinned there, and a CPU
+may be listed more than once. An empty list or a negative CPU raises ValueError; a CPU that cannot
+be had raises OSError. Every call that may take long releases the GIL.
+"""
+
+import enum
+from collections.abc import Sequence
+
+class Kind(enum.IntEnum):
+    """How host memory is backed."""
+
+    PINNED = 0
+    """Transparent huge pages where the kernel has them, prefaulted and locked."""
+    PAGEABLE = 1
+    """Pages by the system's own policy, prefaulted but not locked."""
+    HUGE = 2
+    """Pages of the huge page pool where it has enough, else as PINNED, and collapsed."""
+
+class Memory:
+    """A private mapping of host memory, 2 MiB aligned, zeroed, bound and first-touched.
+
+    A refusal to bind or to lock is not an error: see ``bound`` and ``locked``.
+    """
+
+    def __init__(self, size: int, kind: Kind, node: int | None, cpus: Sequence[int]) -> None:
+        """Map ``size`` bytes, bind them to NUMA node ``node``, and touch them from ``cpus``.
+
+        None as ``node`` leaves the placement to first touch. Raises OSError with the errno where
+        the memory cannot be had ("mmap of 123 bytes: Cannot allocate memory") and ValueError for a
+        size below 1. Memory that the kernel overcommits is not guarded against.
+        """
+
+    @property
+    def address(self) -> int:
+        """Address of the first byte; 0 once closed."""
+    @property
+    def size(self) -> int:
+        """Size in bytes, as asked for."""
+    @property
+    def locked(self) -> bool:
+        """Whether mlock holds the pages; always False for PAGEABLE, and once closed."""
+    @property
+    def lock_error(self) -> str | None:
+        """Why the pages are not locked ("mlock: Cannot allocate memory"); None if not asked for."""
+    @property
+    def bound(self) -> bool:
+        """Whether the pages are bound to the node asked for; False where none was."""
+    @property
+    def bind_error(self) -> str | None:
+        """Why they are not ("mbind: Operation not permitted"); None where none was asked for."""
+    def nodes(self) -> dict[int, int]:
+        """Return NUMA node -> number of pages found there, of at most 1024 pages sampled evenly.
+
+        Empty where the kernel refuses to say (move_pages(2)), and once closed.
+        """
+    def huge_bytes(self) -> int:
+        """Return the bytes backed by huge pages (AnonHugePages + Private_Hugetlb in smaps).
+
+        Counts the whole mapping, so it may exceed ``size`` by its rounding up to huge pages. 0
+        where smaps cannot be read, and once closed.
+        """
+    def close(self) -> None:
+        """Unmap; may be called again. No team may be using the memory."""
+
+class Pattern(enum.IntEnum):
+    """Contents by which a copy is verified, made of 64-bit little-endian words.
+
+    Word i of seed s is ``x = (i + s * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15; x ^= x >> 29``
+    modulo 2**64. A tail shorter than a word holds the low bytes of its word.
+    """
+
+    WORDS = 0
+    """Word i as it is: tells every place from every other."""
+    CONSTANT = 1
+    """Word 0 everywhere."""
+    SPLIT = 2
+    """WORDS in odd 512-byte chunks, its complement in even ones."""
+
+def fill(
+    address: int, size: int, seed: int, pattern: Pattern, inverted: bool, cpus: Sequence[int]
+) -> None:
+    """Store the pattern of ``seed`` (0 <= seed < 2**64); inverted: its complement, a poison.
+
+    In the complement every byte differs from what first_mismatch expects. Raises ValueError for a
+    null address.
+    """
+
+def first_mismatch(
+    address: int, size: int, seed: int, pattern: Pattern, cpus: Sequence[int]
+) -> int | None:
+    """Return the offset in bytes of the first byte that differs from the pattern, or None.
+
+    Raises ValueError for a null address.
+    """
+
+def checksum(address: int, size: int, cpus: Sequence[int]) -> int:
+    """Return the xor of all 64-bit little-endian words, the tail zero-extended; 0 for no bytes.
+
+    Raises ValueError for a null address.
+    """
+
+class Op(enum.IntEnum):
+    """What a job does with every byte."""
+
+    READ = 0
+    """Load it; the span's checksum tells that it was."""
+    WRITE = 1
+    """Store the CONSTANT pattern of the job's seed."""
+    COPY = 2
+    """Copy it; source and destination must not overlap."""
+
+class Job:
+    """One transfer, shared by threads that each take a contiguous slice of whole cache lines."""
+
+    def __init__(
+        self, op: Op, source: int, destination: int, size: int, seed: int, cpus: Sequence[int]
+    ) -> None:
+        """Describe a transfer; any size from 1 on and any alignment. 0 as an address is unused.
+
+        Raises ValueError for a size below 1, an empty ``cpus``, or a missing address.
+        """
+
+    @property
+    def op(self) -> Op: ...
+    @property
+    def source(self) -> int: ...
+    @property
+    def destination(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def cpus(self) -> list[int]: ...
+
+class Span:
+    """When a job ran, in seconds of CLOCK_MONOTONIC (the clock of time.monotonic())."""
+
+    @property
+    def begin(self) -> float:
+        """When its first thread began."""
+    @property
+    def end(self) -> float:
+        """When its last thread ended, its stores done."""
+    @property
+    def checksum(self) -> int:
+        """For READ, what checksum() gives for the bytes that the last loop read; else 0."""
+
+class Team:
+    """Threads that run jobs at the same time, sample by sample: arm, open, wait.
+
+    Between samples the threads sleep. A call out of order, or after close, raises RuntimeError.
+    """
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        """Start one pinned thread for each CPU of each job.
+
+        Raises OSError where a thread cannot be started or pinned, and ValueError without jobs.
+        """
+
+    def arm(self, loops: int) -> None:
+        """Bring all threads to the gate, each to run its job ``loops`` times once it opens.
+
+        Returns when all stand there. Raises ValueError for loops below 1.
+        """
+
+    def open(self) -> None:
+        """Release all threads together."""
+    def wait(self) -> list[Span]:
+        """Return one span for each job, once all are done."""
+    def close(self) -> None:
+        """Stop and join the threads, at the latest after the loop in progress; may be repeated."""

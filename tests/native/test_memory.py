@@ -1,0 +1,103 @@
+"""Memory is what it says: bound, touched, locked, huge; refusals are said."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+
+import pytest
+
+from linkgauge._native import (
+    Job,
+    Kind,
+    Memory,
+    Op,
+    Pattern,
+    Team,
+    checksum,
+    fill,
+    first_mismatch,
+)
+from native.arena import (
+    CPUS,
+    settles_at,
+    threads_alive,
+)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("size", [1, 4096, 3_000_001])
+def test_memory_is_what_it_says(kind: Kind, size: int) -> None:
+    memory = Memory(size, kind, None, CPUS)
+    assert memory.size == size
+    assert memory.address % (2 << 20) == 0
+    assert memory.locked != (memory.lock_error is not None or kind == Kind.PAGEABLE)
+    assert (memory.bound, memory.bind_error) == (False, None)
+    assert ctypes.string_at(memory.address, size) == bytes(size)
+    pages = -(-size // os.sysconf("SC_PAGESIZE"))
+    assert sum(memory.nodes().values()) in {0, min(pages, 1024)}
+    assert 0 <= memory.huge_bytes() <= size + (2 << 20)
+    fill(memory.address, size, 1, Pattern.WORDS, False, CPUS)
+    assert first_mismatch(memory.address, size, 1, Pattern.WORDS, CPUS) is None
+    memory.close()
+    memory.close()
+    assert (memory.address, memory.nodes(), memory.huge_bytes()) == (0, {}, 0)
+    assert memory.locked is False
+
+
+def test_huge_pages_are_counted_for_each_memory_alone() -> None:
+    memories = [Memory(4 << 20, Kind.PINNED, None, CPUS) for _ in range(3)]
+    assert all(memory.huge_bytes() <= 4 << 20 for memory in memories)
+
+
+def test_binding_succeeds_or_says_why() -> None:
+    memory = Memory(1 << 20, Kind.PINNED, 0, CPUS)
+    assert memory.bound == (memory.bind_error is None)
+    if memory.bound:
+        assert set(memory.nodes()) <= {0}
+
+
+def test_a_missing_node_is_reported_not_raised() -> None:
+    memory = Memory(4096, Kind.PAGEABLE, 1000, CPUS)
+    assert not memory.bound
+    assert memory.bind_error is not None
+    assert memory.bind_error.startswith("mbind: ")
+
+
+def test_memory_that_cannot_be_had_is_an_os_error() -> None:
+    for size in (1 << 60, 2**64 - 1):
+        with pytest.raises(
+            OSError, match=f"mmap of {size} bytes: Cannot allocate memory"
+        ) as caught:
+            Memory(size, Kind.PINNED, None, CPUS)
+        assert caught.value.errno == 12
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: Memory(0, Kind.PINNED, None, CPUS), ValueError),
+        (lambda: Memory(1, Kind.PINNED, -1, CPUS), ValueError),
+        (lambda: Memory(1, Kind.PINNED, None, []), ValueError),
+        (lambda: Memory(1, Kind.PINNED, None, [-1]), ValueError),
+        (lambda: Memory(1, Kind.PINNED, None, [60_000]), OSError),
+        (lambda: fill(0, 8, 1, Pattern.WORDS, False, CPUS), ValueError),
+        (lambda: fill(1, 0, 1, Pattern.WORDS, False, []), ValueError),
+        (lambda: first_mismatch(0, 8, 1, Pattern.WORDS, CPUS), ValueError),
+        (lambda: checksum(0, 8, CPUS), ValueError),
+        (lambda: Job(Op.COPY, 0, 64, 8, 1, CPUS), ValueError),
+        (lambda: Job(Op.COPY, 64, 0, 8, 1, CPUS), ValueError),
+        (lambda: Job(Op.READ, 0, 64, 8, 1, CPUS), ValueError),
+        (lambda: Job(Op.WRITE, 64, 0, 8, 1, CPUS), ValueError),
+        (lambda: Job(Op.READ, 64, 0, 0, 1, CPUS), ValueError),
+        (lambda: Job(Op.READ, 64, 0, 8, 1, []), ValueError),
+        (lambda: Team([]), ValueError),
+        (lambda: Team([Job(Op.READ, 64, 0, 8, 1, [CPUS[0], 60_000])]), OSError),
+    ],
+)
+def test_bad_arguments_are_refused(call: Callable[[], object], error: type[Exception]) -> None:
+    before = threads_alive()
+    with pytest.raises(error):
+        call()
+    assert settles_at(before)
