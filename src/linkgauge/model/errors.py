@@ -1,0 +1,58 @@
+"""The one exception tree. Whatever leaves linkgauge as an error is one of these.
+
+`exit_code` is what the command line ends with when the error ends it (DESIGN: 2 bad input,
+3 an error cost results).
+"""
+
+from __future__ import annotations
+
+
+class LinkgaugeError(Exception):
+    """Base of every error that linkgauge raises on purpose."""
+
+    exit_code = 3
+
+
+class InputError(LinkgaugeError):
+    """What the user gave cannot be used: an unknown name, a bad size, an unwritable folder."""
+
+    exit_code = 2
+
+
+class NotationError(InputError):
+    """A text that does not parse, with the place of the first character at fault.
+
+    `str()` shows the text with a caret under that character.
+    """
+
+    def __init__(self, problem: str, text: str, position: int) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.text = text
+        self.position = position
+
+    def __str__(self) -> str:
+        # Control characters and tabs would move the caret, so each shows as one character.
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in self.text)
+        return f"{self.problem}\n  {shown}\n  {' ' * self.position}^"
+
+
+class Unsupported(LinkgaugeError):
+    """This machine or backend cannot do what a cell asks: the cell is `skip` with this reason."""
+
+
+class BackendError(LinkgaugeError):
+    """A native call failed: the cell is `error`. The message names the call and what it said."""
+
+    def __init__(self, call: str, detail: str) -> None:
+        super().__init__(f"{call}: {detail}")
+        self.call = call
+        self.detail = detail
+
+
+class AllocationError(BackendError):
+    """Memory could not be had while running, although it looked sufficient before."""
+
+
+class ResultsError(LinkgaugeError):
+    """Results could not be written: what was written before stays valid."""

@@ -1,0 +1,62 @@
+"""What a machine is, as plain values: read by machine/ and the backends, kept in every run."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A NUMA node. `cpus` are those this process may use; sizes in bytes, null if unknown."""
+
+    index: int
+    cpus: tuple[int, ...]
+    memory_total: int | None = None
+    memory_available: int | None = None
+
+
+class Device(msgspec.Struct, frozen=True):
+    """An accelerator as its backend describes it.
+
+    `memory` is its notation (`opencl:0`), `model` the hardware's name, `memory_bytes` all of its
+    memory and `largest_buffer` the most one allocation may take. `shares_host_memory` says that
+    its memory is the host's DRAM; `near` is the host node closest to it.
+    """
+
+    memory: str
+    model: str
+    memory_bytes: int
+    largest_buffer: int
+    driver: str = ""
+    shares_host_memory: bool = False
+    near: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def index(self) -> int:
+        return int(self.memory.rpartition(":")[2])
+
+
+class Host(msgspec.Struct, frozen=True):
+    """The host: names as the kernel gives them, sizes in bytes, null where unreadable."""
+
+    hostname: str
+    system: str
+    kernel: str
+    architecture: str
+    cpu_model: str | None
+    cpus: int
+    nodes: tuple[Node, ...]
+    memory_total: int | None
+    memory_available: int | None
+    memlock_limit: int | None
+    transparent_huge_pages: str | None
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A host, its accelerators by backend, and why a backend has none."""
+
+    host: Host
+    devices: dict[str, tuple[Device, ...]] = {}
+    unavailable: dict[str, str] = {}
+    linkgauge: str = ""
+    python: str = ""

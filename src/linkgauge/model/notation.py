@@ -1,0 +1,201 @@
+"""Reads the transfer notation: `host:0 -> cuda:0 by ce & cuda:0 -> host:0 by cuda:0.ce x2`.
+
+    cell      = transfer { "&" transfer }
+    transfer  = memory ( "->" | "<->" ) memory [ "by" engine ] [ "x" scale ]
+    memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
+    engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ]
+
+Without `by`, a copy engine does the work where a device is involved, else all CPUs. Printing is
+`str()` of the value; reading what was printed gives the same value. Every error is a
+NotationError that points at the first character at fault.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from .errors import NotationError
+from .transfer import HOST_KINDS, NULL, Engine, EngineKind, Memory, Transfer, default_owner
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def parse_transfers(text: str) -> tuple[Transfer, ...]:
+    """The concurrent transfers of one cell, in their order."""
+    reader = _Reader(text)
+    transfers = [reader.transfer()]
+    while reader.take("&"):
+        transfers.append(reader.transfer())
+    if not reader.at_end():
+        raise reader.error("expected '&' or the end")
+    return tuple(transfers)
+
+
+def parse_transfer(text: str) -> Transfer:
+    """Exactly one transfer."""
+    reader = _Reader(text)
+    transfer = reader.transfer()
+    if not reader.at_end():
+        raise reader.error("expected the end of the transfer")
+    return transfer
+
+
+def parse_memory(text: str) -> Memory:
+    """Exactly one memory."""
+    reader = _Reader(text)
+    memory = reader.memory()
+    if not reader.at_end():
+        raise reader.error("expected the end of the memory's name")
+    return memory
+
+
+class _Reader:
+    """A cursor over the text; each method reads one rule of the grammar above."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def error(self, problem: str, at: int | None = None) -> NotationError:
+        if at is None:
+            self.blank()
+            at = self.at
+        found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end"
+        return NotationError(problem + found, self.text, at)
+
+    def blank(self) -> None:
+        match = _SPACE.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+
+    def at_end(self) -> bool:
+        self.blank()
+        return self.at == len(self.text)
+
+    def take(self, token: str) -> bool:
+        """Skips blanks, then `token` if it is next."""
+        self.blank()
+        return self.adjoining(token)
+
+    def adjoining(self, token: str) -> bool:
+        """`token` if it follows without a blank."""
+        if self.text.startswith(token, self.at):
+            self.at += len(token)
+            return True
+        return False
+
+    def word(self, what: str) -> str:
+        self.blank()
+        match = _NAME.match(self.text, self.at)
+        if not match:
+            raise self.error(f"expected {what}")
+        self.at = match.end()
+        return match[0]
+
+    def number(self, what: str, least: int = 0) -> int:
+        match = _NUMBER.match(self.text, self.at)
+        if not match:
+            raise self.error(f"expected {what}", self.at)
+        if int(match[0]) < least:
+            raise self.error(f"{what} must be at least {least}", self.at)
+        self.at = match.end()
+        if self.at < len(self.text) and self.text[self.at] in "0123456789":
+            raise self.error(f"{what} has too many digits", self.at)
+        return int(match[0])
+
+    def place(self) -> Memory:
+        """`space:index`, where the space itself may hold colons (`torch:xpu:0`)."""
+        space = self.word("a memory such as host:0 or cuda:1")
+        if space == "null":
+            return NULL
+        while self.adjoining(":"):
+            match = _NAME.match(self.text, self.at)
+            if not match:
+                return Memory(space, self.number(f"the number of a memory after '{space}:'"))
+            space += ":" + match[0]
+            self.at = match.end()
+        raise self.error(f"expected ':' and a number after {space!r}", self.at)
+
+    def ranked(self, place: Memory) -> Memory:
+        if not self.adjoining("@"):
+            return place
+        return Memory(place.space, place.index, place.kind, self.number("a rank after '@'"))
+
+    def memory(self) -> Memory:
+        place = self.place()
+        if place.is_null:
+            return place
+        if self.adjoining("/"):
+            at = self.at
+            kind = self.word(f"a kind of memory ({', '.join(HOST_KINDS)})")
+            if not place.is_host or kind not in HOST_KINDS:
+                known = ", ".join(f"host:N/{name}" for name in HOST_KINDS)
+                raise NotationError(f"unknown kind of memory: there are {known}", self.text, at)
+            place = Memory(place.space, place.index, kind)
+        return self.ranked(place)
+
+    def engine(self, default: Memory) -> Engine:
+        self.blank()
+        start = self.at
+        kinds = get_args(EngineKind)
+        name = self.word(f"an engine ({', '.join(kinds)})")
+        owner = default
+        if name not in kinds or self.text.startswith(":", self.at):
+            if not self.text.startswith(":", self.at):
+                raise NotationError(
+                    f"unknown engine {name!r}: there are {', '.join(kinds)}", self.text, start
+                )
+            self.at = start
+            owner = self.ranked(self.place())
+            if not self.adjoining("."):
+                raise self.error(f"expected '.' and an engine after {owner}", self.at)
+            start = self.at
+            name = self.word(f"an engine ({', '.join(kinds)})")
+        if name not in kinds:
+            raise NotationError(
+                f"unknown engine {name!r}: there are {', '.join(kinds)}", self.text, start
+            )
+        if owner.is_host != (name == "cpu"):
+            whose = "a host's node" if owner.is_host else f"{owner}"
+            raise NotationError(f"{whose} has no engine {name!r}", self.text, start)
+        count = None
+        if self.text.startswith("*", self.at):
+            if name != "cpu":
+                raise self.error("only cpu takes a number of threads", self.at)
+            self.at += 1
+            count = self.number("a number of threads", least=1)
+        return Engine(owner, name, count)  # type: ignore[arg-type]  # one of kinds, just checked
+
+    def transfer(self) -> Transfer:
+        self.blank()
+        start = self.at
+        source = self.memory()
+        both_ways = self.take("<->")
+        if not both_ways and not self.take("->"):
+            raise self.error("expected '->' or '<->'")
+        self.blank()
+        middle = self.at
+        destination = self.memory()
+        if source.is_null and destination.is_null:
+            raise NotationError("null to null moves nothing", self.text, middle)
+        if both_ways and (source.is_null or destination.is_null):
+            at = start if source.is_null else middle
+            raise NotationError("'<->' needs a memory at both ends", self.text, at)
+        default = default_owner(source, destination)
+        engine = Engine(default, "cpu" if default.is_host else "ce")
+        if self.keyword("by"):
+            engine = self.engine(default)
+        scale = 1
+        if self.take("x"):
+            scale = self.number("a factor after 'x'", least=1)
+        return Transfer(source, destination, engine, scale, both_ways)
+
+    def keyword(self, name: str) -> bool:
+        self.blank()
+        match = _NAME.match(self.text, self.at)
+        if match and match[0] == name:
+            self.at = match.end()
+            return True
+        return False

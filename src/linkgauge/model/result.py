@@ -1,0 +1,166 @@
+"""What a run leaves: `run.json`. docs/run.schema.json is generated from these types.
+
+Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from .machine import Machine
+from .statistics import Summary
+from .transfer import Report
+from .units import Better
+
+Status = Literal["pass", "fail", "skip", "error", "timeout"]
+Stopped = Literal["precision", "samples", "max-time"]
+Verdict = Literal["ok", "low", "high", "unknown"]
+
+SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One concurrent transfer's own figure: `transfer` indexes the cell's transfers.
+
+    `bytes` is what one loop moves in the direction reported.
+    """
+
+    transfer: int
+    bytes: int
+    samples: tuple[float, ...]
+    summary: Summary | None
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """What was obtained for one buffer: the host node its pages lie on (null: unknown or a
+    device), whether they are locked, and how many of its bytes lie in huge pages."""
+
+    memory: str
+    bytes: int
+    node: int | None = None
+    locked: bool | None = None
+    huge_bytes: int | None = None
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """What the hardware should do, in the result's unit, and the arithmetic."""
+
+    theoretical: float | None = None
+    achievable: float | None = None
+    because: str = ""
+
+
+class CellResult(msgspec.Struct, frozen=True):
+    """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
+    a host buffer that should be locked in memory is not (null: none should be)."""
+
+    row: str
+    column: str
+    transfers: tuple[str, ...]
+    report: Report
+    status: Status
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+    bytes: int | None = None
+    loops: int | None = None
+    stopped: Stopped | None = None
+    verified: bool | None = None
+    locked: bool | None = None
+    placement: tuple[Placement, ...] = ()
+    samples: tuple[float, ...] = ()
+    summary: Summary | None = None
+    parts: tuple[Part, ...] = ()
+    expected: Expected | None = None
+    verdict: Verdict = "unknown"
+
+
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+    """A benchmark on one backend at one size: what its cells have in common.
+
+    `parts` names the matrices of single transfers; `reason` says why there are no cells. The
+    columns of a `sweep` are settings, not memories: their sum means nothing.
+    """
+
+    benchmark: str
+    title: str
+    backend: str
+    size: int
+    unit: str
+    better: Better
+    parts: tuple[str, ...] = ()
+    sweep: bool = False
+    reason: str | None = None
+
+
+class PlannedCell(msgspec.Struct, frozen=True):
+    """A cell to be measured: transfers in the notation. With `reason` it is skipped."""
+
+    row: str
+    column: str
+    transfers: tuple[str, ...]
+    report: Report
+    reason: str | None = None
+
+
+class PlannedSheet(Sheet, frozen=True, kw_only=True):
+    """A sheet with the cells to be measured."""
+
+    cells: tuple[PlannedCell, ...] = ()
+
+
+class Result(Sheet, frozen=True, kw_only=True):
+    """A sheet with what was measured; its status is the worst of its cells."""
+
+    status: Status
+    cells: tuple[CellResult, ...]
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
+    is relative; `max_time` is seconds a cell; `sizes` are bytes."""
+
+    sizes: tuple[int, ...]
+    profile: str = "standard"
+    precision: float = 0.01
+    max_time: float = 5.0
+    samples: int | None = None
+    loops: int | None = None
+    verify: bool = True
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run, as kept in `run.json`. `finished` is null where it was interrupted."""
+
+    schema: Literal["linkgauge.run/1"] = SCHEMA
+    id: str
+    label: str
+    simulated: bool = False
+    command: tuple[str, ...]
+    started: str
+    finished: str | None
+    machine: Machine
+    settings: Settings
+    results: tuple[Result, ...]
+
+
+_WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """Error, timeout, fail, pass, in that order; `skip` if all are."""
+    present = set(statuses)
+    return next((status for status in _WORST_FIRST if status in present), "skip")
+
+
+def exit_code(run: Run) -> int:
+    """0 all passed, 1 a failure, 3 an error or a timeout cost results, 4 nothing was measured;
+    where several apply, the first of 3, 1, 4. Nothing measured is never success."""
+    statuses = {cell.status for result in run.results for cell in result.cells}
+    if statuses & {"error", "timeout"}:
+        return 3
+    if "fail" in statuses:
+        return 1
+    return 0 if "pass" in statuses else 4

@@ -1,0 +1,180 @@
+"""The vocabulary: memories, engines, transfers, cells and benchmarks.
+
+Everything measured is a transfer: `memory --engine--> memory`. All values are plain and frozen;
+`str()` of each is its notation, which `notation.parse_*` reads back to the same value.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from .units import BANDWIDTH, Unit
+
+EngineKind = Literal["ce", "sm", "cpu"]
+HOST_KINDS = ("pageable", "huge", "mapped")
+
+
+class Memory(msgspec.Struct, frozen=True, order=True):
+    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`.
+
+    `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
+    read or write), `kind` how a host's memory is had ("" is pinned), `rank` the process that
+    holds it (None is this one).
+    """
+
+    space: str
+    index: int | None = None
+    kind: str = ""
+    rank: int | None = None
+
+    @property
+    def is_host(self) -> bool:
+        return self.space == "host"
+
+    @property
+    def is_null(self) -> bool:
+        return self.space == "null"
+
+    @property
+    def is_device(self) -> bool:
+        return not (self.is_host or self.is_null)
+
+    @property
+    def backend(self) -> str:
+        """The backend that serves this memory: `torch` for `torch:xpu:0`."""
+        return self.space.partition(":")[0]
+
+    @property
+    def place(self) -> Memory:
+        """The device or node itself, whatever the kind of memory on it."""
+        return Memory(self.space, self.index, rank=self.rank)
+
+    def __str__(self) -> str:
+        if self.is_null:
+            return "null"
+        kind = f"/{self.kind}" if self.kind else ""
+        rank = "" if self.rank is None else f"@{self.rank}"
+        return f"{self.space}:{self.index}{kind}{rank}"
+
+
+NULL = Memory("null")
+
+
+def host(node: int, kind: str = "") -> Memory:
+    return Memory("host", node, kind)
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """What does the work: `cuda:1.ce` a copy engine, `cuda:1.sm` a kernel, `host:0.cpu*8` threads.
+
+    `count` is the number of threads of a `cpu` engine; None is every CPU of the node.
+    """
+
+    owner: Memory
+    kind: EngineKind
+    count: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.owner}.{self.bare}"
+
+    @property
+    def bare(self) -> str:
+        """The notation without its owner."""
+        return self.kind if self.count is None else f"{self.kind}*{self.count}"
+
+
+class Transfer(msgspec.Struct, frozen=True):
+    """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
+
+    `both_ways` is one kernel over one pair of buffers: every other 512-byte chunk goes back
+    (nvbandwidth's split warps), so each direction carries half the size.
+    """
+
+    source: Memory
+    destination: Memory
+    engine: Engine
+    scale: int = 1
+    both_ways: bool = False
+
+    def bytes_each_way(self, size: int) -> int:
+        """Payload bytes of one loop in one direction, for a cell of `size` bytes."""
+        return size * self.scale // (2 if self.both_ways else 1)
+
+    def bytes_moved(self, size: int) -> int:
+        """Payload bytes of one loop in all directions."""
+        return size * self.scale
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memories that need a buffer: source, destination, without `null`."""
+        return tuple(m for m in (self.source, self.destination) if not m.is_null)
+
+    def __str__(self) -> str:
+        default = default_owner(self.source, self.destination)
+        engine = self.engine.bare if self.engine.owner == default else str(self.engine)
+        arrow = "<->" if self.both_ways else "->"
+        scale = "" if self.scale == 1 else f" x{self.scale}"
+        return f"{self.source} {arrow} {self.destination} by {engine}{scale}"
+
+
+def default_owner(source: Memory, destination: Memory) -> Memory:
+    """Who does the work where it is not said: the source device, else the destination device,
+    else the source's node (of a pure write: the destination's)."""
+    for memory in (source, destination):
+        if memory.is_device:
+            return memory.place
+    return (destination if source.is_null else source).place
+
+
+class Report(StrEnum):
+    """What a cell's headline figure is made of."""
+
+    FIRST = "first"
+    """The first transfer in one direction; the others are interference."""
+    SUM = "sum"
+    """The sum of every transfer's own rate."""
+    TOTAL = "total"
+    """All bytes over the whole span, first start to last end."""
+    EACH = "each"
+    """Each transfer for itself (the parts); the headline is their sum."""
+    LATENCY = "latency"
+    """Seconds an access."""
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """Transfers that run at the same time, and what is reported of them."""
+
+    row: str
+    column: str
+    transfers: tuple[Transfer, ...]
+    report: Report = Report.FIRST
+
+    def bytes_reported(self, size: int) -> int:
+        """Payload bytes of one loop that the headline figure counts."""
+        if self.report is Report.FIRST:
+            return self.transfers[0].bytes_each_way(size)
+        return sum(transfer.bytes_moved(size) for transfer in self.transfers)
+
+    def __str__(self) -> str:
+        return " & ".join(map(str, self.transfers))
+
+
+class Benchmark(msgspec.Struct, frozen=True):
+    """A named matrix of cells. Without cells, `reason` says why there are none (`skip`).
+
+    `parts` names the matrices of the single transfers, where they are shown beside the headline
+    (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a `sweep`
+    are settings, not memories.
+    """
+
+    name: str
+    title: str
+    backend: str
+    cells: tuple[Cell, ...] = ()
+    unit: Unit = BANDWIDTH
+    parts: tuple[str, ...] = ()
+    sweep: bool = False
+    reason: str | None = None

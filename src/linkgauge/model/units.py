@@ -1,0 +1,114 @@
+"""Units: what data is stored in, how it is shown, and which direction is better.
+
+Data is in SI base units (bytes a second, seconds); a unit scales only when shown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from .errors import InputError, NotationError
+
+Better = Literal["higher", "lower"]
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """`symbol` is stored in results; a figure is shown as value ÷ `scale` in `shown`."""
+
+    symbol: str
+    shown: str
+    scale: float
+    better: Better
+    note: str = ""
+
+
+BANDWIDTH = Unit(
+    "B/s", "GB/s", 1e9, "higher", "payload bytes counted once; GB/s is 10^9 bytes a second"
+)
+LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access")
+
+UNITS = {unit.symbol: unit for unit in (BANDWIDTH, LATENCY)}
+
+
+def unit_of(symbol: str) -> Unit:
+    """The unit stored under `symbol`; one that is not known is shown as it is."""
+    return UNITS.get(symbol) or Unit(symbol, symbol, 1.0, "higher")
+
+
+_SIZE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)(?:([kKmMgGtT])(?:i?[bB])?|[bB])?")
+_POWERS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+_LARGEST = 1 << 60
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `4K`, `512M`, `1GiB`, `0x100000` or a bare number of bytes.
+
+    Prefixes are powers of two, as in every tool of this field. Raises InputError for anything
+    else, for 0 and for more than an exbibyte.
+    """
+    stripped = text.strip()
+    match = _SIZE.fullmatch(stripped)
+    # ASCII only: \d-like characters of other scripts were never meant as a size.
+    if not match or not stripped.isascii():
+        if re.fullmatch(r"-\s*[0-9].*", stripped, re.ASCII):
+            raise InputError(f"size {text!r} is negative: give a positive size such as 64M")
+        raise InputError(f"size {text!r} is not understood: write 4096, 4K, 512M, 1G or 0x100000")
+    number, prefix = match.groups()
+    if len(number) > 32:
+        raise InputError(f"size of {len(number)} digits is larger than any memory")
+    size = int(number, 0 if number[:2].lower() == "0x" else 10) << _POWERS[(prefix or "").lower()]
+    if size == 0:
+        raise InputError("size 0 moves nothing: give a positive size such as 64M")
+    if size > _LARGEST:
+        raise InputError(f"size {text!r} is larger than any memory")
+    return size
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Sizes of a comma-separated list, in its order, each once."""
+    return tuple(dict.fromkeys(parse_size(part) for part in text.split(",")))
+
+
+def format_size(size: int) -> str:
+    """The shortest exact form: 512 MiB, 4 KiB, 1000 B."""
+    for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power and size % (1 << power) == 0:
+            return f"{size >> power} {name}"
+    return f"{size} B"
+
+
+def approximate_size(size: int) -> str:
+    """About how much, to one decimal: 3.7 GiB. For people; sizes of cells are exact."""
+    for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.1f} {name}"
+    return f"{size} B"
+
+
+def parse_fraction(text: str) -> float:
+    """`0.01` or `1%` as 0.01. Raises InputError unless 0 < fraction < 1."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text, re.ASCII)
+    if not match or len(text) > 40:
+        raise InputError(f"precision {text!r} is not understood: write 0.01 or 1%")
+    value = float(match[1]) / (100 if match[2] else 1)
+    if not 0 < value < 1:
+        raise InputError(f"precision {text!r} must lie between 0 and 1 (100%)")
+    return value
+
+
+__all__ = [
+    "BANDWIDTH",
+    "LATENCY",
+    "Better",
+    "NotationError",
+    "Unit",
+    "approximate_size",
+    "format_size",
+    "parse_fraction",
+    "parse_size",
+    "parse_sizes",
+    "unit_of",
+]

@@ -1,0 +1,134 @@
+"""The transfer notation reads and prints every value, and errors point at the fault."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.model.errors import NotationError
+from linkgauge.model.notation import parse_memory, parse_transfer, parse_transfers
+from linkgauge.model.transfer import HOST_KINDS, NULL, Engine, Memory, Transfer, host
+
+indices = st.integers(0, 999_999_999)
+ranks = st.none() | st.integers(0, 4095)
+spaces = st.sampled_from(["cuda", "opencl", "sim", "torch:xpu", "torch:npu:die", "hip0"])
+hosts = st.builds(Memory, st.just("host"), indices, st.sampled_from(["", *HOST_KINDS]), ranks)
+devices = st.builds(Memory, spaces, indices, st.just(""), ranks)
+memories = hosts | devices
+
+
+@st.composite
+def engines(draw, places=memories):
+    owner = draw(places).place
+    if owner.is_host:
+        return Engine(owner, "cpu", draw(st.none() | st.integers(1, 512)))
+    return Engine(owner, draw(st.sampled_from(["ce", "sm"])))
+
+
+@st.composite
+def transfers(draw):
+    both_ways = draw(st.booleans())
+    ends = (draw(memories), draw(memories))
+    if not both_ways:
+        ends = draw(st.sampled_from([ends, (NULL, ends[1]), (ends[0], NULL)]))
+    return Transfer(*ends, draw(engines()), draw(st.integers(1, 64)), both_ways)
+
+
+@given(memories)
+def test_every_memory_is_read_back_as_it_was_printed(memory):
+    assert parse_memory(str(memory)) == memory
+
+
+@given(transfers())
+def test_every_transfer_is_read_back_as_it_was_printed(transfer):
+    assert parse_transfer(str(transfer)) == transfer
+
+
+@given(st.lists(transfers(), min_size=1, max_size=5))
+def test_every_cell_is_read_back_as_it_was_printed(cell):
+    assert parse_transfers(" & ".join(map(str, cell))) == tuple(cell)
+
+
+NEAR_MISSES = st.text(alphabet="hostcuda:0123456789 -><&xbye./*@mnul\t\n\u0663é", max_size=60)
+
+
+@given(st.text(max_size=60) | NEAR_MISSES)
+def test_no_text_raises_anything_but_a_notation_error(text):
+    try:
+        parsed = parse_transfers(text)
+    except NotationError as error:
+        assert 0 <= error.position <= len(text)
+        assert str(error).splitlines()[-1].endswith("^")
+    else:
+        assert parse_transfers(" & ".join(map(str, parsed))) == parsed
+
+
+@given(transfers(), st.data())
+def test_a_damaged_notation_never_raises_anything_else(transfer, data):
+    text = str(transfer)
+    at = data.draw(st.integers(0, len(text)))
+    damaged = text[:at] + data.draw(st.text(max_size=2)) + text[at + data.draw(st.integers(0, 3)) :]
+    try:
+        parse_transfer(damaged)
+    except NotationError as error:
+        assert 0 <= error.position <= len(damaged)
+
+
+@pytest.mark.parametrize(
+    ("text", "engine"),
+    [
+        ("cuda:0 -> cuda:1 by ce", "cuda:0.ce"),
+        ("cuda:0 -> cuda:1 by cuda:1.ce", "cuda:1.ce"),
+        ("host:0 -> cuda:1 by sm", "cuda:1.sm"),
+        ("host:1 -> host:0 by cpu*8", "host:1.cpu*8"),
+        ("null -> host:2 by cpu", "host:2.cpu"),
+        ("host:1/huge -> null by cpu", "host:1.cpu"),
+        ("host:0 -> opencl:3", "opencl:3.ce"),
+        ("host:0 -> host:1", "host:0.cpu"),
+        ("torch:xpu:0 -> host:0", "torch:xpu:0.ce"),
+    ],
+)
+def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_node(text, engine):
+    assert str(parse_transfer(text).engine) == engine
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "problem"),
+    [
+        ("", 0, "expected a memory"),
+        ("host:0", 6, "expected '->'"),
+        ("host:0 ->", 9, "expected a memory"),
+        ("host:0 -> opencl:0 by cx", 22, "unknown engine 'cx'"),
+        ("host:0 -> opencl:0 by ce extra", 25, "expected '&' or the end"),
+        ("host -> opencl:0", 4, "expected ':'"),
+        ("host: -> opencl:0", 5, "number of a memory"),
+        ("host:0/fast -> opencl:0", 7, "unknown kind of memory"),
+        ("opencl:0/huge -> host:0", 9, "unknown kind of memory"),
+        ("host:0 -> opencl:0 by host:0.ce", 29, "has no engine 'ce'"),
+        ("host:0 -> opencl:0 by cpu*4", 22, "has no engine 'cpu'"),
+        ("host:0 -> host:0 by cpu*0", 24, "at least 1"),
+        ("host:0 -> opencl:0 by ce*2", 24, "only cpu"),
+        ("host:0 -> opencl:0 by ce x0", 26, "at least 1"),
+        ("null -> null", 8, "moves nothing"),
+        ("null <-> cuda:0 by sm", 0, "both ends"),
+        ("host:0 -> opencl:0 by ce &", 26, "expected a memory"),
+        ("host:1234567890 -> cuda:0", 14, "too many digits"),
+    ],
+)
+def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
+    with pytest.raises(NotationError) as caught:
+        parse_transfers(text)
+    assert caught.value.position == position
+    assert problem in caught.value.problem
+    *_, shown, caret = str(caught.value).splitlines()
+    assert shown == f"  {text}"
+    assert caret == " " * (position + 2) + "^"
+
+
+def test_the_pieces_of_a_transfer():
+    transfer = parse_transfer("host:0/pageable <-> cuda:1@2 by cuda:1@2.sm x2")
+    assert transfer.source == host(0, "pageable")
+    assert transfer.destination == Memory("cuda", 1, rank=2)
+    assert transfer.engine == Engine(Memory("cuda", 1, rank=2), "sm")
+    assert (transfer.scale, transfer.both_ways) == (2, True)
+    assert transfer.bytes_moved(100) == 200
+    assert transfer.bytes_each_way(100) == 100

@@ -1,0 +1,83 @@
+"""The interval of the median covers what it says, whatever the distribution."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.model.statistics import (
+    interval_rank,
+    is_look,
+    median_interval,
+    percentile,
+    relative_error,
+    summarize,
+)
+
+samples = st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("n", "rank"), [(5, None), (6, 1), (9, 2), (14, 3), (21, 6), (30, 10), (41, 14)]
+)
+def test_ranks_are_those_of_the_published_tables(n, rank):
+    assert interval_rank(n) == rank
+
+
+@given(st.integers(6, 1000))
+def test_the_interval_covers_at_least_95_percent_and_no_narrower_one_does(n):
+    rank = interval_rank(n)
+    tail = sum(math.comb(n, k) for k in range(rank)) / 2**n
+    assert 1 - 2 * tail >= 0.95
+    if 2 * (rank + 1) <= n:
+        assert 1 - 2 * (tail + math.comb(n, rank) / 2**n) < 0.95
+
+
+def test_the_interval_covers_the_median_of_a_skewed_distribution():
+    generator = random.Random(1)
+    median = math.log(2)
+    covered = 0
+    for _ in range(2000):
+        drawn = sorted(generator.expovariate(1) for _ in range(14))
+        low, high = median_interval(drawn)
+        covered += low <= median <= high
+    assert covered / 2000 >= 0.95
+
+
+def test_it_is_looked_at_only_at_squares_plus_five():
+    assert [n for n in range(60) if is_look(n)] == [6, 9, 14, 21, 30, 41, 54]
+
+
+@given(samples)
+def test_a_summary_agrees_with_numpy(values):
+    summary = summarize(values)
+    assert summary.n == len(values)
+    assert summary.min == min(values)
+    assert summary.max == max(values)
+    assert summary.median == pytest.approx(np.median(values))
+    assert summary.p95 == pytest.approx(np.percentile(values, 95))
+    assert summary.p99 == pytest.approx(np.percentile(values, 99))
+    assert (summary.stddev is None) == (len(values) == 1)
+    assert (summary.ci95 is None) == (len(values) < 6)
+    if summary.ci95 is not None:
+        assert summary.min <= summary.ci95[0] <= summary.median <= summary.ci95[1] <= summary.max
+
+
+def test_no_samples_have_no_summary():
+    assert summarize([]) is None
+    assert relative_error([]) is None
+
+
+@given(samples, st.floats(0, 1))
+def test_a_percentile_lies_between_the_ends(values, fraction):
+    ordered = sorted(values)
+    assert ordered[0] <= percentile(ordered, fraction) * (1 + 1e-12)
+    assert percentile(ordered, fraction) <= ordered[-1] * (1 + 1e-12)
+
+
+def test_the_relative_error_is_that_of_the_farther_end():
+    assert relative_error([10, 10, 10, 10, 10, 12]) == pytest.approx(0.2)
+    assert relative_error([1, 2, 3]) is None
