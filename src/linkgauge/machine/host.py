@@ -1,0 +1,89 @@
+"""The host as a whole: names, processors, memory and the limits that shape a measurement."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import resource
+from pathlib import Path
+
+from linkgauge.model.machine import Host
+
+from .numa import read_nodes
+from .tree import ROOT, parse_meminfo, read_text
+
+
+def read_host(root: Path = ROOT) -> Host:
+    """Reads what can be read below `root`; what cannot is null."""
+    meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
+    available = _least(meminfo.get("MemAvailable"), cgroup_headroom(root))
+    allowed = os.sched_getaffinity(0)
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    name = os.uname()
+    return Host(
+        hostname=name.nodename,
+        system=_os_name(root),
+        kernel=name.release,
+        architecture=name.machine,
+        cpu_model=cpu_model(root),
+        cpus=len(allowed),
+        nodes=read_nodes(root, allowed, available),
+        memory_total=meminfo.get("MemTotal"),
+        memory_available=available,
+        memlock_limit=None if limit == resource.RLIM_INFINITY else limit,
+        transparent_huge_pages=_selected(
+            read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
+        ),
+    )
+
+
+def cpu_model(root: Path) -> str | None:
+    """The processor's name: of /proc/cpuinfo (x86, some arm and riscv), else the board's."""
+    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    for key in ("model name", "Model Name", "cpu model", "uarch"):
+        match = re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+        if match:
+            return match[1].strip()
+    board = read_text(root, "proc/device-tree/model")
+    return board.strip("\0 ") if board else None
+
+
+def cgroup_headroom(root: Path) -> int | None:
+    """Bytes this process's memory cgroups still allow, the tightest of them; None if unlimited.
+
+    Version 2 (memory.max of the group and each group above), else version 1's limit.
+    """
+    membership = read_text(root, "proc/self/cgroup") or ""
+    headroom: int | None = None
+    match = re.search(r"^0::(/\S*)$", membership, re.MULTILINE)
+    group = Path(match[1] if match else "/")
+    for folder in (group, *group.parents):
+        base = f"sys/fs/cgroup{folder}"
+        headroom = _least(headroom, _room(root, f"{base}/memory.max", f"{base}/memory.current"))
+    first = "sys/fs/cgroup/memory/memory."
+    return _least(headroom, _room(root, first + "limit_in_bytes", first + "usage_in_bytes"))
+
+
+def _room(root: Path, limit_file: str, usage_file: str) -> int | None:
+    limit, usage = read_text(root, limit_file), read_text(root, usage_file)
+    if limit is None or not limit.isdecimal() or int(limit) >= 1 << 60:
+        return None
+    used = int(usage) if usage is not None and usage.isdecimal() else 0
+    return max(0, int(limit) - used)
+
+
+def _least(*values: int | None) -> int | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _os_name(root: Path) -> str:
+    release = read_text(root, "etc/os-release") or ""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', release, re.MULTILINE)
+    return match[1] if match else platform.system()
+
+
+def _selected(choice: str | None) -> str | None:
+    """The bracketed word of a sysfs choice: `always [madvise] never` is madvise."""
+    match = re.search(r"\[(\w+)\]", choice or "")
+    return match[1] if match else None

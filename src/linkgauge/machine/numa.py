@@ -1,0 +1,55 @@
+"""NUMA nodes: which CPUs and how much memory each has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from linkgauge.model.machine import Node
+
+from .tree import parse_cpu_list, parse_meminfo, read_text
+
+NODES = "sys/devices/system/node"
+
+
+def read_nodes(
+    root: Path, allowed: Iterable[int], memory_available: int | None
+) -> tuple[Node, ...]:
+    """Nodes that have memory, by number; `allowed` are the CPUs that may be used.
+
+    A kernel without NUMA shows no nodes: then everything is node 0. A node that is the only one
+    has all of the machine. `memory_available` (bytes) bounds what a node can offer.
+    """
+    usable = set(allowed)
+    try:
+        names = [path.name for path in (root / NODES).iterdir()]
+    except OSError:
+        names = []
+    found = sorted(int(m[1]) for name in names if (m := re.fullmatch(r"node([0-9]{1,6})", name)))
+    nodes = [_read_node(root, index, usable, memory_available) for index in found]
+    with_memory = tuple(node for node in nodes if node.memory_total != 0)
+    if len(with_memory) > 1:
+        return with_memory
+    # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.
+    index = with_memory[0].index if with_memory else 0
+    total = parse_meminfo(read_text(root, "proc/meminfo") or "").get("MemTotal")
+    return (Node(index, tuple(sorted(usable)), total, memory_available),)
+
+
+def _read_node(root: Path, index: int, usable: set[int], available: int | None) -> Node:
+    folder = f"{NODES}/node{index}"
+    cpus = parse_cpu_list(read_text(root, f"{folder}/cpulist") or "")
+    meminfo = parse_meminfo(read_text(root, f"{folder}/meminfo") or "")
+    free: int | None = None
+    if "MemFree" in meminfo:
+        # The page cache gives way when memory is asked for; the kernel has no MemAvailable a node.
+        cache = meminfo.get("Active(file)", 0) + meminfo.get("Inactive(file)", 0)
+        free = meminfo["MemFree"] + cache
+    bounds = [bound for bound in (free, available) if bound is not None]
+    return Node(
+        index,
+        tuple(cpu for cpu in cpus if cpu in usable),
+        meminfo.get("MemTotal"),
+        min(bounds, default=None),
+    )

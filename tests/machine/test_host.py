@@ -1,0 +1,113 @@
+"""The machine is read from any tree: a real one, a captured one, a garbled one."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host
+from linkgauge.machine.numa import read_nodes
+from linkgauge.machine.tree import parse_cpu_list, parse_meminfo
+
+
+def build(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+TWO_NODES = {
+    "proc/meminfo": "MemTotal:  3000 kB\nMemAvailable: 2000 kB\n",
+    "sys/devices/system/node/node0/cpulist": "0-1,4\n",
+    "sys/devices/system/node/node0/meminfo": (
+        "Node 0 MemTotal: 1000 kB\nNode 0 MemFree: 300 kB\n"
+        "Node 0 Active(file): 100 kB\nNode 0 Inactive(file): 200 kB\n"
+    ),
+    "sys/devices/system/node/node1/cpulist": "2-3\n",
+    "sys/devices/system/node/node1/meminfo": "Node 1 MemTotal: 2000 kB\nNode 1 MemFree: 1 kB\n",
+    "sys/devices/system/node/node2/cpulist": "5\n",
+    "sys/devices/system/node/node2/meminfo": "Node 2 MemTotal: 0 kB\n",
+    "sys/devices/system/node/possible": "0-2\n",
+}
+
+
+def test_nodes_have_their_cpus_and_memory_and_those_without_memory_are_left_out(tmp_path):
+    first, second = read_nodes(build(tmp_path, TWO_NODES), {0, 1, 2, 3, 5}, 500 << 10)
+    assert (first.index, first.cpus) == (0, (0, 1))
+    assert (first.memory_total, first.memory_available) == (1000 << 10, 500 << 10)
+    assert (second.index, second.cpus, second.memory_available) == (1, (2, 3), 1 << 10)
+
+
+def test_without_numa_everything_is_node_0(tmp_path):
+    (node,) = read_nodes(build(tmp_path, {"proc/meminfo": "MemTotal: 8 kB\n"}), {3, 1}, None)
+    assert (node.index, node.cpus, node.memory_total) == (0, (1, 3), 8192)
+
+
+def test_an_empty_tree_reads_as_nulls(tmp_path):
+    host = read_host(tmp_path)
+    assert host.cpu_model is None
+    assert host.memory_total is None
+    assert host.transparent_huge_pages is None
+    assert [node.index for node in host.nodes] == [0]
+
+
+def test_this_machine_has_a_node_with_cpus_and_memory():
+    host = read_host()
+    assert host.cpus == len(os.sched_getaffinity(0))
+    assert any(node.cpus for node in host.nodes)
+    assert host.memory_available > 0
+
+
+@pytest.mark.parametrize(
+    ("files", "model"),
+    [
+        ({"proc/cpuinfo": "processor: 0\nmodel name\t: AMD EPYC 9254\n"}, "AMD EPYC 9254"),
+        ({"proc/cpuinfo": "isa: rv64\nuarch\t: sifive,p550\n"}, "sifive,p550"),
+        ({"proc/cpuinfo": "CPU part: 1\n", "proc/device-tree/model": "Board A\0"}, "Board A"),
+        ({}, None),
+    ],
+)
+def test_the_processor_is_named_on_every_architecture(tmp_path, files, model):
+    assert cpu_model(build(tmp_path, files)) == model
+
+
+def test_the_tightest_memory_cgroup_counts(tmp_path):
+    build(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/b/memory.max": "max\n",
+            "sys/fs/cgroup/a/memory.max": "1000\n",
+            "sys/fs/cgroup/a/memory.current": "400\n",
+            "sys/fs/cgroup/memory.max": "5000\n",
+        },
+    )
+    assert cgroup_headroom(tmp_path) == 600
+
+
+def test_version_one_cgroups_count_too_and_no_limit_is_none(tmp_path):
+    assert cgroup_headroom(tmp_path) is None
+    unlimited = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
+    assert cgroup_headroom(build(tmp_path, unlimited)) is None
+    assert cgroup_headroom(
+        build(tmp_path, {"sys/fs/cgroup/memory/memory.limit_in_bytes": "77\n"})
+    ) == 77  # fmt: skip
+
+
+@given(st.text(alphabet="0123456789-, \nx", max_size=30))
+def test_garbled_cpu_lists_never_raise(text):
+    assert list(parse_cpu_list(text)) == sorted(set(parse_cpu_list(text)))
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_cpu_lists_are_read_exactly(cpus):
+    assert set(parse_cpu_list(",".join(map(str, cpus)))) == cpus
+
+
+@given(st.text(max_size=80))
+def test_garbled_meminfo_never_raises(text):
+    assert all(value >= 0 for value in parse_meminfo(text).values())
