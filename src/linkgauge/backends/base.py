@@ -1,0 +1,137 @@
+"""The protocol of a backend: devices, buffers, groups of transfers behind a gate.
+
+A backend is one file. The engine drives it so, for each cell:
+
+    refusal(transfer)              a reason, before anything is allocated
+    allocate(memory, size, …)      buffers, kept and used again by later cells
+    fill(buffer, …)                a pattern in the source, its complement in the destination
+    prepare(copies)                a Group; then for each sample
+        arm(loops)                     everything is enqueued, behind a closed gate
+        open()                         the gate: all transfers start together
+        wait()                         the Timing
+    first_mismatch(buffer, …)      every byte compared
+    close()
+
+Allocating, gating and verifying are calls of their own, so that a controller can join several
+processes in one cell. Native errors enter here as BackendError, with the call's name;
+what a machine cannot do is Unsupported; memory that could not be had is AllocationError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Protocol
+
+import msgspec
+
+from linkgauge.model.machine import Device
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import Engine, Memory, Transfer
+
+CHUNK = 512
+"""Bytes that a `<->` kernel moves one way before the next chunk goes the other way: 32 lanes of
+16 bytes, a warp's access. Odd chunks go source to destination, even chunks back."""
+
+
+class Pattern(IntEnum):
+    """What a buffer holds. Word i (64-bit, little-endian) of seed s is
+    x = (i + s · 0xD1B54A32D192ED03) · 0x9E3779B97F4A7C15, then x ^= x >> 29, modulo 2^64."""
+
+    WORDS = 0
+    """Word i at word i."""
+    CONSTANT = 1
+    """Word 0 everywhere: what a pure write stores."""
+    SPLIT = 2
+    """Odd chunks hold WORDS and even ones its complement: both buffers after a `<->`."""
+
+
+class Buffer(Protocol):
+    """Memory that a backend allocated."""
+
+    @property
+    def memory(self) -> Memory: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+    def placement(self) -> Placement: ...
+    def free(self) -> None: ...
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none."""
+
+    transfer: Transfer
+    source: Buffer | None
+    destination: Buffer | None
+    size: int
+    seed: int
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Seconds that all loops of each copy took, and of the whole group, first start to last end.
+
+    `checksums` holds the xor of the 64-bit words that a pure read saw, None for other copies.
+    """
+
+    seconds: tuple[float, ...]
+    span: float
+    checksums: tuple[int | None, ...] = ()
+
+
+class Group(Protocol):
+    """Copies that run at the same time. Nothing but the copies lies between open and wait.
+
+    `most_loops` is how many loops may wait behind the gate.
+    """
+
+    @property
+    def most_loops(self) -> int: ...
+    def arm(self, loops: int) -> None: ...
+    def open(self) -> None: ...
+    def wait(self) -> Timing: ...
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """What every backend offers. `name` is the space of its memories (`opencl`)."""
+
+    name: str
+
+    def devices(self) -> tuple[Device, ...]:
+        """Its accelerators, in the order of their indices. The host backend has none."""
+        ...
+
+    def refusal(self, transfer: Transfer) -> str | None:
+        """Why it cannot carry out this transfer here, or None."""
+        ...
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        """What a reader of the figure must know (two devices that share one DRAM)."""
+        ...
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
+        """Memory of `size` bytes that `engine` can reach, bound, first-touched and pinned where
+        the memory's kind says so."""
+        ...
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        """Writes the pattern, or its complement, over the first `size` bytes."""
+        ...
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        """Offset of the first byte that differs from the pattern, None if all agree."""
+        ...
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        """Xor of all 64-bit words of the buffer (the tail zero-extended)."""
+        ...
+
+    def prepare(self, copies: Sequence[Copy]) -> Group:
+        """A group ready to be armed any number of times."""
+        ...
+
+    def close(self) -> None:
+        """Frees everything; idempotent."""
+        ...
