@@ -1,0 +1,34 @@
+"""All benchmarks, by name, in the order in which they are listed and run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from linkgauge.model.errors import InputError
+
+from .copies import HOST, NVBANDWIDTH
+from .memory import SWEEPS
+from .table import Row, Sweep
+
+_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS)
+CATALOG = {row.name: row for row in _ALL}
+
+
+def select(names: Iterable[str], prefixes: Sequence[str]) -> tuple[Row | Sweep, ...]:
+    """Benchmarks named, and those with a prefix, in the catalog's order; all if none is asked.
+
+    Raises InputError for a name or a prefix that fits nothing.
+    """
+    wanted = set(names)
+    for name in sorted(wanted - CATALOG.keys()):
+        close = difflib.get_close_matches(name, CATALOG, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ": see 'linkgauge list'"
+        raise InputError(f"unknown benchmark {name!r}{hint}")
+    for prefix in prefixes:
+        found = {name for name in CATALOG if name.startswith(prefix)}
+        if not found:
+            raise InputError(f"no benchmark begins with {prefix!r}: see 'linkgauge list'")
+        wanted |= found
+    chosen = wanted or CATALOG.keys()
+    return tuple(row for name, row in CATALOG.items() if name in chosen)

@@ -1,0 +1,95 @@
+"""The 35 single-node tests of nvbandwidth 0.8, by their exact names and in its order, and the
+host's own copies.
+
+In the notation d is the column's device, e every other device, h the host's node, r and c the
+row's and the column's device (or node). `by x` names whose copy engine (ce) or compute kernel
+(sm) does the work: a read is pulled by the destination, a write pushed by the source.
+Interference moves twice the bytes, so that it outlasts what is measured.
+Source of the definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp.
+"""
+
+from __future__ import annotations
+
+from linkgauge.model.transfer import Report
+from linkgauge.model.units import LATENCY
+
+from .table import Layout, Row
+
+_H2D = "host(row) -> device(column)"
+_D2H = "host(row) <- device(column)"
+_BOTH = "host(row) <-> device(column)"
+
+# name, title, layout, the cell by copy engines, the cell by kernels (None: the same), report, parts
+_COPIES: tuple[tuple[str, str, Layout, str, str | None, Report, tuple[str, ...]], ...] = (
+    ("host_to_device_memcpy", _H2D, Layout.EACH_DEVICE,
+     "h -> d by d.K", None, Report.FIRST, ()),
+    ("device_to_host_memcpy", _D2H, Layout.EACH_DEVICE,
+     "d -> h by d.K", None, Report.FIRST, ()),
+    ("host_to_device_bidirectional_memcpy", _BOTH, Layout.EACH_DEVICE,
+     "h -> d by d.K & d -> h by d.K x2", "h <-> d by d.K", Report.FIRST, ()),
+    ("device_to_host_bidirectional_memcpy", _BOTH, Layout.EACH_DEVICE,
+     "d -> h by d.K & h -> d by d.K x2", "d <-> h by d.K", Report.FIRST, ()),
+    ("device_to_device_memcpy_read", "device(row) <- device(column)", Layout.PAIRS,
+     "c -> r by r.K", None, Report.FIRST, ()),
+    ("device_to_device_memcpy_write", "device(row) -> device(column)", Layout.PAIRS,
+     "r -> c by r.K", None, Report.FIRST, ()),
+    ("device_to_device_bidirectional_memcpy_read", "device(row) <-> device(column)", Layout.PAIRS,
+     "c -> r by r.K & r -> c by c.K", None, Report.SUM, ("read1", "read2")),
+    ("device_to_device_bidirectional_memcpy_write", "device(row) <-> device(column)", Layout.PAIRS,
+     "c -> r by c.K & r -> c by r.K", None, Report.SUM, ("write1", "write2")),
+    ("all_to_host_memcpy", "host(row) <- all devices, device(column) measured", Layout.OTHERS,
+     "d -> h by d.K & e -> h by e.K x2", None, Report.FIRST, ()),
+    ("all_to_host_bidirectional_memcpy", "host(row) <-> all devices, from device(column) measured",
+     Layout.OTHERS,
+     "d -> h by d.K & h -> d by d.K x2 & e -> h by e.K x2 & h -> e by e.K x2",
+     "d <-> h by d.K & e <-> h by e.K", Report.FIRST, ()),
+    ("host_to_all_memcpy", "host(row) -> all devices, device(column) measured", Layout.OTHERS,
+     "h -> d by d.K & h -> e by e.K x2", None, Report.FIRST, ()),
+    ("host_to_all_bidirectional_memcpy", "host(row) <-> all devices, to device(column) measured",
+     Layout.OTHERS,
+     "h -> d by d.K & d -> h by d.K x2 & h -> e by e.K x2 & e -> h by e.K x2",
+     "h <-> d by d.K & h <-> e by e.K", Report.FIRST, ()),
+    ("all_to_one_write", "all other devices -> device(column), written by them",
+     Layout.ALL_DEVICES, "e -> d by e.K", None, Report.TOTAL, ()),
+    ("all_to_one_read", "device(column) -> all other devices", Layout.ALL_DEVICES,
+     "d -> e by e.K", "d -> e by d.K", Report.TOTAL, ()),
+    ("one_to_all_write", "device(column) -> all other devices, written by it",
+     Layout.ALL_DEVICES, "d -> e by d.K", None, Report.TOTAL, ()),
+    ("one_to_all_read", "all other devices -> device(column)", Layout.ALL_DEVICES,
+     "e -> d by d.K", "e -> d by e.K", Report.TOTAL, ()),
+)  # fmt: skip
+
+
+def _engine_rows(kind: str) -> tuple[Row, ...]:
+    return tuple(
+        Row(
+            f"{name}_{kind}",
+            f"memcpy {kind.upper()} {title}",
+            layout,
+            ((by_kernel if kind == "sm" else None) or by_copy_engine).replace(".K", f".{kind}"),
+            report,
+            parts=parts,
+        )
+        for name, title, layout, by_copy_engine, by_kernel, report, parts in _COPIES
+    )
+
+
+NVBANDWIDTH: tuple[Row, ...] = (
+    *_engine_rows("ce"),
+    *_engine_rows("sm"),
+    Row("host_device_latency_sm", "latency SM host(row) <- device(column)", Layout.EACH_DEVICE,
+        "h -> null by d.sm", Report.LATENCY, LATENCY),
+    Row("device_to_device_latency_sm", "latency SM device(row) <- device(column)", Layout.PAIRS,
+        "c -> null by r.sm", Report.LATENCY, LATENCY),
+    Row("device_local_copy", "memcpy CE within device(column)", Layout.EACH_DEVICE,
+        "d -> d by d.ce"),
+)  # fmt: skip
+
+HOST: tuple[Row, ...] = (
+    Row("host_to_host_memcpy_read_cpu", "read CPU threads of node(row) <- memory of node(column)",
+        Layout.NODES, "c -> null by r.cpu"),
+    Row("host_to_host_memcpy_write_cpu", "write CPU threads of node(row) -> memory of node(column)",
+        Layout.NODES, "null -> c by r.cpu"),
+    Row("host_to_host_memcpy_copy_cpu", "memcpy CPU node(row) -> node(column)",
+        Layout.NODES, "r -> c by r.cpu"),
+)  # fmt: skip

@@ -1,0 +1,58 @@
+"""Sweeps over the host's own memory: how bandwidth grows with threads, and by kind of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from linkgauge.model.machine import Node
+from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Transfer, host
+
+from .table import Sweep
+
+_ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
+    "read": lambda memory: (memory, NULL),
+    "write": lambda memory: (NULL, memory),
+    "copy": lambda memory: (memory, memory),
+}
+
+
+def thread_counts(cpus: int) -> tuple[int, ...]:
+    """Powers of two up to the CPUs, and all of them: 1, 2, 4, 6 of six."""
+    powers = [1 << k for k in range(cpus.bit_length()) if 1 << k <= cpus]
+    return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
+
+
+def _by_threads(operation: str) -> Callable[[tuple[Node, ...]], Iterator[Cell]]:
+    def cells(nodes: tuple[Node, ...]) -> Iterator[Cell]:
+        for node in nodes:
+            memory = host(node.index)
+            for count in thread_counts(len(node.cpus)):
+                transfer = Transfer(*_ENDS[operation](memory), Engine(memory, "cpu", count))
+                yield Cell(str(node.index), str(count), (transfer,))
+
+    return cells
+
+
+def _by_kind(nodes: tuple[Node, ...]) -> Iterator[Cell]:
+    for node in nodes:
+        for name, kind in (("pinned", ""), ("pageable", "pageable"), ("huge", "huge")):
+            memory = host(node.index, kind)
+            transfer = Transfer(memory, memory, Engine(memory.place, "cpu"))
+            yield Cell(str(node.index), name, (transfer,))
+
+
+SWEEPS: tuple[Sweep, ...] = (
+    *(
+        Sweep(
+            f"host_threads_memcpy_{operation}_cpu",
+            f"{operation} CPU within node(row) by number of threads(column)",
+            _by_threads(operation),
+        )
+        for operation in _ENDS
+    ),
+    Sweep(
+        "host_kinds_memcpy_copy_cpu",
+        "memcpy CPU within node(row) by kind of memory(column)",
+        _by_kind,
+    ),
+)
