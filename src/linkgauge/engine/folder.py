@@ -1,0 +1,55 @@
+"""A run's own folder: `<out>/<accelerator>/<label>/<run id>/`, created exclusively."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import PlannedSheet
+
+
+def slug(text: str, otherwise: str) -> str:
+    """A safe name for a folder: lower-case ASCII letters, digits, dots and dashes."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:64].strip("-.") or otherwise
+
+
+def accelerator_name(machine: Machine, plan: tuple[PlannedSheet, ...]) -> str:
+    """The model of the first device that is measured, `cpu` without one."""
+    columns = {
+        (sheet.backend, name)
+        for sheet in plan
+        for cell in sheet.cells
+        for name in (cell.row, cell.column)
+    }
+    for backend, devices in machine.devices.items():
+        for device in devices:
+            if (backend, str(device.index)) in columns:
+                return slug(device.model, backend)
+    return "cpu"
+
+
+def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
+    """Makes a folder that did not exist: the run id is the start time, with a number if taken.
+
+    Raises InputError where it cannot be written.
+    """
+    parent = out / accelerator / slug(label, "default")
+    stamp = re.sub(r"[-:]|\.\d+", "", started)
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 10_000):
+            folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            return folder
+    except OSError as error:
+        raise InputError(
+            f"cannot write results to {out}: {error.strerror} ({error.filename})"
+        ) from error
+    raise InputError(f"cannot find a free name for the run in {parent}")

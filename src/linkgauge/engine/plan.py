@@ -1,0 +1,187 @@
+"""From what was asked to the cells that will be measured, before anything is allocated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.benchmarks.table import Fabric, Row, Sweep
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
+from linkgauge.model.transfer import Benchmark, Memory, Transfer
+from linkgauge.model.units import approximate_size, format_size
+
+Plan = tuple[PlannedSheet, ...]
+
+NO_BACKEND = "none"
+"""Backend of a device benchmark on a machine without accelerators."""
+
+
+def fabrics(machine: Machine, devices: Sequence[str]) -> tuple[Fabric, ...]:
+    """One fabric for each accelerator backend, with the selected devices (all if none named).
+
+    `devices` are names (`opencl:1`) or bare indices, which select on every backend. Raises
+    InputError for one that does not exist.
+    """
+    nodes = machine.host.nodes
+    known = [device for found in machine.devices.values() for device in found]
+    for name in devices:
+        if not any(_is_named(device, name) for device in known):
+            there = ", ".join(device.memory for device in known) or "none on this machine"
+            raise InputError(f"unknown device {name!r}: devices are {there}")
+    laid_out = [
+        Fabric(
+            backend,
+            nodes,
+            tuple(d for d in found if not devices or any(_is_named(d, n) for n in devices)),
+        )
+        for backend, found in machine.devices.items()
+    ]
+    chosen = [fabric for fabric in laid_out if fabric.devices]
+    if not chosen:
+        why = "; ".join(f"{name}: {reason}" for name, reason in machine.unavailable.items())
+        chosen = [Fabric(NO_BACKEND, nodes, (), f"no accelerator ({why or 'none selected'})")]
+    return tuple(chosen)
+
+
+def _is_named(device: Device, name: str) -> bool:
+    return name in (device.memory, str(device.index))
+
+
+def lay_out(
+    rows: Iterable[Row | Sweep], fabrics: Sequence[Fabric], *, host: bool = True
+) -> tuple[Benchmark, ...]:
+    """Every row over every fabric; rows of the host once, if `host`."""
+    return tuple(
+        row.lay_out(fabric)
+        for row in rows
+        if host or not row.on_host
+        for fabric in (fabrics[:1] if row.on_host else fabrics)
+    )
+
+
+def make_plan(benchmarks: Sequence[Benchmark], machine: Machine, sizes: Sequence[int]) -> Plan:
+    """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason.
+
+    Raises InputError where a size is larger than every memory it would be measured on.
+    """
+    rooms = _rooms(machine)
+    plan = [
+        _sheet(benchmark, size, [_why_not(c.transfers, size, rooms) for c in benchmark.cells])
+        for size in sizes
+        for benchmark in benchmarks
+    ]
+    for size in sizes:
+        cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]
+        if cells and all(cell.reason for cell in cells):
+            raise InputError(f"size {format_size(size)} fits nowhere: {cells[0].reason}")
+    return tuple(plan)
+
+
+def _sheet(benchmark: Benchmark, size: int, reasons: Sequence[str | None]) -> PlannedSheet:
+    return PlannedSheet(
+        benchmark=benchmark.name,
+        title=benchmark.title,
+        backend=benchmark.backend,
+        size=size,
+        unit=benchmark.unit.symbol,
+        better=benchmark.unit.better,
+        parts=benchmark.parts,
+        sweep=benchmark.sweep,
+        reason=benchmark.reason,
+        cells=tuple(
+            PlannedCell(cell.row, cell.column, tuple(map(str, cell.transfers)), cell.report, reason)
+            for cell, reason in zip(benchmark.cells, reasons, strict=True)
+        ),
+    )
+
+
+class Room(msgspec.Struct, frozen=True):
+    """Bytes a memory can hold, and the most one buffer of it may take. None: not known."""
+
+    all: int | None
+    one: int | None = None
+    shares_host: bool = False
+
+
+def _rooms(machine: Machine) -> dict[Memory, Room]:
+    rooms = {Memory("host", node.index): Room(node.memory_available) for node in machine.host.nodes}
+    for found in machine.devices.values():
+        for device in found:
+            space, _, index = device.memory.rpartition(":")
+            rooms[Memory(space, int(index))] = Room(
+                device.memory_bytes, device.largest_buffer, device.shares_host_memory
+            )
+    return rooms
+
+
+def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Room]) -> str | None:
+    """Why the cell's buffers cannot fit, or None. What shares the host's DRAM counts there too."""
+    asked: Counter[Memory] = Counter()
+    shared = 0
+    for transfer in transfers:
+        for memory in transfer.memories:
+            need = size * transfer.scale
+            room = rooms.get(memory.place, Room(None))
+            if room.one is not None and need > room.one:
+                return (
+                    f"a buffer of {format_size(need)} is more than {memory.place} allocates at "
+                    f"once ({approximate_size(room.one)})"
+                )
+            asked[memory.place] += need
+            shared += need if room.shares_host or memory.is_host else 0
+    for place, need in asked.items():
+        room = rooms.get(place, Room(None))
+        if room.all is not None and need > room.all:
+            return f"needs {_about(need)}, {place} has {_about(room.all)}"
+    dram = [room.all for memory, room in rooms.items() if memory.is_host]
+    free = None if None in dram else sum(room for room in dram if room is not None)
+    if free is not None and shared > free:
+        return f"needs {_about(shared)} of host memory, {_about(free)} are available"
+    return None
+
+
+_about = approximate_size
+
+
+def peak_memory(plan: Plan) -> dict[str, int]:
+    """The most bytes of each memory that any one cell holds at once."""
+    peak: dict[str, int] = {}
+    for sheet in plan:
+        for cell in sheet.cells:
+            if cell.reason:
+                continue
+            asked: Counter[str] = Counter()
+            for transfer in parse_transfers(" & ".join(cell.transfers)):
+                for memory in transfer.memories:
+                    asked[str(memory.place)] += sheet.size * transfer.scale
+            for name, need in asked.items():
+                peak[name] = max(need, peak.get(name, 0))
+    return peak
+
+
+SETUP_SECONDS = 0.3
+"""About what allocating, filling, warming up and verifying a cell takes; for estimates only."""
+
+
+def most_seconds(plan: Plan, settings: Settings) -> float:
+    """About the longest the plan takes, each cell spending its whole time."""
+    cells = sum(1 for sheet in plan for cell in sheet.cells if not cell.reason)
+    return cells * (settings.max_time + SETUP_SECONDS)
+
+
+def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
+    """Raises InputError for a memory or an engine's owner that this machine does not have."""
+    rooms = _rooms(machine)
+    for transfer in transfers:
+        for memory in (*transfer.memories, transfer.engine.owner):
+            if memory.backend in machine.unavailable:
+                why = machine.unavailable[memory.backend]
+                raise InputError(f"there is no {memory.place}: {memory.backend}: {why}")
+            if memory.place not in rooms:
+                known = ", ".join(map(str, rooms))
+                raise InputError(f"unknown memory {str(memory.place)!r}: there are {known}")

@@ -1,0 +1,65 @@
+"""Buffers kept between cells: allocating, touching and pinning cost more than a sample."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from linkgauge.backends.base import Backend, Buffer
+from linkgauge.model.errors import AllocationError
+from linkgauge.model.transfer import Engine, Memory
+
+_Key = tuple[str, Memory, Memory, str, int]
+
+
+class BufferPool:
+    """Lends buffers to one cell at a time, and frees those longest unused where room is short.
+
+    `budget` is the bytes it may hold before idle buffers go (None: until an allocation fails).
+    """
+
+    def __init__(self, budget: int | None = None) -> None:
+        self._budget = budget
+        self._idle: OrderedDict[int, tuple[_Key, Buffer]] = OrderedDict()
+        self._lent: list[tuple[_Key, Buffer]] = []
+
+    def lend(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
+        """A buffer of exactly `size` bytes, which no other transfer of the cell has."""
+        key = (backend.name, memory, engine.owner, engine.kind, size)
+        for ticket, (kept, buffer) in self._idle.items():
+            if kept == key:
+                del self._idle[ticket]
+                self._lent.append((key, buffer))
+                return buffer
+        buffer = self._allocate(backend, memory, size, engine)
+        self._lent.append((key, buffer))
+        return buffer
+
+    def _allocate(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
+        if self._budget is not None:
+            # Asking first and freeing after a failure would wake the OOM killer instead.
+            lent = sum(buffer.size for _, buffer in self._lent)
+            self._trim(max(0, self._budget - lent - size))
+        try:
+            return backend.allocate(memory, size, engine)
+        except AllocationError:
+            if not self._idle:
+                raise
+            self.free_idle()
+            return backend.allocate(memory, size, engine)
+
+    def take_back(self) -> None:
+        """The cell is over: its buffers may be lent again."""
+        for entry in self._lent:
+            self._idle[id(entry[1])] = entry
+        self._lent.clear()
+
+    def free_idle(self) -> None:
+        self._trim(0)
+
+    def _trim(self, keep_bytes: int) -> None:
+        """Frees idle buffers, the longest unused first, until they hold no more than this."""
+        held = sum(buffer.size for _, buffer in self._idle.values())
+        while self._idle and held > keep_bytes:
+            _, (_, buffer) = self._idle.popitem(last=False)
+            held -= buffer.size
+            buffer.free()

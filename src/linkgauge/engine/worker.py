@@ -1,0 +1,102 @@
+"""Who measures: a worker holds backends and is handed whole cells.
+
+The controller speaks only to `Worker`; nothing crosses this seam while a clock runs, so a worker
+may as well live in another process.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Protocol
+
+from linkgauge import __version__
+from linkgauge.backends import open_backend
+from linkgauge.backends.base import Backend
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.transfer import Report, Transfer
+
+from .measure import measure_cell, unmeasured
+from .pool import BufferPool
+
+POOL_SHARE = 0.5
+"""Share of the host's available memory that buffers may keep between cells."""
+
+
+class Worker(Protocol):
+    """Measures cells, whole ones: what it is given and what it gives back are plain values."""
+
+    def survey(self, accelerators: Sequence[str]) -> Machine:
+        """The host and the devices of these backends; why a backend has none."""
+        ...
+
+    def measure(self, cell: PlannedCell, size: int, settings: Settings) -> CellResult: ...
+
+    def close(self) -> None: ...
+
+
+class LocalWorker:
+    """A worker in this process."""
+
+    def __init__(self) -> None:
+        self._backends: dict[str, Backend] = {}
+        self._pool = BufferPool()
+
+    def survey(self, accelerators: Sequence[str]) -> Machine:
+        host = read_host()
+        if host.memory_available is not None:
+            self._pool = BufferPool(int(host.memory_available * POOL_SHARE))
+        devices: dict[str, tuple[Device, ...]] = {}
+        unavailable: dict[str, str] = {}
+        for name in accelerators:
+            try:
+                devices[name] = self._backend(name).devices()
+            except LinkgaugeError as reason:
+                unavailable[name] = str(reason)
+        return Machine(
+            host=host,
+            devices=devices,
+            unavailable=unavailable,
+            linkgauge=__version__,
+            python=platform.python_version(),
+        )
+
+    def _backend(self, name: str) -> Backend:
+        if name not in self._backends:
+            self._backends[name] = open_backend(name)
+        return self._backends[name]
+
+    def measure(self, cell: PlannedCell, size: int, settings: Settings) -> CellResult:
+        if cell.reason is not None:
+            return unmeasured(cell, "skip", cell.reason)
+        transfers = parse_transfers(" & ".join(cell.transfers))
+        try:
+            backend = self._backend(backend_of(transfers))
+            if cell.report is Report.LATENCY:
+                what = f"backend {backend.name} does not measure pointer-chase latency"
+                return unmeasured(cell, "skip", what)
+            for transfer in transfers:
+                if reason := backend.refusal(transfer):
+                    return unmeasured(cell, "skip", reason)
+        except Unsupported as error:
+            return unmeasured(cell, "skip", str(error))
+        return measure_cell(cell, transfers, size, settings, backend, self._pool)
+
+    def close(self) -> None:
+        self._pool.free_idle()
+        for backend in self._backends.values():
+            backend.close()
+        self._backends.clear()
+
+
+def backend_of(transfers: Sequence[Transfer]) -> str:
+    """The backend whose engines carry out all of them. Raises Unsupported where there are two:
+    between two accelerator APIs there is neither a common gate nor a common clock."""
+    names = sorted({transfer.engine.owner.backend for transfer in transfers})
+    if len(names) > 1:
+        raise Unsupported(f"transfers of {' and '.join(names)} do not run in one cell")
+    return names[0]

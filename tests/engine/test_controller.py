@@ -1,0 +1,126 @@
+"""The controller hands over whole cells, keeps each before the next, and survives Ctrl-C."""
+
+import pytest
+
+from fakes import FakeBackend, device, machine
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.controller import execute
+from linkgauge.engine.journal import Closed, Measured, Opened, assemble
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.worker import LocalWorker, backend_of
+from linkgauge.model.errors import BackendError, ResultsError, Unsupported
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import Settings, exit_code
+
+HERE = machine([device(0), device(1)])
+SETTINGS = Settings((4096,), samples=6)
+
+
+class Silent:
+    def __init__(self):
+        self.told = []
+
+    def started(self, sheet, cell):
+        self.told.append((sheet.benchmark, cell.row, cell.column))
+
+    def finished(self, cell):
+        self.told.append(cell.status)
+
+    def completed(self, result):
+        self.told.append(result.benchmark)
+
+
+def opened(*names):
+    plan = make_plan(lay_out(select(names, ()), fabrics(HERE, ())), HERE, SETTINGS.sizes)
+    return Opened(
+        id="1", label="l", command=(), started="s", machine=HERE, settings=SETTINGS, plan=plan
+    )
+
+
+def worker_with(backend):
+    worker = LocalWorker()
+    worker._backends["fake"] = backend
+    return worker
+
+
+def test_a_run_is_measured_in_the_plans_order():
+    observer, records = Silent(), []
+    run = execute(
+        opened("device_to_device_memcpy_read_ce"), worker_with(FakeBackend()), records.append,
+        observer,
+    )  # fmt: skip
+    name = "device_to_device_memcpy_read_ce"
+    assert observer.told == [(name, "0", "1"), "pass", (name, "1", "0"), "pass", name]
+    assert [type(record) for record in records] == [Opened, Measured, Measured, Closed]
+    assert assemble(records) == run
+    assert exit_code(run) == 0
+
+
+def test_an_error_costs_its_cell_and_the_run_goes_on():
+    backend = FakeBackend()
+
+    def fail_once(group):
+        if backend.samples == 1:
+            raise BackendError("copy", "device lost")
+
+    backend.on_sample = fail_once
+    run = execute(
+        opened("device_to_device_memcpy_read_ce"), worker_with(backend), lambda r: None, Silent()
+    )
+    assert [cell.status for cell in run.results[0].cells] == ["error", "pass"]
+    assert exit_code(run) == 3
+
+
+def test_ctrl_c_keeps_what_was_measured():
+    backend, records = FakeBackend(), []
+
+    def interrupt(group):
+        if len(records) == 2:
+            raise KeyboardInterrupt
+
+    backend.on_sample = interrupt
+    run = execute(
+        opened("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent()
+    )
+    assert run.finished is None
+    assert [len(result.cells) for result in run.results] == [1]
+    assert backend.open_groups == 0
+
+
+def test_a_journal_that_cannot_be_written_ends_the_run():
+    def full(record):
+        raise ResultsError("cannot write journal.jsonl: No space left on device")
+
+    with pytest.raises(ResultsError):
+        execute(opened("device_local_copy"), worker_with(FakeBackend()), full, Silent())
+
+
+def test_a_refused_transfer_is_skipped_with_the_backends_reason():
+    backend = FakeBackend()
+    backend.refuse = lambda transfer: "no path to host memory"
+    run = execute(opened("device_local_copy"), worker_with(backend), lambda r: None, Silent())
+    assert {cell.reason for cell in run.results[0].cells} == {"no path to host memory"}
+    assert exit_code(run) == 4
+
+
+def test_latency_is_skipped_where_a_backend_cannot_chase_pointers():
+    run = execute(
+        opened("host_device_latency_sm"), worker_with(FakeBackend()), lambda r: None, Silent()
+    )
+    assert {cell.status for cell in run.results[0].cells} == {"skip"}
+    assert "latency" in run.results[0].reason
+
+
+def test_transfers_of_two_accelerators_do_not_share_a_cell():
+    with pytest.raises(Unsupported, match="cuda and opencl"):
+        backend_of(parse_transfers("host:0 -> cuda:0 by ce & host:0 -> opencl:0 by ce"))
+
+
+def test_a_survey_says_why_a_backend_is_missing(monkeypatch):
+    def missing(name):
+        raise Unsupported("no platform: install a driver")
+
+    monkeypatch.setattr("linkgauge.engine.worker.open_backend", missing)
+    here = LocalWorker().survey(["opencl"])
+    assert here.unavailable == {"opencl": "no platform: install a driver"}
+    assert here.devices == {}

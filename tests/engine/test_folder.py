@@ -1,0 +1,61 @@
+"""Each run has a folder of its own, whatever its label says."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import device, machine
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.folder import accelerator_name, create_run_folder, slug
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.model.errors import InputError
+
+STARTED = "2026-11-21T20:15:00.123Z"
+
+
+@given(st.text(max_size=200))
+def test_a_slug_is_always_a_safe_name(text):
+    name = slug(text, "default")
+    assert 0 < len(name) <= 64
+    assert name.strip(".") == name
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+
+
+def test_slugs_stay_readable():
+    assert slug("NVIDIA H200 (NVL)", "x") == "nvidia-h200-nvl"
+    assert slug("../../etc", "x") == "etc"
+    assert slug("Übung 1", "x") == "ubung-1"
+    assert slug("日本", "default") == "default"
+
+
+def test_the_run_id_is_the_start_and_a_taken_one_takes_the_next(tmp_path):
+    folders = [create_run_folder(tmp_path, "cpu", "My Label", STARTED) for _ in range(3)]
+    names = ["20261121T201500Z", "20261121T201500Z-2", "20261121T201500Z-3"]
+    assert folders == [tmp_path / "cpu" / "my-label" / name for name in names]
+
+
+def test_many_runs_at_once_never_share_a_folder(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: create_run_folder(tmp_path, "c", "l", STARTED), range(40)))
+    assert len(set(made)) == 40
+
+
+@pytest.mark.parametrize("out", ["file/below", "file"])
+def test_a_folder_that_cannot_be_made_is_said_and_leaves_nothing(tmp_path, out):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write results"):
+        create_run_folder(tmp_path / out, "cpu", "l", STARTED)
+    assert [path.name for path in tmp_path.rglob("*")] == ["file"]
+
+
+def test_the_accelerator_is_the_first_device_that_is_measured():
+    here = machine([device(0, "x"), device(1, "x")])
+
+    def named(*names):
+        plan = make_plan(lay_out(select(names, ()), fabrics(here, ())), here, [64])
+        return accelerator_name(here, plan)
+
+    assert named("device_local_copy") == "fake-card-x1"
+    assert named("host_to_host_memcpy_copy_cpu") == "cpu"

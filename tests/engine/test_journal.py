@@ -1,0 +1,138 @@
+"""What was written before a crash is read back, whatever the crash cut off."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import machine
+from linkgauge.engine.journal import (
+    Closed,
+    Journal,
+    Measured,
+    Opened,
+    assemble,
+    read_records,
+    result_of,
+)
+from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
+from linkgauge.model.transfer import Report
+
+TRANSFER = ("host:0 -> host:0 by cpu",)
+
+
+def sheet(name="b", cells=2, reason=None):
+    planned = tuple(PlannedCell("0", str(n), TRANSFER, Report.FIRST) for n in range(cells))
+    return PlannedSheet(
+        benchmark=name, title="t", backend="host", size=64, unit="B/s", better="higher",
+        reason=reason, cells=planned,
+    )  # fmt: skip
+
+
+def cell(column="0", status="pass", reason=None):
+    return CellResult("0", column, TRANSFER, Report.FIRST, status, reason, samples=(1.5,))
+
+
+OPENED = Opened(
+    id="run", label="täst", command=("linkgauge", "run"), started="now", machine=machine(),
+    settings=Settings((64,)), plan=(sheet(), sheet("skipped", 0, "needs two devices")),
+)  # fmt: skip
+RECORDS = (OPENED, Measured(0, cell("0")), Measured(0, cell("1", "skip", "no")), Closed("later"))
+
+
+@pytest.fixture
+def data(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    for record in RECORDS:
+        journal.append(record)
+    journal.close()
+    return (tmp_path / "journal.jsonl").read_bytes()
+
+
+def test_records_are_read_back_as_they_were_written(data):
+    assert read_records(data) == RECORDS
+
+
+def test_each_record_is_on_disk_before_the_next(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path)
+    for count, record in enumerate(RECORDS, start=1):
+        journal.append(record)
+        assert read_records(path.read_bytes()) == RECORDS[:count]
+    journal.close()
+
+
+def test_cut_off_at_any_byte_it_reads_up_to_its_last_whole_line(data):
+    ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
+    for length in range(len(data) + 1):
+        whole = sum(end <= length for end in ends)
+        if whole == 0:
+            with pytest.raises(InputError):
+                read_records(data[:length])
+        else:
+            assert read_records(data[:length]) == RECORDS[:whole]
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise_anything_but_an_input_error(data):
+    with pytest.raises(InputError):
+        read_records(data)
+
+
+@given(at=st.integers(0, 5000), junk=st.binary(min_size=1, max_size=6))
+def test_a_damaged_journal_raises_nothing_else_either(at, junk):
+    import msgspec
+
+    data = b"".join(msgspec.json.encode(record) + b"\n" for record in RECORDS)
+    at %= len(data)
+    try:
+        records = read_records(data[:at] + junk + data[at + len(junk) :])
+        assemble(records)
+    except InputError:
+        pass
+
+
+def test_a_run_is_its_journal_put_together():
+    run = assemble(RECORDS)
+    assert (run.id, run.label, run.finished) == ("run", "täst", "later")
+    measured, skipped = run.results
+    assert (measured.status, [c.column for c in measured.cells]) == ("pass", ["0", "1"])
+    assert (skipped.status, skipped.reason, skipped.cells) == ("skip", "needs two devices", ())
+
+
+def test_an_unfinished_run_has_no_end_and_only_what_was_measured():
+    run = assemble(RECORDS[:2])
+    assert run.finished is None
+    assert [len(result.cells) for result in run.results] == [1, 0]
+    assert [result.benchmark for result in assemble(RECORDS[:1]).results] == ["skipped"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ([cell(status="skip", reason="a"), cell(status="skip", reason="a")], "a"),
+        ([cell(status="skip", reason="a"), cell(status="skip", reason="b")], None),
+        ([cell(), cell(status="skip", reason="a")], None),
+        ([cell(), cell(status="fail", reason="bad byte")], "bad byte"),
+    ],
+)
+def test_a_reason_that_all_share_is_the_results_own(cells, reason):
+    assert result_of(sheet(), tuple(cells)).reason == reason
+
+
+def test_a_journal_never_overwrites(tmp_path):
+    (tmp_path / "journal.jsonl").write_text("precious")
+    with pytest.raises(ResultsError, match=r"journal\.jsonl"):
+        Journal(tmp_path / "journal.jsonl")
+    assert (tmp_path / "journal.jsonl").read_text() == "precious"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_said_with_the_path(tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal._file.close()
+    message = pytest.raises(ResultsError, match=r"journal\.jsonl.*No space left")
+    with Path("/dev/full").open("wb", buffering=0) as journal._file, message:
+        journal.append(OPENED)

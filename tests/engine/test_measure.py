@@ -1,0 +1,186 @@
+"""A cell is allocated, filled, warmed up, sampled and verified; what befalls it is its status."""
+
+import pytest
+
+from fakes import FakeBackend, content
+from linkgauge.backends.base import Pattern
+from linkgauge.engine.measure import measure_cell
+from linkgauge.engine.pool import BufferPool
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.transfer import Report
+
+SETTINGS = Settings((4096,), samples=6)
+
+
+def measure(text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None):
+    transfers = parse_transfers(text)
+    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
+    return measure_cell(
+        planned, transfers, size, settings, backend or FakeBackend(), pool or BufferPool()
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fake:0 -> fake:1 by ce",
+        "fake:0 <-> fake:1 by sm",
+        "host:0 -> null by cpu",
+        "null -> host:0 by cpu",
+        "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 511, 512, 513, 4096])
+def test_every_kind_of_transfer_is_verified_at_any_size(text, size):
+    cell = measure(text, size=size)
+    assert (cell.status, cell.verified, cell.reason) == ("pass", True, None)
+    assert cell.summary.n == 6
+    assert cell.stopped == "samples"
+
+
+@pytest.mark.parametrize(
+    ("text", "victim", "pattern"),
+    [
+        ("fake:0 -> fake:1 by ce", 1, Pattern.WORDS),
+        ("null -> fake:1 by ce", 0, Pattern.CONSTANT),
+        ("fake:0 <-> fake:1 by sm", 0, Pattern.SPLIT),
+        ("fake:0 <-> fake:1 by sm", 1, Pattern.SPLIT),
+        ("host:0 -> fake:0 by ce & fake:0 -> host:0 by ce", 3, Pattern.WORDS),
+    ],
+)
+@pytest.mark.parametrize("offset", [0, 1000, 4095])
+def test_one_wrong_byte_fails_the_cell_and_is_found_at_its_offset(text, victim, pattern, offset):
+    backend = FakeBackend()
+
+    def harm(group):
+        backend.buffers[victim].data[offset] ^= 0x40
+
+    backend.on_sample = harm
+    cell = measure(text, backend)
+    assert (cell.status, cell.verified) == ("fail", False)
+    assert f"wrong at byte {offset} of 4096" in cell.reason
+    assert cell.summary is not None
+    seed = 2 if victim == 3 else 1
+    assert backend.buffers[victim].data != content(4096, pattern, seed, False)
+
+
+def test_a_read_that_misses_bytes_fails():
+    backend = FakeBackend()
+    backend.on_sample = lambda group: backend.buffers[0].data.__setitem__(9, 0)
+    backend.checksum = lambda buffer, size: 1
+    cell = measure("host:0 -> null by cpu", backend)
+    assert (cell.status, cell.verified) == ("fail", False)
+
+
+def test_a_transfer_that_moves_nothing_fails_although_the_warm_up_moved():
+    backend = FakeBackend()
+    count = 0
+
+    def lazy(group):
+        nonlocal count
+        count += 1
+        if count > 6:
+            group.copies[0].destination.data[:] = content(4096, Pattern.WORDS, 1, True)
+
+    backend.on_sample = lazy
+    assert measure("fake:0 -> fake:1 by ce", backend).status == "fail"
+
+
+def test_without_verification_nothing_is_claimed():
+    cell = measure("fake:0 -> fake:1 by ce", settings=Settings((1,), samples=1, verify=False))
+    assert (cell.status, cell.verified) == ("pass", None)
+
+
+def test_headline_figures_are_what_the_report_says():
+    def figure(text, report):
+        return measure(text, report=report).summary.median
+
+    pair = "fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2"
+    assert figure(pair, Report.FIRST) == pytest.approx(1e9)
+    assert figure(pair, Report.SUM) == pytest.approx(2e9)
+    assert figure(pair, Report.EACH) == pytest.approx(2e9)
+    # Three times the size within the span of the longer one, twice the size.
+    assert figure(pair, Report.TOTAL) == pytest.approx(1.5e9)
+    assert figure("fake:0 <-> fake:1 by sm", Report.FIRST) == pytest.approx(0.5e9)
+    assert figure("fake:0 <-> fake:1 by sm", Report.TOTAL) == pytest.approx(1e9)
+
+
+def test_parts_are_each_transfers_own():
+    cell = measure("fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2", report=Report.SUM)
+    assert [(part.transfer, part.bytes) for part in cell.parts] == [(0, 4096), (1, 8192)]
+    assert [part.summary.median for part in cell.parts] == pytest.approx([1e9, 1e9])
+    assert cell.bytes == 3 * 4096
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (AllocationError("cuMemAlloc", "out of memory"), "error"),
+        (Unsupported("no huge pages"), "skip"),
+    ],
+)
+def test_what_goes_wrong_while_allocating_is_the_cells_own(error, status):
+    backend = FakeBackend()
+
+    def refuse(memory, size):
+        raise error
+
+    backend.on_allocate = refuse
+    cell = measure("fake:0 -> fake:1 by ce", backend)
+    assert cell.status == status
+    assert str(error) in cell.reason
+    assert status == "skip" or "while allocating" in cell.reason
+
+
+@pytest.mark.parametrize(("when", "phase"), [(1, "while warming up"), (20, "while measuring")])
+def test_an_error_names_the_phase_and_leaves_nothing_open(when, phase):
+    backend, pool = FakeBackend(), BufferPool()
+    backend.seconds_a_byte = lambda n: 1e-3
+
+    def fail(group):
+        if backend.samples >= min(when, 4):
+            raise BackendError("clFinish", "DEVICE_LOST")
+
+    backend.on_sample = fail
+    cell = measure("fake:0 -> fake:1 by ce", backend, pool=pool)
+    assert (cell.status, phase in cell.reason) == ("error", True)
+    assert backend.open_groups == 0
+    pool.free_idle()
+    assert all(buffer.freed for buffer in backend.buffers)
+
+
+def test_a_missed_precision_is_a_warning():
+    backend = FakeBackend()
+    backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
+    cell = measure("fake:0 -> fake:1 by ce", backend, settings=Settings((1,), max_time=0.05))
+    assert cell.stopped == "max-time"
+    assert any("precision of ±0.01 missed" in warning for warning in cell.warnings)
+
+
+def test_buffers_are_used_again_but_never_twice_in_one_cell():
+    backend, pool = FakeBackend(), BufferPool()
+    for _ in range(3):
+        measure("fake:0 -> fake:0 by ce & fake:0 -> fake:0 by ce", backend, pool=pool)
+    assert len(backend.buffers) == 4
+
+
+def test_idle_buffers_make_room_before_more_is_allocated():
+    backend, pool = FakeBackend(), BufferPool(budget=3 * 4096)
+    measure("fake:0 -> fake:1 by ce", backend, pool=pool)
+    measure("fake:2 -> fake:3 by ce", backend, pool=pool)
+    held = sum(buffer.size for buffer in backend.buffers if not buffer.freed)
+    assert held <= 3 * 4096
+
+
+def test_a_failed_allocation_is_tried_again_once_idle_buffers_are_gone():
+    backend, pool = FakeBackend(), BufferPool()
+
+    def full(memory, size):
+        if sum(not buffer.freed for buffer in backend.buffers) >= 2:
+            raise AllocationError("allocate", "full")
+
+    measure("fake:0 -> fake:1 by ce", backend, pool=pool)
+    backend.on_allocate = full
+    assert measure("fake:2 -> fake:3 by ce", backend, pool=pool).status == "pass"

@@ -1,0 +1,113 @@
+"""The plan knows before it starts what fits where, and says no in one line."""
+
+import pytest
+
+from fakes import device, machine
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.plan import (
+    check_exists,
+    fabrics,
+    lay_out,
+    make_plan,
+    most_seconds,
+    peak_memory,
+)
+from linkgauge.model.errors import InputError
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import Settings
+
+GI = 1 << 30
+
+
+def plan_for(names, here, sizes=(GI,), devices=()):
+    return make_plan(lay_out(select(names, ()), fabrics(here, devices)), here, sizes)
+
+
+def test_a_device_is_chosen_by_name_or_index_on_every_backend():
+    here = machine([device(0, "x"), device(1, "x"), device(1, "y")])
+    chosen = fabrics(here, ["1"])
+    assert [(f.backend, [d.memory for d in f.devices]) for f in chosen] == [
+        ("x", ["x:1"]),
+        ("y", ["y:1"]),
+    ]
+    assert [d.memory for f in fabrics(here, ["x:0"]) for d in f.devices] == ["x:0"]
+
+
+@pytest.mark.parametrize("name", ["x:9", "9", "z:0", "", "x"])
+def test_an_unknown_device_is_refused(name):
+    with pytest.raises(InputError, match="unknown device"):
+        fabrics(machine([device(0, "x")]), [name])
+
+
+def test_without_accelerators_device_benchmarks_are_skipped_with_the_reason():
+    here = machine(unavailable={"opencl": "no platform"})
+    (sheet,) = plan_for(["host_to_device_memcpy_ce"], here)
+    assert (sheet.cells, sheet.backend) == ((), "none")
+    assert "opencl: no platform" in sheet.reason
+
+
+def test_a_size_larger_than_every_memory_is_refused_before_anything_starts():
+    here = machine([device(0, "x", 2 * GI)], available=4 * GI)
+    with pytest.raises(InputError, match="8 GiB fits nowhere"):
+        plan_for((), here, [8 * GI])
+
+
+def test_cells_that_do_not_fit_are_skipped_and_the_others_planned():
+    here = machine([device(0, "x", 2 * GI, one=8 * GI), device(1, "x", 8 * GI)], available=64 * GI)
+    (sheet,) = plan_for(["host_to_device_memcpy_ce"], here, [4 * GI])
+    reasons = [cell.reason for cell in sheet.cells]
+    assert "x:0 has 2.0 GiB" in reasons[0]
+    assert reasons[1] is None
+
+
+def test_interference_of_twice_the_size_counts():
+    here = machine([device(0, "x", 8 * GI)], available=5 * GI)
+    plain, both = plan_for(
+        ["host_to_device_memcpy_ce", "host_to_device_bidirectional_memcpy_ce"], here, [2 * GI]
+    )
+    assert plain.cells[0].reason is None
+    assert "host:0 has 5.0 GiB" in both.cells[0].reason
+
+
+def test_the_largest_single_buffer_counts():
+    here = machine([device(0, "x", 8 * GI, one=GI)], available=64 * GI)
+    plain, both = plan_for(
+        ["host_to_device_memcpy_ce", "host_to_device_bidirectional_memcpy_ce"], here
+    )
+    assert plain.cells[0].reason is None
+    assert "allocates at once" in both.cells[0].reason
+
+
+def test_a_device_that_shares_the_hosts_memory_counts_there():
+    here = machine([device(0, "x", 8 * GI, shares_host_memory=True)], available=3 * GI)
+    (local,) = plan_for(["device_local_copy"], here)
+    assert local.cells[0].reason is None
+    with pytest.raises(InputError, match="host memory"):
+        plan_for(["device_local_copy"], here, [2 * GI])
+
+
+def test_every_size_has_its_sheets():
+    plan = plan_for(["host_to_host_memcpy_copy_cpu"], machine(), [4096, 8192])
+    assert [sheet.size for sheet in plan] == [4096, 8192]
+
+
+def test_a_dry_run_knows_memory_and_time():
+    here = machine([device(0, "x", 8 * GI)])
+    plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], here)
+    assert peak_memory(plan) == {"host:0": 3 * GI, "x:0": 3 * GI}
+    assert 5 < most_seconds(plan, Settings((GI,), max_time=5.0)) < 6
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("host:3 -> host:0 by cpu", "'host:3'"),
+        ("host:0 -> x:5 by ce", "'x:5'"),
+        ("host:0 -> x:0 by x:7.ce", "'x:7'"),
+        ("host:0 -> gone:0 by ce", "no driver"),
+    ],
+)
+def test_a_memory_that_is_not_there_is_named(text, what):
+    here = machine([device(0, "x")], unavailable={"gone": "no driver"})
+    with pytest.raises(InputError, match=what):
+        check_exists(parse_transfers(text), here)
