@@ -1,0 +1,98 @@
+"""Files of a run: `run.json` and `samples.csv`, written and read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from linkgauge.engine.journal import assemble, read_records
+from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.result import CellResult, Run
+
+RUN_FILE = "run.json"
+SAMPLES_FILE = "samples.csv"
+JOURNAL_FILE = "journal.jsonl"
+
+COLUMNS = (
+    "run",
+    "benchmark",
+    "backend",
+    "size",
+    "row",
+    "column",
+    "transfer",
+    "sample",
+    "value",
+    "unit",
+)
+"""`transfer` is empty for the headline figure, else the notation of the single transfer."""
+
+
+def json_document(value: object) -> str:
+    """Indented JSON with a last newline; of a Run, the document of docs/run.schema.json."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode() + "\n"
+
+
+def samples_csv(run: Run) -> str:
+    """Every raw sample, a line each, in the result's base unit."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for result in run.results:
+        for cell in result.cells:
+            head = (run.id, result.benchmark, result.backend, result.size, cell.row, cell.column)
+            for transfer, number, value in _samples(cell):
+                writer.writerow((*head, transfer, number, repr(value), result.unit))
+    return text.getvalue()
+
+
+def _samples(cell: CellResult) -> Iterator[tuple[str, int, float]]:
+    for number, value in enumerate(cell.samples):
+        yield "", number, value
+    for part in cell.parts:
+        for number, value in enumerate(part.samples):
+            yield cell.transfers[part.transfer], number, value
+
+
+def write_run(folder: Path, run: Run) -> Path:
+    """Writes both files and returns the path of run.json. Raises ResultsError with the path."""
+    _write(folder / SAMPLES_FILE, samples_csv(run).encode())
+    _write(folder / RUN_FILE, json_document(run).encode())
+    return folder / RUN_FILE
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all: a reader never sees half a file."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_run(path: Path) -> Run:
+    """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
+    if path.is_dir():
+        whole = path / RUN_FILE
+        path = whole if whole.exists() else path / JOURNAL_FILE
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if path.suffix == ".jsonl":
+        return assemble(read_records(data))
+    try:
+        return msgspec.json.decode(data, type=Run)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+
+
+def run_schema() -> dict[str, object]:
+    """The JSON Schema of run.json, made from its types; docs/run.schema.json is this."""
+    schema = msgspec.json.schema(Run)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

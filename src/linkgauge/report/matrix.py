@@ -1,0 +1,69 @@
+"""A result as matrices of figures: pure text, in nvbandwidth's layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from linkgauge.model.result import Result
+from linkgauge.model.units import unit_of
+
+ABSENT = "N/A"
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """`figures` are in the result's base unit, by (row, column); absent cells have none.
+
+    `total` is the sum of them, None where it says nothing (a latency) or there is none.
+    """
+
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    figures: dict[tuple[str, str], float]
+    total: float | None
+
+
+def matrices(result: Result) -> Iterator[Matrix]:
+    """The matrices of a result's parts, where it names them, then the headline's own."""
+    rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
+    columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
+    if set(rows) == set(columns):
+        rows = columns = tuple(sorted(rows, key=_natural))
+    for number, name in enumerate(result.parts):
+        figures = {
+            (cell.row, cell.column): part.summary.median
+            for cell in result.cells
+            for part in cell.parts
+            if part.transfer == number and part.summary is not None
+        }
+        yield _matrix(result, f"_{name}", rows, columns, figures)
+    headline = {
+        (cell.row, cell.column): cell.summary.median
+        for cell in result.cells
+        if cell.summary is not None
+    }
+    yield _matrix(result, "_total" if result.parts else "", rows, columns, headline)
+
+
+def _natural(label: str) -> tuple[int, str]:
+    return (int(label), "") if label.isdecimal() else (1 << 62, label)
+
+
+def _matrix(
+    result: Result,
+    suffix: str,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+    figures: dict[tuple[str, str], float],
+) -> Matrix:
+    adds_up = figures and not result.sweep and unit_of(result.unit).better == "higher"
+    total = sum(figures.values()) if adds_up else None
+    return Matrix(result.benchmark + suffix, rows, columns, figures, total)
+
+
+def shown(value: float, unit: str) -> str:
+    """A figure as people read it, without its unit: two decimals, or three digits if small."""
+    scaled = value / unit_of(unit).scale
+    return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"

@@ -1,0 +1,163 @@
+"""What a person sees of a run: matrices in nvbandwidth's layout, then what to know about them.
+
+Colour comes from rich and only on a terminal. Nothing from results is read as markup.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from linkgauge.model.result import CellResult, Result, Run, Status
+from linkgauge.model.units import format_size, unit_of
+
+from .matrix import ABSENT, Matrix, matrices, shown
+
+WIDTH = 10
+_STYLES: dict[Status, str] = {
+    "pass": "green",
+    "fail": "bold red",
+    "error": "bold red",
+    "timeout": "bold red",
+    "skip": "yellow",
+}
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """A console that wraps nothing and colours only a terminal."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def render_result(result: Result) -> RenderableType:
+    """A result with its matrices; a benchmark without figures is one line with the reason."""
+    if not any(cell.summary for cell in result.cells):
+        return _unmeasured(result)
+    unit = unit_of(result.unit)
+    heading = Text.assemble(
+        (result.benchmark, "bold"),
+        f"  {result.backend}  {format_size(result.size)}  ",
+        (result.status, _STYLES[result.status]),
+    )
+    what = "bandwidth" if unit.better == "higher" else "time"
+    lines: list[Text] = [heading, Text(f"{result.title} {what} ({unit.shown})")]
+    by_place = {(cell.row, cell.column): cell for cell in result.cells}
+    for matrix in matrices(result):
+        lines += _matrix_lines(matrix, result, by_place)
+        if matrix.total is not None:
+            total = shown(matrix.total, result.unit)
+            lines += [Text(f"SUM {matrix.name} {total}", style="dim")]
+    lines += [_complaint(cell) for cell in result.cells if cell.status not in ("pass", "skip")]
+    lines += [
+        _complaint(cell)
+        for cell in result.cells
+        if cell.status == "skip" and result.reason != cell.reason
+    ]
+    return Group(*lines, Text())
+
+
+def _unmeasured(result: Result) -> Text:
+    return Text.assemble(
+        (result.benchmark, "bold"),
+        f"  {result.backend}  {format_size(result.size)}  ",
+        (result.status, _STYLES[result.status]),
+        f": {result.reason or '; '.join(dict.fromkeys(c.reason or '' for c in result.cells))}",
+    )
+
+
+def _complaint(cell: CellResult) -> Text:
+    place = f"({cell.row}, {cell.column})"
+    return Text.assemble((cell.status, _STYLES[cell.status]), f" {place}: {cell.reason}")
+
+
+def _matrix_lines(
+    matrix: Matrix, result: Result, cells: dict[tuple[str, str], CellResult]
+) -> Iterator[Text]:
+    label = max(4, *(len(row) + 1 for row in matrix.rows))
+    width = max(WIDTH, *(len(column) + 2 for column in matrix.columns))
+    if result.parts:
+        yield Text(matrix.name.removeprefix(f"{result.benchmark}_"), style="italic")
+    yield Text(" " * label + "".join(f"{column:>{width}}" for column in matrix.columns), "cyan")
+    for row in matrix.rows:
+        line = Text(f"{row:>{label - 1}} ", style="cyan")
+        for column in matrix.columns:
+            figure = matrix.figures.get((row, column))
+            cell = cells.get((row, column))
+            text = ABSENT if figure is None else shown(figure, result.unit)
+            style = "default" if cell is None or cell.status == "pass" else _STYLES[cell.status]
+            line.append(f"{text:>{width}}", "dim" if figure is None else style)
+        yield line
+
+
+def render_transfers(result: Result) -> RenderableType:
+    """One cell of `linkgauge copy`: each transfer's figure, then the total."""
+    (cell,) = result.cells
+    if cell.summary is None:
+        return _complaint(cell)
+    unit = unit_of(result.unit)
+    rows = [
+        (cell.transfers[part.transfer], part.summary)
+        for part in cell.parts
+        if part.summary is not None
+    ]
+    rows.append(("total" if cell.parts else cell.transfers[0], cell.summary))
+    width = max(len(name) for name, _ in rows)
+    lines = [Text(f"{format_size(result.size)}", style="bold")]
+    for name, summary in rows:
+        figure = shown(summary.median, result.unit)
+        line = Text(f"{name:<{width}}{figure:>{WIDTH + 2}} {unit.shown}")
+        if summary.ci95 is not None:
+            low, high = (shown(end, result.unit) for end in summary.ci95)
+            line.append(f"  [{low}, {high}]", "dim")
+        line.append(f"  {summary.n} samples of {cell.loops} loops", "dim")
+        lines.append(line)
+    lines += [_complaint(cell)] if cell.status != "pass" else []
+    return Group(*lines)
+
+
+def render_warnings(results: Iterable[Result]) -> Iterator[Text]:
+    """Each warning once, with the number of cells that have it."""
+    counts: Counter[str] = Counter()
+    for result in results:
+        for cell in result.cells:
+            counts.update(_general(warning) for warning in cell.warnings)
+    for warning, count in counts.items():
+        cells = "1 cell" if count == 1 else f"{count} cells"
+        yield Text.assemble(("note", "yellow"), f" ({cells}): {warning}")
+
+
+def _general(warning: str) -> str:
+    """A missed precision differs in every cell: what they have in common is said once."""
+    return warning.partition(":")[0] if warning.startswith("precision of") else warning
+
+
+def render_summary(run: Run) -> Text:
+    """How many benchmarks ended how."""
+    counts = Counter(result.status for result in run.results)
+    order: Sequence[Status] = ("pass", "fail", "error", "timeout", "skip")
+    count = len(run.results)
+    line = Text(f"{count} benchmark{'' if count == 1 else 's'}: ")
+    line.append(
+        Text(", ").join(
+            Text(f"{counts[status]} {status}", _STYLES[status])
+            for status in order
+            if counts[status]
+        )
+        or Text("nothing to do")
+    )
+    if run.finished is None:
+        line.append(" (interrupted: what was measured is kept)", "yellow")
+    if run.simulated:
+        line.append(" SIMULATED", "bold magenta")
+    return line
+
+
+def print_run(console: Console, run: Run) -> None:
+    """The whole run, as after measuring it."""
+    for result in run.results:
+        console.print(render_result(result))
+    for note in render_warnings(run.results):
+        console.print(note)
+    console.print(render_summary(run))

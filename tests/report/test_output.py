@@ -1,0 +1,130 @@
+"""What people and programs are shown, against golden files (UPDATE_GOLDEN=1 writes them anew)."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.result import Run
+from linkgauge.report import files
+from linkgauge.report.matrix import shown
+from linkgauge.report.terminal import print_run, render_transfers
+from report.samples import COPY, RUN
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def compare(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def text_console(**options) -> Console:
+    return Console(
+        file=io.StringIO(), highlight=False, markup=False, emoji=False, soft_wrap=True, **options
+    )
+
+
+def test_a_run_on_the_terminal():
+    console = text_console()
+    print_run(console, RUN)
+    compare("run.txt", console.file.getvalue())
+
+
+def test_colour_only_on_a_terminal():
+    for options, coloured in (({}, False), ({"force_terminal": True}, True)):
+        console = text_console(**options)
+        print_run(console, RUN)
+        assert ("\x1b[" in console.file.getvalue()) == coloured
+
+
+def test_a_simulated_or_interrupted_run_says_so():
+    console = text_console()
+    print_run(console, msgspec.structs.replace(RUN, simulated=True, finished=None))
+    assert "SIMULATED" in console.file.getvalue()
+    assert "interrupted" in console.file.getvalue()
+
+
+def test_transfers_written_down_by_the_user():
+    console = text_console()
+    console.print(render_transfers(COPY))
+    compare("copy.txt", console.file.getvalue())
+
+
+def test_samples_as_csv():
+    compare("samples.csv", files.samples_csv(RUN))
+    rows = list(csv.DictReader(io.StringIO(files.samples_csv(RUN))))
+    headline = sum(len(cell.samples) for result in RUN.results for cell in result.cells)
+    assert sum(row["transfer"] == "" for row in rows) == headline
+    assert {row["unit"] for row in rows} == {"B/s"}
+
+
+def test_run_json():
+    compare("run.json", files.json_document(RUN))
+
+
+def test_a_run_is_read_back_as_it_was_written(tmp_path):
+    path = files.write_run(tmp_path, RUN)
+    assert files.read_run(path) == RUN
+    assert files.read_run(tmp_path) == RUN
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.json", "samples.csv"]
+
+
+def test_a_file_with_fields_that_are_not_known_yet_loads():
+    document = json.loads(files.json_document(RUN))
+    document["later"] = document["results"][0]["later"] = {"x": 1}
+    assert msgspec.json.decode(json.dumps(document), type=Run) == RUN
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1]", b"\xff\xfe", b'{"schema": "linkgauge.run/9"}', b"[" * 100_000]
+)
+def test_what_is_no_run_is_refused_in_one_line(tmp_path, content):
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        files.read_run(tmp_path / "run.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_run_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot read"):
+        files.read_run(tmp_path / "nowhere.json")
+
+
+def test_results_that_cannot_be_written_are_an_error_with_the_path(tmp_path):
+    with pytest.raises(ResultsError, match=r"samples\.csv"):
+        files.write_run(tmp_path / "gone", RUN)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(55.25e9, "55.25"), (0.0123e9, "0.0123"), (1234.5e9, "1234.50"), (0, "0.00")],
+)
+def test_figures_keep_two_decimals_or_three_digits(value, text):
+    assert shown(value, "B/s") == text
+
+
+def test_a_dry_run_shows_cells_memory_and_time(capsys):
+    from linkgauge.benchmarks.catalog import select
+    from linkgauge.report.dry_run import print_plan
+
+    here = RUN.machine
+    plan = make_plan(lay_out(select(["device_local_copy"], ()), fabrics(here, ())), here, [4096])
+    assert print_plan(plan, RUN.settings, as_json=False) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "device_local_copy  x  4 KiB",
+        "  (0, 0)  x:0 -> x:0 by ce",
+        "  (0, 1)  x:1 -> x:1 by ce",
+        "2 cells; at once at most x:0 8.0 KiB, x:1 8.0 KiB; at most 11 s",
+    ]
+    print_plan(plan, RUN.settings, as_json=True)
+    assert json.loads(capsys.readouterr().out)["peak_memory"] == {"x:0": 8192, "x:1": 8192}

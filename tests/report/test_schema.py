@@ -1,0 +1,33 @@
+"""docs/run.schema.json is made from the types, and real runs validate against it."""
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from linkgauge.report.files import json_document, read_run, run_schema
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "run.schema.json"
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def test_the_checked_in_schema_is_that_of_the_types():
+    if os.environ.get("UPDATE_GOLDEN"):
+        SCHEMA.write_text(json_document(run_schema()))
+    assert SCHEMA.read_text() == json_document(run_schema())
+
+
+def test_a_run_validates_and_a_damaged_one_does_not():
+    schema = json.loads(SCHEMA.read_text())
+    document = json.loads((GOLDEN / "run.json").read_text())
+    jsonschema.validate(document, schema)
+    document["results"][0]["cells"][0]["status"] = "fine"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema)
+
+
+@pytest.mark.parametrize("path", sorted((GOLDEN / "old").glob("*.json")), ids=lambda p: p.name)
+def test_files_of_earlier_versions_still_load(path):
+    assert read_run(path).results
