@@ -1,0 +1,70 @@
+"""The command line: one file a command; this one joins them and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from linkgauge.model.errors import LinkgaugeError
+
+from .copy import copy
+from .devices import devices
+from .list import list_benchmarks
+from .run import run
+from .show import show
+
+app = typer.Typer(
+    name="linkgauge",
+    help="Measures how fast data moves between every pair of memories a machine can reach.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("devices")(devices)
+app.command("list")(list_benchmarks)
+app.command("run")(run)
+app.command("copy")(copy)
+app.command("show")(show)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from linkgauge import __version__
+
+        typer.echo(f"linkgauge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Measures how fast data moves between every pair of memories a machine can reach.
+
+    Example: linkgauge run --profile quick
+    """
+
+
+def main() -> None:
+    """Runs the command line. Exit codes: 0 all passed, 1 a failure, 2 bad usage or input, 3 an
+    error cost results, 4 nothing measured, 130 after Ctrl-C."""
+    try:
+        code = app(standalone_mode=False, prog_name="linkgauge")
+    except typer.TyperException as error:  # usage: an unknown option, a missing value
+        _complain(error.format_message())
+        code = error.exit_code
+    except LinkgaugeError as error:
+        _complain(str(error))
+        code = error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    sys.exit(code)
+
+
+def _complain(message: str) -> None:
+    if message:  # a bare `linkgauge` has shown its help already
+        print(f"linkgauge: {message}", file=sys.stderr)

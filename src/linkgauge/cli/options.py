@@ -1,0 +1,68 @@
+"""The options that several commands share, and what they mean for a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linkgauge.model.errors import InputError
+
+Backends = Annotated[
+    list[str] | None,
+    typer.Option("--backend", metavar="NAME", help="Only this backend: host, opencl. Repeatable."),
+]
+Devices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device", metavar="DEVICE", help="Only this device: opencl:1, or its index. Repeatable."
+    ),
+]
+Profile = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="quick|standard|full",
+        help="quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%.",
+    ),
+]
+Size = Annotated[
+    str | None,
+    typer.Option("--size", metavar="SIZE[,SIZE…]", help="Bytes to move: 4K, 512M, 1G, 0x100000."),
+]
+Samples = Annotated[
+    int | None,
+    typer.Option("--samples", metavar="N", help="Exactly N samples, whatever the precision."),
+]
+Loops = Annotated[
+    int | None,
+    typer.Option("--loops", metavar="N", help="Exactly N copies a sample (else ≥ 20 ms of them)."),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="P",
+        help="Sample until the median's 95% interval is within this: 0.01 or 1%.",
+    ),
+]
+MaxTime = Annotated[
+    float | None,
+    typer.Option("--max-time", metavar="SECONDS", help="At most this long sampling a cell."),
+]
+NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not compare the bytes copied.")]
+Label = Annotated[
+    str, typer.Option("--label", metavar="TEXT", help="What this run is of; names its folder.")
+]
+Json = Annotated[bool, typer.Option("--json", help="The document on stdout, all else on stderr.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Raw samples on stdout, all else on stderr.")]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.", file_okay=True)
+]
+
+
+def at_least_one(name: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise InputError(f"{name} {value} is too few: give 1 or more")
+    return value

@@ -1,0 +1,96 @@
+"""`linkgauge run`: measures benchmarks and keeps the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options
+from .options import (
+    Backends,
+    Csv,
+    Devices,
+    Json,
+    Label,
+    Loops,
+    MaxTime,
+    NoVerify,
+    Precision,
+    Profile,
+    Samples,
+    Size,
+)
+
+
+def _complete(incomplete: str) -> list[str]:
+    from linkgauge.benchmarks.catalog import CATALOG
+
+    return [name for name in CATALOG if name.startswith(incomplete)]
+
+
+def run(
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of benchmarks; all without any.", autocompletion=_complete),
+    ] = None,
+    prefix: Annotated[
+        list[str] | None,
+        typer.Option("--prefix", metavar="TEXT", help="Benchmarks that begin so. Repeatable."),
+    ] = None,
+    profile: Profile = "standard",
+    backend: Backends = None,
+    device: Devices = None,
+    size: Size = None,
+    samples: Samples = None,
+    loops: Loops = None,
+    precision: Precision = None,
+    max_time: MaxTime = None,
+    no_verify: NoVerify = False,
+    label: Label = "default",
+    out: options.Out = Path("results"),
+    json: Json = False,
+    csv: Csv = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show cells, memory and time; measure nothing.")
+    ] = False,
+) -> int:
+    """Measure benchmarks and keep the results.
+
+    Example: linkgauge run --prefix host_to_ --size 64M,512M --label before-pinning
+    """
+    from linkgauge.benchmarks.catalog import select
+    from linkgauge.engine.plan import fabrics, lay_out, make_plan
+    from linkgauge.engine.worker import LocalWorker
+    from linkgauge.report.dry_run import print_plan
+    from linkgauge.report.terminal import render_result
+
+    from .session import carry_out, choose_backends, choose_document, make_settings
+
+    document = choose_document(json, csv)
+    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify)
+    rows = select(benchmarks or (), prefix or ())
+    accelerators, with_host = choose_backends(backend)
+    with closing(LocalWorker()) as worker:
+        machine = worker.survey(accelerators)
+        _refuse_missing(backend or (), machine.unavailable)
+        laid_out = lay_out(rows, fabrics(machine, device or ()), host=with_host)
+        plan = make_plan(laid_out, machine, settings.sizes)
+        if dry_run:
+            return print_plan(plan, settings, as_json=json)
+        return carry_out(
+            worker, machine, plan, settings,
+            label=label, out=out, document=document, render=render_result,
+        )  # fmt: skip
+
+
+def _refuse_missing(asked: Sequence[str], unavailable: dict[str, str]) -> None:
+    """A backend asked for by name must be there."""
+    from linkgauge.model.errors import InputError
+
+    for name in asked:
+        if name in unavailable:
+            raise InputError(f"backend {name} has no devices here: {unavailable[name]}")

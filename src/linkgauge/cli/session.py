@@ -1,0 +1,141 @@
+"""What `run` and `copy` have in common: settings from options, and a run carried out and kept."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console, RenderableType
+
+from linkgauge.backends import ACCELERATORS
+from linkgauge.engine.controller import Observer, execute, now
+from linkgauge.engine.folder import accelerator_name, create_run_folder
+from linkgauge.engine.journal import Journal, Opened
+from linkgauge.engine.plan import Plan
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.worker import Worker
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import Result, Run, Settings, exit_code
+from linkgauge.model.units import parse_fraction, parse_sizes
+from linkgauge.report.files import JOURNAL_FILE, json_document, samples_csv, write_run
+from linkgauge.report.progress import LiveReport, progress_bar
+from linkgauge.report.terminal import make_console, render_summary, render_warnings
+
+from .options import at_least_one
+
+Document = Literal["json", "csv"] | None
+
+
+def make_settings(
+    profile: str,
+    size: str | None,
+    samples: int | None,
+    loops: int | None,
+    precision: str | None,
+    max_time: float | None,
+    no_verify: bool,
+) -> Settings:
+    """The profile's settings with what was asked otherwise. Raises InputError."""
+    if profile not in PROFILES:
+        raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
+    if max_time is not None and not (math.isfinite(max_time) and max_time > 0):
+        raise InputError(f"--max-time {max_time} must be a positive number of seconds")
+    base = PROFILES[profile]
+    return Settings(
+        sizes=base.sizes if size is None else parse_sizes(size),
+        profile=profile,
+        precision=base.precision if precision is None else parse_fraction(precision),
+        max_time=base.max_time if max_time is None else max_time,
+        samples=at_least_one("--samples", samples),
+        loops=at_least_one("--loops", loops),
+        verify=not no_verify,
+    )
+
+
+def carry_out(
+    worker: Worker,
+    machine: Machine,
+    plan: Plan,
+    settings: Settings,
+    *,
+    label: str,
+    out: Path | None,
+    document: Document,
+    render: Callable[[Result], RenderableType],
+) -> int:
+    """Measures the plan, shows each result once it is whole and keeps the run under `out`.
+
+    With a `document`, that goes to stdout and nothing else does. Returns the exit code.
+    """
+    started = now()
+    folder = None
+    if out is not None:
+        folder = create_run_folder(out, accelerator_name(machine, plan), label, started)
+    opened = Opened(
+        id=folder.name if folder else started,
+        label=label,
+        command=("linkgauge", *sys.argv[1:]),
+        started=started,
+        machine=machine,
+        settings=settings,
+        plan=plan,
+    )
+    console, errors = make_console(), make_console(stderr=True)
+    with progress_bar(errors) as progress:
+        # Where the bar stands on the same terminal, figures go above it.
+        figures = progress.console if console.is_terminal and errors.is_terminal else console
+
+        def show(result: Result) -> None:
+            if document is None:
+                figures.print(render(result))
+
+        cells = sum(len(sheet.cells) for sheet in plan)
+        run = _measure(opened, worker, folder, LiveReport(progress, cells, show))
+    _conclude(errors if document else console, run, folder)
+    if document is not None:
+        write_document(run, document)
+    return 130 if run.finished is None else exit_code(run)
+
+
+def _measure(opened: Opened, worker: Worker, folder: Path | None, observer: Observer) -> Run:
+    if folder is None:
+        return execute(opened, worker, lambda record: None, observer)
+    journal = Journal(folder / JOURNAL_FILE)
+    try:
+        return execute(opened, worker, journal.append, observer)
+    finally:
+        journal.close()
+
+
+def _conclude(console: Console, run: Run, folder: Path | None) -> None:
+    for note in render_warnings(run.results):
+        console.print(note)
+    console.print(render_summary(run))
+    if folder is not None:
+        console.print(f"results: {write_run(folder, run)}")
+
+
+def choose_document(json: bool, csv: bool) -> Document:
+    """What goes to stdout. Raises InputError where both are asked."""
+    if json and csv:
+        raise InputError("--json and --csv both want stdout: choose one")
+    return "json" if json else "csv" if csv else None
+
+
+def write_document(run: Run, document: Literal["json", "csv"]) -> None:
+    sys.stdout.write(json_document(run) if document == "json" else samples_csv(run))
+
+
+def choose_backends(asked: Sequence[str] | None) -> tuple[tuple[str, ...], bool]:
+    """Accelerator backends to open, and whether the host's benchmarks are wanted."""
+    for name in asked or ():
+        if name != "host" and name not in ACCELERATORS:
+            known = ", ".join(("host", *ACCELERATORS))
+            raise InputError(f"unknown backend {name!r}: there are {known}")
+    if not asked:
+        return ACCELERATORS, True
+    return tuple(name for name in ACCELERATORS if name in asked), "host" in asked

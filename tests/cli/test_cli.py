@@ -1,0 +1,194 @@
+"""The command line as a user types it, in a process of its own: output, exit codes, refusals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FAST = ("--size", "1M", "--samples", "6", "--loops", "2")
+COPY = "host_to_host_memcpy_copy_cpu"
+
+
+def linkgauge(*arguments, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "linkgauge", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, cwd=cwd, check=False,
+        env={**os.environ, "COLUMNS": "100", **environment},
+    )  # fmt: skip
+
+
+def test_help_is_there_with_an_example_for_each_command():
+    overview = linkgauge("--help")
+    assert overview.returncode == 0
+    for command in ("devices", "list", "run", "copy", "show"):
+        assert command in overview.stdout
+        text = linkgauge(command, "--help").stdout
+        assert f"Example: linkgauge {command}" in " ".join(text.split())
+
+
+def test_help_loads_no_vendor_library_nor_the_native_core():
+    code = (
+        "import sys; sys.argv = ['linkgauge', '--help']\n"
+        "from linkgauge.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'pyopencl', 'numpy', 'cuda', 'torch', 'linkgauge._native', 'msgspec.json'}\n"
+        "loaded = {m for m in sys.modules if m.split('.')[0] in heavy or m in heavy}\n"
+        "print(sorted(loaded), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_every_benchmark_is_listed():
+    listed = json.loads(linkgauge("list", "--json").stdout)
+    assert len(listed) >= 35 + 3
+    assert listed[0]["name"] == "host_to_device_memcpy_ce"
+    some = linkgauge("list", "--prefix", "device_to_device_latency").stdout
+    assert some.split()[0] == "device_to_device_latency_sm"
+
+
+def test_devices_shows_memories_and_says_why_a_backend_has_none():
+    done = linkgauge("devices", OCL_ICD_VENDORS="/nonexistent", OCL_ICD_FILENAMES="")
+    assert done.returncode == 0
+    assert "host:0" in done.stdout
+    assert "opencl: none" in done.stdout
+    document = json.loads(linkgauge("devices", "--json", "--backend", "host").stdout)
+    assert document["host"]["nodes"][0]["memory_total"] > 0
+
+
+def test_a_run_leaves_its_three_files_and_a_valid_document(tmp_path):
+    done = linkgauge("run", COPY, *FAST, "--backend", "host", "--out", tmp_path, "--label", "A b")
+    assert done.returncode == 0, done.stderr
+    assert "SUM host_to_host_memcpy_copy_cpu" in done.stdout
+    (folder,) = (tmp_path / "cpu" / "a-b").iterdir()
+    assert {p.name for p in folder.iterdir()} == {"run.json", "samples.csv", "journal.jsonl"}
+    document = json.loads((folder / "run.json").read_text())
+    jsonschema.validate(document, json.loads((ROOT / "docs" / "run.schema.json").read_text()))
+    (cell,) = document["results"][0]["cells"][:1]
+    assert (cell["status"], cell["verified"], cell["loops"]) == ("pass", True, 2)
+    assert (cell["stopped"], len(cell["samples"])) == ("samples", 6)
+    assert cell["placement"][0]["memory"] == "host:0"
+    assert (folder / "samples.csv").read_text().count(COPY) == 6 * len(
+        document["results"][0]["cells"]
+    )
+
+    shown = linkgauge("show", folder)
+    assert (shown.returncode, "SUM" in shown.stdout) == (0, True)
+    assert json.loads(linkgauge("show", folder, "--json").stdout) == document
+    journal = linkgauge("show", folder / "journal.jsonl", "--json")
+    assert json.loads(journal.stdout) == document
+
+
+@pytest.mark.parametrize("document", ["--json", "--csv"])
+def test_a_document_has_stdout_for_itself(tmp_path, document):
+    done = linkgauge("run", COPY, *FAST, "--backend", "host", "--out", tmp_path, document)
+    assert done.returncode == 0
+    if document == "--json":
+        assert json.loads(done.stdout)["schema"] == "linkgauge.run/1"
+    else:
+        assert done.stdout.splitlines()[0].startswith("run,benchmark,backend")
+    assert "results:" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_several_sizes_are_measured_each(tmp_path):
+    done = linkgauge(
+        "run", COPY, "--size", "4K,0x10000", "--samples", 1, "--loops", 1, "--backend", "host",
+        "--out", tmp_path, "--json",
+    )  # fmt: skip
+    assert [result["size"] for result in json.loads(done.stdout)["results"]] == [4096, 65536]
+
+
+def test_copy_reports_each_transfer_and_the_total(tmp_path):
+    done = linkgauge("copy", "host:0 -> host:0 by cpu*1 & host:0 -> null by cpu*1", *FAST)
+    assert done.returncode == 0, done.stderr
+    names = [line.split("  ")[0] for line in done.stdout.splitlines()]
+    assert names[1:4] == ["host:0 -> host:0 by cpu*1", "host:0 -> null by cpu*1", "total"]
+
+
+def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
+    done = linkgauge("run", COPY, "--backend", "host", "--dry-run", "--out", tmp_path / "no")
+    assert done.returncode == 0
+    assert "host:0 -> host:0 by cpu" in done.stdout
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", "no_such_test"), "unknown benchmark 'no_such_test'"),
+        (("run", "--prefix", "zzz"), "no benchmark begins with 'zzz'"),
+        (("run", "--backend", "abacus"), "unknown backend 'abacus'"),
+        (("run", "--device", "opencl:77"), "unknown device 'opencl:77'"),
+        (("run", "--profile", "slow"), "unknown profile 'slow'"),
+        (("run", "--size", "0"), "size 0"),
+        (("run", "--size", "-5"), "negative"),
+        (("run", "--size", "many"), "not understood"),
+        (("run", "--size", "1000000G"), "fits nowhere"),
+        (("run", "--samples", "0"), "too few"),
+        (("run", "--loops", "-1"), "too few"),
+        (("run", "--samples", "x"), "--samples"),
+        (("run", "--precision", "7"), "between 0 and 1"),
+        (("run", "--max-time", "0"), "positive number"),
+        (("run", "--max-time", "nan"), "positive number"),
+        (("run", "--json", "--csv"), "choose one"),
+        (("run", "--bogus"), "--bogus"),
+        (("run", COPY, "--out", "/proc/none"), "cannot write results"),
+        (("copy", "host:0 -> host:99"), "unknown memory 'host:99'"),
+        (("copy", "host:0 -> moon:0"), "moon"),
+        (("show", "/nonexistent/run.json"), "cannot read"),
+        (("frobnicate",), "frobnicate"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_2(tmp_path, arguments, says):
+    done = linkgauge(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("linkgauge: ")
+    assert says in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_path):
+    done = linkgauge("copy", "host:0 -> host:0 by cx", cwd=tmp_path)
+    assert done.returncode == 2
+    problem, text, caret = done.stderr.splitlines()
+    assert "unknown engine 'cx'" in problem
+    assert text[caret.index("^") :] == "cx"
+
+
+def test_nothing_measured_is_never_success(tmp_path):
+    done = linkgauge("copy", "host:0 -> host:0 by cpu*9999", *FAST)
+    assert done.returncode == 4
+    assert "CPUs" in done.stdout
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path):
+    command = [sys.executable, "-m", "linkgauge", "run", "--prefix", "host_to_host", "--size", "1M",
+               "--backend", "host", "--samples", "1000000000", "--out", str(tmp_path)]  # fmt: skip
+    # The first cell would never end, so only what was kept before it can be there: nothing.
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.rglob("journal.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in out
+    (path,) = tmp_path.rglob("run.json")
+    assert json.loads(path.read_text())["finished"] is None
+
+
+def test_completion_offers_benchmarks():
+    done = linkgauge(
+        _LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS="linkgauge run device_lo", COMP_CWORD="2"
+    )
+    assert "device_local_copy" in done.stdout
