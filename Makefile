@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+MODULES := build/modules
 SOURCES := $(wildcard src/linkgauge tests bench)
 NATIVE := CMakeLists.txt $(wildcard native/*)
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
@@ -39,6 +40,12 @@ bench: $(STAMP)
 clean:
 	rm -rf $(VENV) build
 
-$(STAMP): pyproject.toml constraints.txt $(NATIVE)
+$(STAMP): pyproject.toml constraints.txt $(NATIVE) $(MODULES)
 	PYTHON=$(PYTHON) tools/set-up $(VENV)
 	touch $@
+
+# An editable installation knows each module by its file: it is renewed when one comes or goes.
+$(MODULES): FORCE
+	@mkdir -p $(@D)
+	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort >$@
+FORCE:
