@@ -31,7 +31,9 @@ class Silent:
 
 
 def opened(*names):
-    plan = make_plan(lay_out(select(names, ()), fabrics(HERE, ())), HERE, SETTINGS.sizes)
+    plan = make_plan(
+        lay_out(select(names, ()), fabrics(HERE, ()), HERE.host.nodes), HERE, SETTINGS.sizes
+    )
     return Opened(
         id="1", label="l", command=(), started="s", machine=HERE, settings=SETTINGS, plan=plan
     )

@@ -54,7 +54,7 @@ def test_the_accelerator_is_the_first_device_that_is_measured():
     here = machine([device(0, "x"), device(1, "x")])
 
     def named(*names):
-        plan = make_plan(lay_out(select(names, ()), fabrics(here, ())), here, [64])
+        plan = make_plan(lay_out(select(names, ()), fabrics(here, ()), here.host.nodes), here, [64])
         return accelerator_name(here, plan)
 
     assert named("device_local_copy") == "fake-card-x1"

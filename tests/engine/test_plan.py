@@ -20,7 +20,9 @@ GI = 1 << 30
 
 
 def plan_for(names, here, sizes=(GI,), devices=()):
-    return make_plan(lay_out(select(names, ()), fabrics(here, devices)), here, sizes)
+    return make_plan(
+        lay_out(select(names, ()), fabrics(here, devices), here.host.nodes), here, sizes
+    )
 
 
 def test_a_device_is_chosen_by_name_or_index_on_every_backend():
@@ -111,3 +113,13 @@ def test_a_memory_that_is_not_there_is_named(text, what):
     here = machine([device(0, "x")], unavailable={"gone": "no driver"})
     with pytest.raises(InputError, match=what):
         check_exists(parse_transfers(text), here)
+
+
+def test_only_rows_of_the_backends_asked_for_are_laid_out():
+    here = machine([device(0, "x")])
+    names = ["host_to_device_memcpy_ce", "host_to_host_memcpy_copy_cpu"]
+    rows = select(names, ())
+    assert [b.name for b in lay_out(rows, fabrics(here, ()), ())] == names[:1]
+    assert [b.name for b in lay_out(rows, (), here.host.nodes)] == names[1:]
+    with pytest.raises(InputError, match="nothing to measure"):
+        lay_out(rows[:1], (), here.host.nodes)

@@ -118,7 +118,9 @@ def test_a_dry_run_shows_cells_memory_and_time(capsys):
     from linkgauge.report.dry_run import print_plan
 
     here = RUN.machine
-    plan = make_plan(lay_out(select(["device_local_copy"], ()), fabrics(here, ())), here, [4096])
+    plan = make_plan(
+        lay_out(select(["device_local_copy"], ()), fabrics(here, ()), here.host.nodes), here, [4096]
+    )
     assert print_plan(plan, RUN.settings, as_json=False) == 0
     assert capsys.readouterr().out.splitlines() == [
         "device_local_copy  x  4 KiB",

@@ -77,7 +77,8 @@ def run(
     with closing(LocalWorker()) as worker:
         machine = worker.survey(accelerators)
         _refuse_missing(backend or (), machine.unavailable)
-        laid_out = lay_out(rows, fabrics(machine, device or ()), host=with_host)
+        over = fabrics(machine, device or ()) if accelerators else ()
+        laid_out = lay_out(rows, over, machine.host.nodes if with_host else ())
         plan = make_plan(laid_out, machine, settings.sizes)
         if dry_run:
             return print_plan(plan, settings, as_json=json)

@@ -9,7 +9,7 @@ import msgspec
 
 from linkgauge.benchmarks.table import Fabric, Row, Sweep
 from linkgauge.model.errors import InputError
-from linkgauge.model.machine import Device, Machine
+from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Benchmark, Memory, Transfer
@@ -53,15 +53,19 @@ def _is_named(device: Device, name: str) -> bool:
 
 
 def lay_out(
-    rows: Iterable[Row | Sweep], fabrics: Sequence[Fabric], *, host: bool = True
+    rows: Iterable[Row | Sweep], fabrics: Sequence[Fabric], host: Sequence[Node]
 ) -> tuple[Benchmark, ...]:
-    """Every row over every fabric; rows of the host once, if `host`."""
-    return tuple(
-        row.lay_out(fabric)
-        for row in rows
-        if host or not row.on_host
-        for fabric in (fabrics[:1] if row.on_host else fabrics)
+    """Rows of devices over every fabric, rows of the host once over the `host`'s nodes.
+
+    Raises InputError where no row is of either.
+    """
+    of_host = (Fabric("host", tuple(host)),) if host else ()
+    benchmarks = tuple(
+        row.lay_out(fabric) for row in rows for fabric in (of_host if row.on_host else fabrics)
     )
+    if not benchmarks:
+        raise InputError("nothing to measure: none of these benchmarks is of these backends")
+    return benchmarks
 
 
 def make_plan(benchmarks: Sequence[Benchmark], machine: Machine, sizes: Sequence[int]) -> Plan:
