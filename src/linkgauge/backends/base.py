@@ -72,7 +72,8 @@ class Copy(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """Seconds that all loops of each copy took, and of the whole group, first start to last end.
 
-    `checksums` holds the xor of the 64-bit words that a pure read saw, None for other copies.
+    `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
+    other copies.
     """
 
     seconds: tuple[float, ...]
@@ -83,7 +84,8 @@ class Timing(msgspec.Struct, frozen=True):
 class Group(Protocol):
     """Copies that run at the same time. Nothing but the copies lies between open and wait.
 
-    `most_loops` is how many loops may wait behind the gate.
+    `most_loops` is how many loops may wait behind the gate. Calls out of order raise, they never
+    hang; `close` is safe at any moment, also while armed.
     """
 
     @property
@@ -104,16 +106,18 @@ class Backend(Protocol):
         ...
 
     def refusal(self, transfer: Transfer) -> str | None:
-        """Why it cannot carry out this transfer here, or None."""
+        """Why it cannot carry out this transfer here, or None. Never raises; the first answer for
+        a kernel may take as long as compiling it."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """What a reader of the figure must know (two devices that share one DRAM)."""
+        """What a reader of the figure must know (two devices that share one DRAM); asked only of
+        a transfer that is not refused."""
         ...
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Memory of `size` bytes that `engine` can reach, bound, first-touched and pinned where
-        the memory's kind says so."""
+        the memory's kind says so. It serves engines of this owner and kind only."""
         ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

@@ -1,0 +1,112 @@
+"""Backend `opencl`: devices of any vendor's OpenCL runtime, and PoCL's on any CPU.
+
+`ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules here: what is
+refused (rules), devices and the error boundary (runtime), buffers (buffer, device, host), and how
+copies start together and are timed (group).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Device, Node
+from linkgauge.model.transfer import Engine, Memory, Transfer
+
+from . import rules
+
+if TYPE_CHECKING:
+    from .buffer import OpenCLBuffer
+    from .group import OpenCLGroup
+    from .runtime import Unit
+
+
+def create() -> Backend:
+    """The backend over all OpenCL devices. Raises Unsupported, with the reason and the remedy,
+    where pyopencl, a runtime or a device is missing."""
+    try:
+        import pyopencl  # noqa: F401
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
+        why = "pyopencl is not installed" if missing else f"pyopencl does not load ({error})"
+        raise Unsupported(f"{why}: pip install 'linkgauge[opencl]'") from error
+    from .runtime import discover
+
+    return OpenCL(discover(), read_host().nodes)
+
+
+class OpenCL:
+    """Implements base.Backend over `units`; `nodes` are the host's."""
+
+    name = rules.SPACE
+
+    def __init__(self, units: Sequence[Unit], nodes: Sequence[Node]) -> None:
+        self._units = units
+        self._facts = [unit.facts for unit in units]
+        self._nodes = {node.index: node for node in nodes}
+        self._buffers: weakref.WeakSet[OpenCLBuffer] = weakref.WeakSet()
+        self._groups: weakref.WeakSet[OpenCLGroup] = weakref.WeakSet()
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(facts.device for facts in self._facts)
+
+    def refusal(self, transfer: Transfer) -> str | None:
+        reason = rules.refusal(transfer, self._facts, sorted(self._nodes))
+        if reason is None and transfer.engine.kind == "sm":
+            return self._unit(transfer.engine.owner).no_kernels
+        return reason
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return rules.remarks(transfer, self._facts)
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
+        """Raises AllocationError where the device or host has no such memory, and Unsupported
+        where pageable memory cannot be bound to its node. The buffer serves `engine` only."""
+        from .device import DeviceBuffer
+        from .host import allocate_host
+
+        buffer: OpenCLBuffer
+        if memory.is_device:
+            buffer = DeviceBuffer(self._unit(memory), memory, size)
+        else:
+            unit = self._unit(engine.owner)
+            node = self._nodes[memory.index or 0]
+            buffer = allocate_host(unit, memory, size, engine.kind, node, len(self._nodes) == 1)
+        self._buffers.add(buffer)
+        return buffer
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        self._own(buffer).fill(size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return self._own(buffer).first_mismatch(size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return self._own(buffer).checksum(size)
+
+    def prepare(self, copies: Sequence[Copy]) -> Group:
+        from .group import OpenCLGroup
+
+        work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
+        group = OpenCLGroup(work)
+        self._groups.add(group)
+        return group
+
+    def close(self) -> None:
+        """Groups first: what waits behind a closed gate still uses the buffers."""
+        for group in list(self._groups):
+            group.close()
+        for buffer in list(self._buffers):
+            buffer.free()
+
+    def _unit(self, memory: Memory) -> Unit:
+        return self._units[memory.index or 0]
+
+    def _own(self, buffer: Buffer) -> OpenCLBuffer:
+        from .buffer import own
+
+        return own(buffer)

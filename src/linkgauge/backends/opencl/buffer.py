@@ -1,0 +1,70 @@
+"""What OpenCL's buffers have in common, on the device and on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyopencl as cl
+
+from linkgauge.backends.base import Pattern
+from linkgauge.model.errors import AllocationError, BackendError
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import Memory
+
+from .runtime import Unit, calling
+
+
+class OpenCLBuffer:
+    """What all buffers have in common. `unit` is the device that they were allocated for."""
+
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, unit: Unit, memory: Memory, size: int) -> None:
+        self.unit = unit
+        self.memory = memory
+        self.size = size
+
+    def placement(self) -> Placement:
+        return Placement(str(self.memory), self.size)
+
+    def for_copy(self, size: int) -> Any:
+        """What a copy command of `size` bytes is given: an OpenCL buffer, or the host's bytes."""
+        raise BackendError("prepare", f"{self.memory} was allocated for sm, not for ce")
+
+    def for_kernel(self) -> Any:
+        """The argument by which a kernel reaches it in place."""
+        raise BackendError("prepare", f"{self.memory} was allocated for ce, not for sm")
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        raise NotImplementedError
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        raise NotImplementedError
+
+    def checksum(self, size: int) -> int:
+        raise NotImplementedError
+
+    def free(self) -> None:
+        raise NotImplementedError
+
+
+def own(buffer: object) -> OpenCLBuffer:
+    """Raises BackendError for another backend's buffer."""
+    if not isinstance(buffer, OpenCLBuffer):
+        raise BackendError("prepare", f"{buffer!r} is not a buffer of the opencl backend")
+    return buffer
+
+
+def create(unit: Unit, size: int, flags: int) -> cl.Buffer:
+    refuse_larger(unit, size)
+    with calling("clCreateBuffer", allocating=size):
+        return cl.Buffer(unit.context, flags, size)
+
+
+def refuse_larger(unit: Unit, size: int) -> None:
+    device = unit.facts.device
+    if size > device.largest_buffer:
+        raise AllocationError(
+            "clCreateBuffer",
+            f"{device.memory} gives at most {device.largest_buffer} bytes at once, not {size}",
+        )

@@ -1,0 +1,139 @@
+"""Memory of OpenCL devices, filled and compared by their own kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from linkgauge.backends.base import CHUNK, Pattern
+from linkgauge.model.transfer import Memory
+
+from .buffer import OpenCLBuffer, create
+from .host import PageableBuffer
+from .runtime import Unit, calling
+
+_WORD = 8
+_MASK = (1 << 64) - 1
+_PIECE = 1 << 31
+"""Words that one comparison looks at, so that their places fit a 32-bit atomic."""
+
+
+class DeviceBuffer(OpenCLBuffer):
+    """Memory of a device."""
+
+    def __init__(self, unit: Unit, memory: Memory, size: int) -> None:
+        super().__init__(unit, memory, size)
+        self._buffer: Any = create(unit, size, cl.mem_flags.READ_WRITE)
+        # Creating a buffer promises memory; moving it to its device takes it, or fails here.
+        with calling("clEnqueueMigrateMemObjects", allocating=size):
+            undefined = cl.mem_migration_flags.CONTENT_UNDEFINED
+            cl.enqueue_migrate_mem_objects(unit.queue, [self._buffer], undefined)
+            unit.queue.finish()
+
+    def for_copy(self, size: int) -> Any:
+        return self._buffer
+
+    def for_kernel(self) -> Any:
+        return self._buffer
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        if self.unit.no_kernels:
+            with self._mirror(size) as host:
+                host.fill(size, pattern, seed, inverted)
+                self._copy(self._buffer, host.for_copy(size))
+            return
+        flip = np.uint64(_MASK if inverted else 0)
+        what = (np.uint64(size), np.uint64(seed), np.int32(pattern))
+        self.unit.run("fill", self._buffer, *what, flip)
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        if self.unit.no_kernels:
+            with self._mirror(size) as host:
+                self._copy(host.for_copy(size), self._buffer)
+                return host.first_mismatch(size, pattern, seed)
+        words = -(-size // _WORD)
+        for base in range(0, words, _PIECE):
+            bad = self._first_bad_word(base, min(_PIECE, words - base), size, pattern, seed)
+            if bad is not None:
+                return self._first_bad_byte(base + bad, size, pattern, seed)
+        return None
+
+    def checksum(self, size: int) -> int:
+        if self.unit.no_kernels:
+            with self._mirror(size) as host:
+                self._copy(host.for_copy(size), self._buffer)
+                return host.checksum(size)
+        sums = PartialSums(self.unit)
+        self.unit.run("pure_read", self._buffer, sums.buffer, np.uint64(size))
+        return sums.total()
+
+    def free(self) -> None:
+        if self._buffer is not None:
+            with calling("clReleaseMemObject"):
+                self._buffer.release()
+            self._buffer = None
+
+    def _first_bad_word(
+        self, base: int, count: int, size: int, pattern: Pattern, seed: int
+    ) -> int | None:
+        """The first word from `base` on that differs, counted from there."""
+        none = np.iinfo(np.uint32).max
+        found = np.full(1, none, dtype=np.uint32)
+        bad = create(self.unit, found.nbytes, cl.mem_flags.READ_WRITE)
+        self._copy(bad, found)
+        what = (np.uint64(size), np.uint64(seed), np.int32(pattern))
+        self.unit.run("compare", self._buffer, *what, np.uint64(base), np.uint64(count), bad)
+        self._copy(found, bad)
+        return None if found[0] == none else int(found[0])
+
+    def _first_bad_byte(self, word: int, size: int, pattern: Pattern, seed: int) -> int:
+        """The offset of the first byte of that word which differs."""
+        offset = word * _WORD
+        found = np.zeros(min(_WORD, size - offset), dtype=np.uint8)
+        self._copy(found, self._buffer, src_offset=offset)
+        expected = word_of(seed, word, pattern).to_bytes(_WORD, "little")
+        return offset + next(i for i, byte in enumerate(found) if byte != expected[i])
+
+    def _copy(self, destination: Any, source: Any, **options: Any) -> None:
+        with calling("clEnqueueCopyBuffer"):
+            cl.enqueue_copy(self.unit.queue, destination, source, is_blocking=True, **options)
+
+    @contextmanager
+    def _mirror(self, size: int) -> Iterator[PageableBuffer]:
+        """Host memory in the buffer's stead, where no kernel can look into it."""
+        cpus = sorted(os.sched_getaffinity(0))
+        host = PageableBuffer(self.unit, self.memory, size, None, cpus)
+        try:
+            yield host
+        finally:
+            host.free()
+
+
+class PartialSums:
+    """Where a pure read leaves what it saw: an xor of words for each work-item."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        (self._items,) = unit.geometry[0]
+        self.buffer = create(unit, self._items * _WORD, cl.mem_flags.READ_WRITE)
+
+    def total(self) -> int:
+        """The xor of them all. The read must have ended."""
+        sums = np.zeros(self._items, dtype=np.uint64)
+        with calling("clEnqueueReadBuffer"):
+            cl.enqueue_copy(self._unit.queue, sums, self.buffer)
+        return int(np.bitwise_xor.reduce(sums))
+
+
+def word_of(seed: int, index: int, pattern: Pattern) -> int:
+    """Word `index` of a pattern: the definition in base.Pattern."""
+    place = 0 if pattern is Pattern.CONSTANT else index
+    x = (place + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 & _MASK
+    x ^= x >> 29
+    even_chunk = index // (CHUNK // _WORD) % 2 == 0
+    return x ^ _MASK if pattern is Pattern.SPLIT and even_chunk else x

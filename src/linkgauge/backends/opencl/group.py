@@ -1,0 +1,174 @@
+"""Concurrent copies behind a gate, timed by their own profiling events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from linkgauge.backends.base import Copy, Timing
+from linkgauge.model.errors import BackendError
+
+from .buffer import own
+from .device import PartialSums
+from .runtime import Unit, calling, status_name
+
+Enqueue = Callable[..., cl.Event]
+"""Puts one loop of a copy into its queue: takes `wait_for`, a list of events or None."""
+
+_NANO = 1e-9
+
+
+class Lane:
+    """One copy with its own in-order queue."""
+
+    def __init__(self, unit: Unit, copy: Copy) -> None:
+        self.unit = unit
+        self.queue = unit.profiled_queue()
+        self.sums = PartialSums(unit) if copy.destination is None else None
+        self._enqueue, self._keeps_events = self._command(copy)
+        self._events: list[cl.Event] = []
+
+    def arm(self, loops: int, gate: cl.UserEvent) -> None:
+        """Enqueues all loops, the first of them waiting for the gate, and hands them over."""
+        enqueue, keeps, last = self._enqueue, self._keeps_events, loops - 1
+        self._events.append(enqueue(wait_for=[gate]))
+        for loop in range(1, loops):
+            event = enqueue(wait_for=None)
+            if keeps or loop == last:
+                self._events.append(event)
+        self.queue.flush()
+
+    def times(self) -> tuple[int, int]:
+        """Start of the first loop and end of the last, in the device's nanoseconds. The queue
+        must have been finished. Raises BackendError where a loop failed."""
+        with calling("clGetEventProfilingInfo"):
+            first, last = self._events[0], self._events[-1]
+            for event in (first, last):
+                status = event.command_execution_status
+                if status < 0:
+                    name = status_name(status)
+                    raise BackendError("clFinish", f"a copy ended with {name}")
+            return first.profile.start, last.profile.end
+
+    def clear(self) -> None:
+        self._events.clear()
+
+    def _command(self, copy: Copy) -> tuple[Enqueue, bool]:
+        """How a loop is enqueued, and whether each loop's event must be kept: pyopencl's events
+        of host memory wait for their copy when they go, which would hang behind a closed gate."""
+        ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
+        if copy.transfer.engine.kind == "sm":
+            kernel = self._kernel(copy, [end.for_kernel() for end in ends])
+            launch = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, *self.unit.geometry)
+            return launch, False
+        source, destination = (end.for_copy(copy.size) for end in ends)
+        command = partial(cl.enqueue_copy, self.queue, destination, source)
+        if all(end.memory.is_device for end in ends):
+            return partial(command, byte_count=copy.size), False
+        return partial(command, is_blocking=False), True
+
+    def _kernel(self, copy: Copy, ends: list[Any]) -> cl.Kernel:
+        size = np.uint64(copy.size)
+        if copy.source is None:
+            return self.unit.kernel("pure_write", *ends, size, np.uint64(copy.seed))
+        if self.sums is not None:
+            return self.unit.kernel("pure_read", *ends, self.sums.buffer, size)
+        return self.unit.kernel("exchange" if copy.transfer.both_ways else "copy", *ends, size)
+
+
+class OpenCLGroup:
+    """Copies that start together: the first command of each waits for one user event.
+
+    Seconds of a copy are from the start of its first command to the end of its last, as the
+    device's profiling events tell them.
+    """
+
+    def __init__(self, work: Sequence[tuple[Unit, Copy]]) -> None:
+        self._lanes: list[Lane] = []
+        self._gates: list[cl.UserEvent] = []
+        self._opened: float | None = None
+        self._lanes = [Lane(unit, copy) for unit, copy in work]
+        devices = {lane.unit.facts.device.memory for lane in self._lanes}
+        platforms = {lane.unit.facts.platform for lane in self._lanes}
+        # The clocks of devices that are parts of the host are the host's. Two others' need not
+        # agree: over those, the host's own clock has to tell the span.
+        self._one_clock = len(devices) == 1 or (
+            len(platforms) == 1
+            and all(lane.unit.facts.device.shares_host_memory for lane in self._lanes)
+        )
+
+    @property
+    def most_loops(self) -> int:
+        """Drivers hold what waits in queues of about a thousand commands, and some block then."""
+        return 1000
+
+    def arm(self, loops: int) -> None:
+        if self._gates:
+            raise BackendError("arm", "the group is armed already")
+        try:
+            with calling("clCreateUserEvent"):
+                # A user event belongs to a context, and lanes may lie in several.
+                contexts = dict.fromkeys(lane.unit.domain for lane in self._lanes)
+                gates = {domain: cl.UserEvent(domain.context) for domain in contexts}
+                self._gates = list(gates.values())
+            with calling("clEnqueueNDRangeKernel"):
+                for lane in self._lanes:
+                    lane.arm(loops, gates[lane.unit.domain])
+        except BaseException:
+            self._let_go()
+            raise
+
+    def open(self) -> None:
+        if not self._gates:
+            raise BackendError("open", "the group is not armed")
+        self._opened = time.monotonic()
+        with calling("clSetUserEventStatus"):
+            for gate in self._gates:
+                gate.set_status(cl.command_execution_status.COMPLETE)
+
+    def wait(self) -> Timing:
+        opened = self._opened
+        if opened is None:
+            raise BackendError("wait", "the gate is not open")
+        try:
+            with calling("clFinish"):
+                for lane in self._lanes:
+                    lane.queue.finish()
+            elapsed = time.monotonic() - opened
+            times = [lane.times() for lane in self._lanes]
+        finally:
+            self._let_go()
+        span = (max(end for _, end in times) - min(start for start, _ in times)) * _NANO
+        return Timing(
+            seconds=tuple((end - start) * _NANO for start, end in times),
+            span=span if self._one_clock else elapsed,
+            checksums=tuple(lane.sums.total() if lane.sums else None for lane in self._lanes),
+        )
+
+    def close(self) -> None:
+        """Idempotent. A closed gate is opened first: what waits behind it can only be run."""
+        self._let_go()
+        self._lanes = []
+
+    def __del__(self) -> None:
+        # Its events would wait for copies behind a gate that nobody can open any more.
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Leaves nothing behind the gate, whatever state the queues are in."""
+        for gate in self._gates:
+            with suppress(cl.Error):  # it was opened before
+                gate.set_status(cl.command_execution_status.COMPLETE)
+        for lane in self._lanes if self._gates else ():
+            with suppress(cl.Error):  # a lost device: its error has been told
+                lane.queue.finish()
+        for lane in self._lanes:
+            lane.clear()
+        self._gates = []
+        self._opened = None

@@ -1,0 +1,211 @@
+"""Host memory that OpenCL devices copy from and to; linkgauge._native fills and compares it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from linkgauge import _native
+from linkgauge.backends.base import Pattern
+from linkgauge.model.errors import AllocationError, Unsupported
+from linkgauge.model.machine import Node
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import EngineKind, Memory
+
+from .buffer import OpenCLBuffer, create, refuse_larger
+from .runtime import Unit, calling
+
+
+def allocate_host(
+    unit: Unit, memory: Memory, size: int, kind: EngineKind, node: Node, alone: bool
+) -> HostBuffer:
+    """Host memory on `node` that the engine of `kind` can reach; `alone`: there is no other node.
+
+    Raises Unsupported where pageable memory cannot be bound to the node.
+    """
+    cpus = node.cpus or sorted(os.sched_getaffinity(0))
+    # Only where there is one node is it certain on which the driver's memory lies.
+    surely = node.index if alone else None
+    if memory.kind == "pageable":
+        return PageableBuffer(unit, memory, size, None if alone else node.index, cpus)
+    if kind == "ce":
+        return PinnedBuffer(unit, memory, size, surely, cpus)
+    if unit.facts.fine_grained:
+        return SharedBuffer(unit, memory, size, surely, cpus)
+    return InPlaceBuffer(unit, memory, size, surely, cpus)
+
+
+class HostBuffer(OpenCLBuffer):
+    """Host memory. `node` is where it surely lies (None: unknown), `cpus` work on its contents."""
+
+    def __init__(
+        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+    ) -> None:
+        super().__init__(unit, memory, size)
+        self._node = node
+        self._cpus = cpus
+
+    def placement(self) -> Placement:
+        """OpenCL does not say whether memory that it allocates is locked."""
+        return Placement(str(self.memory), self.size, node=self._node)
+
+    def for_copy(self, size: int) -> Any:
+        with self._address() as address:
+            return (ctypes.c_uint8 * size).from_address(address)
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        with self._address() as address:
+            _native.fill(address, size, seed, _native.Pattern(pattern), inverted, self._cpus)
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        with self._address() as address:
+            kind = _native.Pattern(pattern)
+            return _native.first_mismatch(address, size, seed, kind, self._cpus)
+
+    def checksum(self, size: int) -> int:
+        with self._address() as address:
+            return _native.checksum(address, size, self._cpus)
+
+    def _address(self) -> AbstractContextManager[int]:
+        """A context in which the bytes stand at the address that it yields."""
+        raise NotImplementedError
+
+
+class PageableBuffer(HostBuffer):
+    """The system's own memory, which OpenCL knows nothing of: for ce."""
+
+    def __init__(
+        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+    ) -> None:
+        super().__init__(unit, memory, size, node, cpus)
+        try:
+            self._pages = _native.Memory(size, _native.Kind.PAGEABLE, node, cpus)
+        except OSError as error:
+            raise AllocationError("mmap", f"{error.strerror} for {size} bytes") from error
+        if self._pages.bind_error:
+            self._pages.close()
+            raise Unsupported(f"{memory} cannot be bound: {self._pages.bind_error}")
+
+    def placement(self) -> Placement:
+        pages = self._pages.nodes()
+        node = max(pages, key=lambda index: pages[index]) if pages else self._node
+        return Placement(
+            str(self.memory), self.size, node, locked=False, huge_bytes=self._pages.huge_bytes()
+        )
+
+    def free(self) -> None:
+        self._pages.close()
+
+    @contextmanager
+    def _address(self) -> Iterator[int]:
+        yield self._pages.address
+
+
+class PinnedBuffer(HostBuffer):
+    """Memory that the driver allocates and pins, mapped for as long as it lives: for ce."""
+
+    def __init__(
+        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+    ) -> None:
+        super().__init__(unit, memory, size, node, cpus)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        self._buffer: Any = create(unit, size, flags)
+        self._map: Any = _map(unit, self._buffer, size)
+        # First touch, by CPUs of the right node, where the driver has left it to us.
+        self.fill(size, Pattern.WORDS, 0, False)
+
+    def free(self) -> None:
+        if self._buffer is not None:
+            _unmap(self.unit, self._map)
+            with calling("clReleaseMemObject"):
+                self._buffer.release()
+            self._map = self._buffer = None
+
+    @contextmanager
+    def _address(self) -> Iterator[int]:
+        yield self._map.ctypes.data
+
+
+class InPlaceBuffer(HostBuffer):
+    """Memory of a device that shares the host's, used without a copy: for sm.
+
+    It is mapped only while the host looks at it: a kernel must not use a mapped buffer.
+    """
+
+    def __init__(
+        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+    ) -> None:
+        super().__init__(unit, memory, size, node, cpus)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        self._buffer: Any = create(unit, size, flags)
+        self.fill(size, Pattern.WORDS, 0, False)  # first touch
+
+    def for_copy(self, size: int) -> Any:
+        return OpenCLBuffer.for_copy(self, size)
+
+    def for_kernel(self) -> Any:
+        return self._buffer
+
+    def free(self) -> None:
+        if self._buffer is not None:
+            with calling("clReleaseMemObject"):
+                self._buffer.release()
+            self._buffer = None
+
+    @contextmanager
+    def _address(self) -> Iterator[int]:
+        array = _map(self.unit, self._buffer, self.size)
+        try:
+            yield array.ctypes.data
+        finally:
+            _unmap(self.unit, array)
+
+
+class SharedBuffer(HostBuffer):
+    """Fine-grained shared virtual memory: host and kernels use one address, at any time."""
+
+    def __init__(
+        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+    ) -> None:
+        super().__init__(unit, memory, size, node, cpus)
+        refuse_larger(unit, size)
+        fine = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
+        with calling("clSVMAlloc", allocating=size):
+            self._svm: Any = cl.SVMAllocation(unit.context, size, 0, fine)
+        self.fill(size, Pattern.WORDS, 0, False)  # first touch
+
+    def for_kernel(self) -> Any:
+        return self._svm
+
+    def free(self) -> None:
+        if self._svm is not None:
+            with calling("clSVMFree"):
+                self._svm.release()
+            self._svm = None
+
+    @contextmanager
+    def _address(self) -> Iterator[int]:
+        yield self._svm.svm_ptr
+
+
+def _map(unit: Unit, buffer: cl.Buffer, size: int) -> Any:
+    """An array over the buffer's bytes; valid until `_unmap`."""
+    flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
+    with calling("clEnqueueMapBuffer", allocating=size):
+        # pyopencl's stub forgets the event that comes with the array.
+        mapped: Any = cl.enqueue_map_buffer(
+            unit.queue, buffer, flags, 0, (size,), np.dtype(np.uint8)
+        )
+    return mapped[0]
+
+
+def _unmap(unit: Unit, array: Any) -> None:
+    with calling("clEnqueueUnmapMemObject"):
+        array.base.release(unit.queue)
+        unit.queue.finish()

@@ -1,0 +1,144 @@
+"""What OpenCL cannot measure, and what a reader of its figures must know.
+
+Plain facts in, sentences out: nothing here calls OpenCL, so that every rule can be tested without
+the hardware it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.model.machine import Device
+from linkgauge.model.transfer import Memory, Transfer
+
+SPACE = "opencl"
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What the rules go by: `platform` numbers the device's runtime, `fine_grained` says that its
+    kernels reach host memory in place (fine-grained shared virtual memory)."""
+
+    device: Device
+    platform: int
+    fine_grained: bool
+
+    @property
+    def reaches_host(self) -> bool:
+        """Whether a kernel's access to host memory is truly one, not to a copy of it."""
+        return self.fine_grained or self.device.shares_host_memory
+
+
+def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) -> str | None:
+    """Why this transfer cannot be carried out on these devices and host nodes, or None."""
+    return next(_reasons(transfer, facts, nodes), None)
+
+
+def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
+    """That both ends are one DRAM, where they are. For transfers that `refusal` lets pass."""
+    ends = transfer.memories
+    if len({memory.place for memory in ends}) < 2:
+        return ()
+    devices = [
+        facts[memory.index].device
+        for memory in ends
+        if memory.index is not None and memory.is_device
+    ]
+    if not all(device.shares_host_memory for device in devices):
+        return ()
+    one, other = sorted(str(memory.place) for memory in ends)
+    return (f"{one} and {other} share one DRAM",)
+
+
+def _reasons(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) -> Iterator[str]:
+    for memory in (*transfer.memories, transfer.engine.owner):
+        yield from _unreachable(memory, len(facts), nodes)
+    yield from _wrong_engine(transfer)
+    yield from _wrong_ends(transfer)
+    owner = facts[transfer.engine.owner.index or 0]
+    for memory in transfer.memories:
+        if memory.is_host:
+            yield from _host_reasons(memory, transfer, owner, len(nodes))
+    yield from _pair_reasons(transfer, facts)
+
+
+def _unreachable(memory: Memory, devices: int, nodes: Sequence[int]) -> Iterator[str]:
+    place = memory.place
+    if memory.rank is not None:
+        yield f"{place} belongs to another process: OpenCL has no memory across processes"
+    elif memory.is_host:
+        if memory.index not in nodes:
+            there = ", ".join(f"host:{node}" for node in nodes)
+            yield f"there is no {place} here: there is {there}"
+    elif memory.space != SPACE:
+        yield f"OpenCL does not reach {place}"
+    elif memory.index is None or not 0 <= memory.index < devices:
+        there = ", ".join(f"{SPACE}:{index}" for index in range(devices))
+        yield f"there is no {place} here: there is {there}"
+
+
+def _wrong_engine(transfer: Transfer) -> Iterator[str]:
+    engine = transfer.engine
+    if engine.kind == "cpu":
+        yield "host threads do not reach the memory of an OpenCL device: use ce or sm"
+    if not engine.owner.is_device:
+        yield f"an OpenCL device does the work, {engine.owner} cannot"
+    if engine.kind == "ce" and len(transfer.memories) < 2:
+        yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
+    if engine.kind == "ce" and transfer.both_ways:
+        yield "ce copies one way at a time: both ways at once takes a kernel (sm)"
+
+
+def _wrong_ends(transfer: Transfer) -> Iterator[str]:
+    ends = transfer.memories
+    if not ends or (transfer.both_ways and len(ends) < 2):
+        yield "nothing to move: both ends are null" if not ends else "both ways takes two memories"
+    devices = {memory.place for memory in ends if memory.is_device}
+    if len(ends) == 2 and not devices:
+        yield "neither end is an OpenCL device's memory"
+    if devices and transfer.engine.owner.place not in devices:
+        yield f"{transfer.engine.owner} holds neither end: OpenCL copies at one of the two"
+
+
+def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) -> Iterator[str]:
+    if memory.kind == "huge":
+        yield "OpenCL allocates pinned memory itself, and cannot be told to use huge pages"
+    elif memory.kind == "mapped":
+        yield (
+            f"OpenCL has no mapping of its own: by sm, {memory.place} is reached in place "
+            "where the device shares memory"
+        )
+    elif memory.kind not in ("", "pageable"):
+        yield f"OpenCL has no {memory.kind} host memory"
+    if memory.kind == "" and nodes > 1 and memory.index != owner.device.near:
+        # The driver places what it pins; only near the device is it where the label says.
+        yield (
+            f"OpenCL cannot bind pinned memory to a node: only host:{owner.device.near}, "
+            f"nearest to {owner.device.memory}, can be measured"
+        )
+    if transfer.engine.kind == "sm":
+        if memory.kind == "pageable":
+            yield "a kernel reaches only host memory that OpenCL allocated: host:N"
+        elif not owner.reaches_host:
+            yield (
+                f"{owner.device.memory} has neither fine-grained shared virtual memory nor memory "
+                "shared with the host: the runtime may silently move the buffer first"
+            )
+
+
+def _pair_reasons(transfer: Transfer, facts: Sequence[Facts]) -> Iterator[str]:
+    pair = [facts[memory.index or 0] for memory in transfer.memories if memory.is_device]
+    if len(pair) < 2 or pair[0] == pair[1]:
+        return
+    one, other = pair
+    if one.platform != other.platform:
+        yield (
+            f"{one.device.memory} and {other.device.memory} belong to different OpenCL "
+            "platforms, which share no buffers"
+        )
+    elif not (one.device.shares_host_memory and other.device.shares_host_memory):
+        yield (
+            "an OpenCL runtime moves a buffer to the device that uses it: from the second loop on "
+            f"a copy between {one.device.memory} and {other.device.memory} may be a local one"
+        )

@@ -1,0 +1,112 @@
+"""Memory that the opencl backend allocates, and the errors of OpenCL that become ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from linkgauge.backends import opencl
+from linkgauge.backends.base import Pattern
+from linkgauge.backends.opencl.host import InPlaceBuffer, PinnedBuffer, SharedBuffer
+from linkgauge.backends.opencl.runtime import Unit, calling, discover
+from linkgauge.model.errors import AllocationError, BackendError
+from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.transfer import host
+from opencl_kit import SEED, backend_of, cl, copy_of, opencl_error, run
+
+
+@pytest.fixture
+def plain() -> Iterator[opencl.OpenCL]:
+    backend = backend_of(list(discover()))
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("text", ["host:0 -> opencl:0 by ce", "host:0 -> opencl:0 by sm"])
+def test_memory_that_cannot_be_had(plain: opencl.OpenCL, text: str) -> None:
+    transfer = parse_transfer(text)
+    (most,) = {device.largest_buffer for device in plain.devices()[:1]}
+    for memory in transfer.memories:
+        with pytest.raises(AllocationError, match=f"not {most + 1}"):
+            plain.allocate(memory, most + 1, transfer.engine)
+    with pytest.raises(AllocationError, match=str(1 << 60)):
+        plain.allocate(parse_memory("host:0/pageable"), 1 << 60, transfer.engine)
+
+
+def test_the_runtime_refuses_memory(plain: opencl.OpenCL) -> None:
+    with (
+        pytest.raises(AllocationError, match=r"clCreateBuffer: INVALID_BUFFER_SIZE for 0 bytes"),
+        calling("clCreateBuffer", allocating=0),
+    ):
+        cl.Buffer(plain._units[0].context, cl.mem_flags.READ_WRITE, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "allocating", "kind"),
+    [
+        ("MEM_OBJECT_ALLOCATION_FAILURE", None, AllocationError),
+        ("OUT_OF_HOST_MEMORY", None, AllocationError),
+        ("OUT_OF_RESOURCES", 5, AllocationError),
+        ("OUT_OF_RESOURCES", None, BackendError),
+        ("INVALID_KERNEL_ARGS", 5, BackendError),
+    ],
+)
+def test_errors_are_ours_and_name_the_call(
+    name: str, allocating: int | None, kind: type[BackendError]
+) -> None:
+    with pytest.raises(BackendError, match=f"^clThis: {name}") as caught, calling("?", allocating):
+        raise opencl_error(name, "clThis")
+    assert type(caught.value) is kind
+    with pytest.raises(BackendError, match=f"^clThat: {name}"), calling("clThat", allocating):
+        raise opencl_error(name, "")
+
+
+def test_a_buffer_serves_the_engine_it_was_allocated_for(plain: opencl.OpenCL) -> None:
+    ce = copy_of(plain, parse_transfer("host:0 -> opencl:0 by ce"), 64)
+    sm = msgspec.structs.replace(ce, transfer=parse_transfer("host:0 -> opencl:0 by sm"))
+    with pytest.raises(BackendError, match="host:0 was allocated for ce, not for sm"):
+        plain.prepare([sm])
+    with pytest.raises(BackendError, match="not a buffer of the opencl backend"):
+        plain.fill(SimpleNamespace(), 64, Pattern.WORDS, 0, False)
+
+
+def test_placement_tells_what_is_known(plain: opencl.OpenCL) -> None:
+    transfer = parse_transfer("host:0/pageable -> opencl:0 by ce")
+    pageable, device = (plain.allocate(m, 8192, transfer.engine) for m in transfer.memories)
+    assert pageable.placement().locked is False
+    assert (device.placement().node, device.placement().locked) == (None, None)
+    pinned = plain.allocate(host(0), 8192, transfer.engine)
+    assert isinstance(pinned, PinnedBuffer)
+    assert (pinned.placement().node, pinned.placement().bytes) == (0, 8192)
+    two = opencl.OpenCL(plain._units, [Node(0, (0,)), Node(1, ())])
+    assert two.allocate(host(0), 64, transfer.engine).placement().node is None
+    two.close()
+
+
+def test_unified_memory_is_used_in_place() -> None:
+    units = [
+        Unit(unit.handle, msgspec.structs.replace(unit.facts, fine_grained=False), unit.domain)
+        for unit in discover()
+    ]
+    backend = backend_of(units)
+    transfer = parse_transfer("host:0 -> opencl:0 by sm")
+    copy = copy_of(backend, transfer, 4097)
+    assert isinstance(copy.source, InPlaceBuffer)
+    run(backend, [copy])
+    assert backend.first_mismatch(copy.destination, 4097, Pattern.WORDS, SEED) is None
+    with pytest.raises(BackendError, match="allocated for sm, not for ce"):
+        backend.prepare(
+            [msgspec.structs.replace(copy, transfer=parse_transfer("host:0 -> opencl:0 by ce"))]
+        )
+    backend.close()
+
+
+def test_fine_grained_memory_serves_kernels(plain: opencl.OpenCL) -> None:
+    transfer = parse_transfer("host:0 -> opencl:0 by sm")
+    if not plain._units[0].facts.fine_grained:
+        pytest.skip("opencl:0 has no fine-grained shared virtual memory")
+    assert isinstance(copy_of(plain, transfer, 64).source, SharedBuffer)

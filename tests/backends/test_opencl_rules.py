@@ -1,0 +1,167 @@
+"""What OpenCL refuses, on faked devices; and what it says where there is no OpenCL."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from linkgauge.backends import open_backend
+from linkgauge.backends.opencl import rules as rules
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Device
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.transfer import Engine, Memory, Transfer
+
+
+def facts(index: int, platform: int = 0, *, shares: bool, fine: bool, near: int = 0) -> rules.Facts:
+    device = Device(f"opencl:{index}", "model", 1 << 30, 1 << 28, "1.0", shares, near)
+    return rules.Facts(device, platform, fine)
+
+
+CPUS = (facts(0, shares=True, fine=True), facts(1, shares=True, fine=True))
+GPUS = (facts(0, shares=False, fine=False), facts(1, shares=False, fine=True, near=1))
+MIXED = (facts(0, shares=True, fine=False), facts(1, platform=1, shares=True, fine=True))
+
+ALLOWED = (
+    (CPUS, "host:0 -> opencl:0 by ce"),
+    (CPUS, "host:0/pageable -> opencl:0 by ce"),
+    (CPUS, "host:0 <-> opencl:1 by sm"),
+    (CPUS, "opencl:0 -> opencl:1 by opencl:1.ce"),
+    (CPUS, "null -> host:0 by opencl:0.sm"),
+    (GPUS, "host:0 -> opencl:0 by ce"),
+    (GPUS, "opencl:0 <-> opencl:0 by sm"),
+    (GPUS, "opencl:1 -> host:0 by sm"),
+    (GPUS, "null -> opencl:1 by sm"),
+    (MIXED, "host:0 -> opencl:0 by sm"),
+)
+
+REFUSED = (
+    (CPUS, "opencl:7 -> host:0 by ce", "there is no opencl:7 here: there is opencl:0, opencl:1"),
+    (CPUS, "host:0 -> opencl:0 by opencl:7.ce", "there is no opencl:7"),
+    (CPUS, "host:3 -> opencl:0 by ce", "there is no host:3 here: there is host:0"),
+    (CPUS, "cuda:0 -> opencl:0 by opencl:0.ce", "OpenCL does not reach cuda:0"),
+    (CPUS, "host:0/huge -> opencl:0 by ce", "huge pages"),
+    (CPUS, "host:0/mapped -> opencl:0 by ce", "no mapping of its own"),
+    (CPUS, "host:0/pageable -> opencl:0 by sm", "only host memory that OpenCL allocated"),
+    (CPUS, "host:0 -> opencl:0 by host:0.cpu", "host threads do not reach"),
+    (CPUS, "host:0 -> host:0/pageable by opencl:0.ce", "neither end is an OpenCL device"),
+    (CPUS, "opencl:0 -> opencl:0 by opencl:1.ce", "opencl:1 holds neither end"),
+    (CPUS, "null -> opencl:0 by ce", "takes a kernel"),
+    (CPUS, "host:0 <-> opencl:0 by ce", "takes a kernel"),
+    (GPUS, "host:0 -> opencl:0 by sm", "may silently move the buffer first"),
+    (GPUS, "opencl:0 -> opencl:1 by ce", "may be a local one"),
+    (GPUS, "opencl:0 -> opencl:1 by sm", "may be a local one"),
+    (MIXED, "opencl:0 -> opencl:1 by ce", "different OpenCL platforms"),
+)
+
+
+@pytest.mark.parametrize(("devices", "text"), ALLOWED)
+def test_allows(devices: tuple[rules.Facts, ...], text: str) -> None:
+    assert rules.refusal(parse_transfer(text), devices, [0]) is None
+
+
+@pytest.mark.parametrize(("devices", "text", "reason"), REFUSED)
+def test_refuses(devices: tuple[rules.Facts, ...], text: str, reason: str) -> None:
+    said = rules.refusal(parse_transfer(text), devices, [0])
+    assert said is not None
+    assert reason in said
+    assert "\n" not in said
+
+
+def test_refuses_what_the_notation_cannot_even_say() -> None:
+    null, opencl, other = Memory("null"), Memory("opencl", 0), Memory("host", 0, rank=1)
+    kernel = Engine(opencl, "sm")
+    assert "both ends are null" in str(rules.refusal(Transfer(null, null, kernel), CPUS, [0]))
+    one_end = Transfer(null, opencl, kernel, both_ways=True)
+    assert "two memories" in str(rules.refusal(one_end, CPUS, [0]))
+    by_host = Transfer(opencl, opencl, Engine(Memory("host", 0), "ce"))
+    assert "an OpenCL device does the work" in str(rules.refusal(by_host, CPUS, [0]))
+    assert "another process" in str(rules.refusal(Transfer(other, opencl, kernel), CPUS, [0]))
+
+
+def test_pinned_memory_is_measured_near_the_device_only() -> None:
+    far = parse_transfer("host:0 -> opencl:1 by ce")
+    assert "only host:1, nearest to opencl:1" in str(rules.refusal(far, GPUS, [0, 1]))
+    for text in ("host:1 -> opencl:1 by ce", "host:0/pageable -> opencl:1 by ce"):
+        assert rules.refusal(parse_transfer(text), GPUS, [0, 1]) is None
+
+
+def test_remarks_on_one_dram() -> None:
+    def said(devices: tuple[rules.Facts, ...], text: str) -> tuple[str, ...]:
+        return rules.remarks(parse_transfer(text), devices)
+
+    assert said(CPUS, "opencl:0 -> opencl:1 by ce") == ("opencl:0 and opencl:1 share one DRAM",)
+    assert said(CPUS, "host:0 -> opencl:1 by ce") == ("host:0 and opencl:1 share one DRAM",)
+    assert said(CPUS, "opencl:0 -> opencl:0 by ce") == ()
+    assert said(CPUS, "null -> opencl:0 by sm") == ()
+    assert said(GPUS, "host:0 -> opencl:0 by ce") == ()
+
+
+def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    with pytest.raises(Unsupported) as caught:
+        open_backend("opencl")
+    assert str(caught.value) == "pyopencl is not installed: pip install 'linkgauge[opencl]'"
+
+
+def test_without_a_runtime() -> None:
+    pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+    program = "from linkgauge.backends import open_backend as o\ntry: o('opencl')\n"
+    program += "except Exception as e: print(type(e).__name__, e)"
+    environment = os.environ | {
+        "OCL_ICD_VENDORS": "/nonexistent",
+        "OCL_ICD_FILENAMES": "",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Unsupported no OpenCL runtime is installed: ")
+    assert done.stdout.count("\n") == 1
+
+
+class Broken:
+    """Stands for a platform whose driver fails, or has no device."""
+
+    name = "broken"
+
+    def __init__(self, error: Exception | None) -> None:
+        self.error = error
+
+    def get_devices(self) -> list[Any]:
+        if self.error:
+            raise self.error
+        return []
+
+
+def test_runtimes_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    cl = pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+    record = cl._cl._ErrorRecord(
+        msg="", code=int(cl.status_code.DEVICE_NOT_FOUND), routine="clGetDeviceIDs"
+    )
+    platforms = [Broken(None), Broken(cl.RuntimeError(record))]
+    monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
+    with pytest.raises(Unsupported, match=r"no device: broken, broken \(clGetDeviceIDs: DEVICE_NO"):
+        open_backend("opencl")
+
+
+def test_the_nearest_node_is_read_from_the_bus(tmp_path: Path) -> None:
+    pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+    from linkgauge.backends.opencl.runtime import _near
+
+    for address, node in (("0001:c1:02.1", "3\n"), ("0000:41:00.0", "-1\n")):
+        folder = tmp_path / "sys/bus/pci/devices" / address
+        folder.mkdir(parents=True)
+        (folder / "numa_node").write_text(node)
+    nvidia: Any = SimpleNamespace(pci_domain_id_nv=1, pci_bus_id_nv=0xC1, pci_slot_id_nv=0x11)
+    # The driver gives the bus as a signed byte.
+    amd: Any = SimpleNamespace(topology_amd=SimpleNamespace(bus=0x41 - 256, device=0, function=0))
+    assert _near(nvidia, tmp_path) == 3
+    assert _near(amd, tmp_path) == 0
+    assert _near(SimpleNamespace(), tmp_path) == 0  # type: ignore[arg-type]
