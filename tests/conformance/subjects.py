@@ -1,0 +1,115 @@
+"""The backends under test, and what a test may do behind their backs."""
+
+from __future__ import annotations
+
+import ctypes
+
+from linkgauge.backends import open_backend
+
+
+class Subject:
+    """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones."""
+
+    name = ""
+    memories: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    def __init__(self):
+        self.backend = open_backend(self.name)
+
+    def through(self, memory: str) -> str:
+        """A transfer that allocates this memory."""
+        return next(path for path in self.paths if memory in path.split())
+
+    def corrupt(self, buffer, offset: int) -> None:
+        """Flips one bit of one byte, past everything that the backend knows."""
+        raise NotImplementedError
+
+    def content(self, buffer) -> bytes:
+        raise NotImplementedError
+
+
+class Host(Subject):
+    name = "host"
+    memories = ("host:0", "host:0/pageable")
+    paths = (
+        "host:0 -> host:0 by cpu",
+        "host:0 -> host:0 by cpu*1",
+        "host:0 -> null by cpu",
+        "null -> host:0 by cpu",
+        "host:0/pageable -> host:0/pageable by cpu",
+        "host:0 -> host:0/pageable by cpu",
+    )
+    groups = (
+        "host:0 -> host:0 by cpu*1 & host:0 -> host:0 by cpu*1",
+        "host:0 -> host:0 by cpu & null -> host:0 by cpu x2 & host:0 -> null by cpu",
+    )
+    refused = (
+        "host:77 -> host:0 by cpu",
+        "host:0 -> host:0 by host:77.cpu",
+        "host:0 -> opencl:0 by host:0.cpu",
+        "host:0 -> host:0 by cpu*100000",
+        "host:0 <-> host:0 by cpu",
+        "host:0/mapped -> host:0 by cpu",
+    )
+
+    def corrupt(self, buffer, offset):
+        ctypes.c_uint8.from_address(buffer.address + offset).value ^= 0x10
+
+    def content(self, buffer):
+        return ctypes.string_at(buffer.address, buffer.size)
+
+
+class OpenCL(Subject):
+    name = "opencl"
+    memories = ("opencl:0", "host:0")
+    paths = (
+        "host:0 -> opencl:0 by ce",
+        "opencl:0 -> host:0 by ce",
+        "opencl:0 -> opencl:0 by ce",
+        "host:0/pageable -> opencl:0 by ce",
+        "opencl:0 -> opencl:1 by opencl:0.ce",
+        "opencl:0 -> opencl:1 by opencl:1.ce",
+        "host:0 -> opencl:0 by sm",
+        "opencl:0 -> host:0 by sm",
+        "opencl:0 -> opencl:0 by sm",
+        "opencl:1 -> opencl:0 by opencl:0.sm",
+        "host:0 <-> opencl:0 by sm",
+        "opencl:0 <-> opencl:1 by sm",
+    )
+    groups = (
+        "host:0 -> opencl:0 by ce & opencl:0 -> host:0 by ce x2",
+        "opencl:0 -> opencl:1 by opencl:0.ce & opencl:1 -> opencl:0 by opencl:1.ce",
+        "host:0 -> opencl:0 by sm & opencl:1 -> host:0 by sm & host:0 -> opencl:1 by ce",
+    )
+    refused = (
+        "host:0 -> opencl:77 by ce",
+        "host:77 -> opencl:0 by ce",
+        "host:0 -> cuda:0 by opencl:0.ce",
+        "host:0 -> opencl:0 by host:0.cpu",
+        "host:0 -> host:0 by opencl:0.ce",
+        "host:0/huge -> opencl:0 by ce",
+    )
+
+    def __init__(self):
+        # Skips where there is no OpenCL, and lets PoCL run kernels on CPUs younger than it.
+        import opencl_kit
+
+        self._kit = opencl_kit
+        super().__init__()
+
+    def corrupt(self, buffer, offset):
+        self._kit.corrupt(buffer, offset)
+
+    def content(self, buffer):
+        if buffer.memory.is_host:
+            with buffer._address() as address:
+                return ctypes.string_at(address, buffer.size)
+        data = bytearray(buffer.size)
+        self._kit.cl.enqueue_copy(buffer.unit.queue, data, buffer.for_copy(buffer.size))
+        return bytes(data)
+
+
+SUBJECTS = (Host, OpenCL)

@@ -1,0 +1,227 @@
+"""One suite over every real backend: what base.py promises, each keeps.
+
+A backend that this machine lacks is skipped with the backend's own reason.
+"""
+
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.subjects import SUBJECTS, Subject
+from linkgauge.backends.base import Copy, Pattern
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.notation import parse_transfer, parse_transfers
+from linkgauge.model.transfer import Transfer
+
+SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
+
+
+@pytest.fixture(scope="module", params=SUBJECTS, ids=lambda subject: subject.name)
+def subject(request):
+    try:
+        opened: Subject = request.param()
+    except Unsupported as reason:
+        pytest.skip(str(reason))
+    yield opened
+    opened.backend.close()
+
+
+def paths(subject: Subject) -> list[Transfer]:
+    return [t for t in map(parse_transfer, subject.paths) if subject.backend.refusal(t) is None]
+
+
+def lend(subject: Subject, transfer: Transfer, size: int, seed: int = 1) -> Copy:
+    """Buffers as the engine fills them: the pattern in the source, its complement elsewhere."""
+    source, destination = (
+        None if memory.is_null else subject.backend.allocate(memory, size, transfer.engine)
+        for memory in (transfer.source, transfer.destination)
+    )
+    copy = Copy(transfer, source, destination, size, seed)
+    if source is not None:
+        subject.backend.fill(source, size, Pattern.WORDS, seed, inverted=False)
+    if destination is not None:
+        subject.backend.fill(destination, size, expected(copy), seed, inverted=True)
+    return copy
+
+
+def expected(copy: Copy) -> Pattern:
+    return Pattern.CONSTANT if copy.source is None else Pattern.WORDS
+
+
+def release(*copies: Copy) -> None:
+    for copy in copies:
+        for buffer in (copy.source, copy.destination):
+            if buffer is not None:
+                buffer.free()
+
+
+def wrong(subject: Subject, copy: Copy) -> list[int | None]:
+    """First mismatch in each buffer that should hold something by now."""
+    if copy.transfer.both_ways:
+        ends, pattern = (copy.source, copy.destination), Pattern.SPLIT
+    else:
+        ends, pattern = (copy.destination,), expected(copy)
+    return [subject.backend.first_mismatch(b, copy.size, pattern, copy.seed) for b in ends if b]
+
+
+def run(group, loops):
+    group.arm(loops)
+    group.open()
+    return group.wait()
+
+
+def test_every_path_that_is_not_refused_moves_every_byte(subject):
+    assert paths(subject)
+    for transfer in paths(subject):
+        for size in SIZES:
+            copy = lend(subject, transfer, size)
+            group = subject.backend.prepare([copy])
+            timing = run(group, 3)
+            group.close()
+            assert not any(offset is not None for offset in wrong(subject, copy)), (transfer, size)
+            assert len(timing.seconds) == 1
+            assert 0 <= timing.seconds[0] <= timing.span * 1.000001
+            if copy.destination is None:
+                assert timing.checksums[0] == subject.backend.checksum(copy.source, size)
+            release(copy)
+
+
+def test_nothing_moves_before_the_gate_opens(subject):
+    for transfer in paths(subject):
+        if transfer.destination.is_null or transfer.both_ways:
+            continue
+        copy = lend(subject, transfer, 4096)
+        group = subject.backend.prepare([copy])
+        group.arm(2)
+        assert wrong(subject, copy) == [0], transfer
+        group.open()
+        group.wait()
+        assert wrong(subject, copy) == [None], transfer
+        group.close()
+        release(copy)
+
+
+def test_a_group_is_armed_again_and_again(subject):
+    for transfer in paths(subject)[:2]:
+        copy = lend(subject, transfer, 5000)
+        group = subject.backend.prepare([copy])
+        for loops in (1, 2, 17, 1):
+            assert run(group, loops).seconds[0] >= 0
+        assert wrong(subject, copy) in ([None], [])
+        group.close()
+        release(copy)
+
+
+def test_concurrent_transfers_each_arrive(subject):
+    for text in subject.groups:
+        transfers = parse_transfers(text)
+        if any(subject.backend.refusal(transfer) for transfer in transfers):
+            continue
+        copies = [lend(subject, t, 100_003 * t.scale, n) for n, t in enumerate(transfers, 1)]
+        group = subject.backend.prepare(copies)
+        timing = run(group, 2)
+        group.close()
+        assert len(timing.seconds) == len(copies)
+        assert timing.span >= max(timing.seconds) * 0.999999
+        assert [wrong(subject, copy) for copy in copies if copy.destination] == [
+            [None] for copy in copies if copy.destination
+        ]
+        release(*copies)
+
+
+def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
+    generator = random.Random(7)
+    for name in subject.memories:
+        transfer = parse_transfer(subject.through(name))
+        memory = next(m for m in transfer.memories if str(m) == name)
+        engine = transfer.engine
+        for pattern in Pattern:
+            size = generator.choice(SIZES[3:])
+            buffer = subject.backend.allocate(memory, size, engine)
+            subject.backend.fill(buffer, size, pattern, 5, inverted=False)
+            assert subject.backend.first_mismatch(buffer, size, pattern, 5) is None
+            for offset in (size - 1, generator.randrange(size), 0):
+                subject.corrupt(buffer, offset)
+                assert subject.backend.first_mismatch(buffer, size, pattern, 5) == offset
+            buffer.free()
+
+
+def test_filling_inverted_differs_in_every_byte(subject):
+    for name in subject.memories:
+        transfer = parse_transfer(subject.through(name))
+        memory = next(m for m in transfer.memories if str(m) == name)
+        buffer = subject.backend.allocate(memory, 777, transfer.engine)
+        for pattern in Pattern:
+            subject.backend.fill(buffer, 777, pattern, 3, inverted=True)
+            plain = subject.content(buffer)
+            subject.backend.fill(buffer, 777, pattern, 3, inverted=False)
+            assert all(a ^ b == 0xFF for a, b in zip(plain, subject.content(buffer), strict=True))
+        buffer.free()
+
+
+def test_the_pattern_is_the_one_that_is_documented(subject):
+    from fakes import content
+
+    transfer = parse_transfer(subject.through(subject.memories[0]))
+    memory = next(m for m in transfer.memories if str(m) == subject.memories[0])
+    buffer = subject.backend.allocate(memory, 2051, transfer.engine)
+    for pattern in Pattern:
+        for inverted in (False, True):
+            subject.backend.fill(buffer, 2051, pattern, 9, inverted)
+            assert subject.content(buffer) == content(2051, pattern, 9, inverted)
+    buffer.free()
+
+
+def test_what_is_not_there_is_refused_with_a_reason(subject):
+    for text in subject.refused:
+        reason = subject.backend.refusal(parse_transfer(text))
+        assert reason, text
+        assert "\n" not in reason
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_refusing_never_raises(subject, data):
+    place = st.sampled_from(["host:0", "host:5", "host:0/huge", "host:0/pageable", "null",
+                             "host:0/mapped", *subject.memories, "cuda:3", "host:0@1"])  # fmt: skip
+    text = f"{data.draw(place)} {data.draw(st.sampled_from(['->', '<->']))} {data.draw(place)}"
+    owner = data.draw(st.sampled_from(["", "host:0.", "host:9.", f"{subject.memories[-1]}."]))
+    kind = data.draw(st.sampled_from(["ce", "sm", "cpu", "cpu*2", "cpu*999"]))
+    try:
+        transfer = parse_transfer(f"{text} by {owner}{kind}")
+    except Exception:  # noqa: BLE001 - notation that is refused already is another test's matter
+        return
+    reason = subject.backend.refusal(transfer)
+    assert reason is None or reason.strip()
+    assert reason or all(subject.backend.remarks(transfer))
+
+
+def test_more_than_there_is_cannot_be_allocated(subject):
+    transfer = parse_transfer(subject.paths[0])
+    for memory in transfer.memories:
+        with pytest.raises((AllocationError, Unsupported)) as caught:
+            subject.backend.allocate(memory, 1 << 50, transfer.engine)
+        assert "\n" not in str(caught.value)
+
+
+def test_closing_is_safe_at_any_moment_and_twice(subject):
+    transfer = paths(subject)[0]
+    copy = lend(subject, transfer, 4096)
+    for steps in range(4):
+        group = subject.backend.prepare([copy])
+        for step in (lambda g: g.arm(2), lambda g: g.open(), lambda g: g.wait())[:steps]:
+            step(group)
+        group.close()
+        group.close()
+    release(copy)
+
+
+def test_a_group_used_out_of_order_is_an_error_not_a_hang(subject):
+    copy = lend(subject, paths(subject)[0], 4096)
+    group = subject.backend.prepare([copy])
+    with pytest.raises((BackendError, RuntimeError, ValueError)):
+        group.wait()
+    group.close()
+    release(copy)
