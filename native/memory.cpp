@@ -185,7 +185,8 @@ void Memory::bind(std::optional<int> node) {
 }
 
 void Memory::lock() {
-  locked_ = mlock(address_, size_) == 0;
+  // All of the mapping: locking a part would split it, and the huge page that its end lies in.
+  locked_ = mlock(address_, length_) == 0;
   if (!locked_) lock_error_ = describe("mlock", errno);
 }
 

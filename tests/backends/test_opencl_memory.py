@@ -77,7 +77,7 @@ def test_a_buffer_serves_the_engine_it_was_allocated_for(plain: opencl.OpenCL) -
 def test_placement_tells_what_is_known(plain: opencl.OpenCL) -> None:
     transfer = parse_transfer("host:0/pageable -> opencl:0 by ce")
     pageable, device = (plain.allocate(m, 8192, transfer.engine) for m in transfer.memories)
-    assert pageable.placement().locked is False
+    assert pageable.placement().locked is None
     assert (device.placement().node, device.placement().locked) == (None, None)
     pinned = plain.allocate(host(0), 8192, transfer.engine)
     assert isinstance(pinned, PinnedBuffer)

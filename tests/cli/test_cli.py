@@ -164,6 +164,12 @@ def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_pat
     assert text[caret.index("^") :] == "cx"
 
 
+def test_without_a_command_it_shows_its_use():
+    done = linkgauge()
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: linkgauge")
+
+
 def test_nothing_measured_is_never_success(tmp_path):
     done = linkgauge("copy", "host:0 -> host:0 by cpu*9999", *FAST)
     assert done.returncode == 4

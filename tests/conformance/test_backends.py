@@ -148,6 +148,33 @@ def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
             buffer.free()
 
 
+def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatch):
+    """From the cell to its status, by the engine: the byte changes between copy and check."""
+    from linkgauge.engine.measure import measure_cell
+    from linkgauge.engine.pool import BufferPool
+    from linkgauge.model.result import PlannedCell, Settings
+    from linkgauge.model.transfer import Report
+
+    compare = subject.backend.first_mismatch
+
+    def corrupted(buffer, size, pattern, seed):
+        subject.corrupt(buffer, 54_321)
+        return compare(buffer, size, pattern, seed)
+
+    monkeypatch.setattr(subject.backend, "first_mismatch", corrupted)
+    for transfer in paths(subject):
+        if transfer.destination.is_null:
+            continue
+        pool = BufferPool()
+        planned = PlannedCell("0", "0", (str(transfer),), Report.FIRST)
+        cell = measure_cell(
+            planned, [transfer], 100_000, Settings((1,), samples=2, loops=2), subject.backend, pool
+        )
+        pool.free_idle()
+        assert (cell.status, cell.verified) == ("fail", False)
+        assert "wrong at byte 54321 of 100000" in cell.reason
+
+
 def test_filling_inverted_differs_in_every_byte(subject):
     for name in subject.memories:
         transfer = parse_transfer(subject.through(name))
@@ -181,7 +208,7 @@ def test_what_is_not_there_is_refused_with_a_reason(subject):
         assert "\n" not in reason
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_refusing_never_raises(subject, data):
     place = st.sampled_from(["host:0", "host:5", "host:0/huge", "host:0/pageable", "null",

@@ -46,6 +46,13 @@ def test_memory_is_what_it_says(kind: Kind, size: int) -> None:
     assert memory.locked is False
 
 
+def test_a_size_that_fills_no_huge_page_still_lies_in_huge_pages() -> None:
+    even = Memory(4 << 20, Kind.HUGE, None, CPUS)
+    if even.huge_bytes() < even.size:
+        pytest.skip("this machine gives no huge pages")
+    assert Memory(3_000_001, Kind.HUGE, None, CPUS).huge_bytes() >= 3_000_001
+
+
 def test_huge_pages_are_counted_for_each_memory_alone() -> None:
     memories = [Memory(4 << 20, Kind.PINNED, None, CPUS) for _ in range(3)]
     assert all(memory.huge_bytes() <= 4 << 20 for memory in memories)

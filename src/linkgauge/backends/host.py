@@ -69,7 +69,7 @@ class HostBuffer:
             bytes=self.size,
             node=max(nodes, key=lambda node: nodes[node], default=None),
             locked=None if self.memory.kind == "pageable" else self._native.locked,
-            huge_bytes=self._native.huge_bytes(),
+            huge_bytes=min(self._native.huge_bytes(), self.size),
         )
 
     def _warn(self) -> Iterator[str]:

@@ -20,6 +20,7 @@ app = typer.Typer(
     help="Measures how fast data moves between every pair of memories a machine can reach.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("devices")(devices)
@@ -66,5 +67,5 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
-    if message:  # a bare `linkgauge` has shown its help already
-        print(f"linkgauge: {message}", file=sys.stderr)
+    # A bare `linkgauge` is told how to use it, in full.
+    print(message if message.startswith("Usage:") else f"linkgauge: {message}", file=sys.stderr)

@@ -102,6 +102,8 @@ class OpenCL:
             group.close()
         for buffer in list(self._buffers):
             buffer.free()
+        for unit in self._units:
+            unit.free_spare()
 
     def _unit(self, memory: Memory) -> Unit:
         return self._units[memory.index or 0]

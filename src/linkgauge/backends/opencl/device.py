@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -43,9 +41,9 @@ class DeviceBuffer(OpenCLBuffer):
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         if self.unit.no_kernels:
-            with self._mirror(size) as host:
-                host.fill(size, pattern, seed, inverted)
-                self._copy(self._buffer, host.for_copy(size))
+            mirror = self._mirror(size)
+            mirror.fill(size, pattern, seed, inverted)
+            self._copy(self._buffer, mirror.for_copy(size))
             return
         flip = np.uint64(_MASK if inverted else 0)
         what = (np.uint64(size), np.uint64(seed), np.int32(pattern))
@@ -53,9 +51,7 @@ class DeviceBuffer(OpenCLBuffer):
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
         if self.unit.no_kernels:
-            with self._mirror(size) as host:
-                self._copy(host.for_copy(size), self._buffer)
-                return host.first_mismatch(size, pattern, seed)
+            return self._fetched(size).first_mismatch(size, pattern, seed)
         words = -(-size // _WORD)
         for base in range(0, words, _PIECE):
             bad = self._first_bad_word(base, min(_PIECE, words - base), size, pattern, seed)
@@ -65,9 +61,7 @@ class DeviceBuffer(OpenCLBuffer):
 
     def checksum(self, size: int) -> int:
         if self.unit.no_kernels:
-            with self._mirror(size) as host:
-                self._copy(host.for_copy(size), self._buffer)
-                return host.checksum(size)
+            return self._fetched(size).checksum(size)
         sums = PartialSums(self.unit)
         self.unit.run("pure_read", self._buffer, sums.buffer, np.uint64(size))
         return sums.total()
@@ -103,15 +97,20 @@ class DeviceBuffer(OpenCLBuffer):
         with calling("clEnqueueCopyBuffer"):
             cl.enqueue_copy(self.unit.queue, destination, source, is_blocking=True, **options)
 
-    @contextmanager
-    def _mirror(self, size: int) -> Iterator[PageableBuffer]:
-        """Host memory in the buffer's stead, where no kernel can look into it."""
-        cpus = sorted(os.sched_getaffinity(0))
-        host = PageableBuffer(self.unit, self.memory, size, None, cpus)
-        try:
-            yield host
-        finally:
-            host.free()
+    def _fetched(self, size: int) -> PageableBuffer:
+        mirror = self._mirror(size)
+        self._copy(mirror.for_copy(size), self._buffer)
+        return mirror
+
+    def _mirror(self, size: int) -> PageableBuffer:
+        """Host memory in the buffer's stead, where no kernel can look into it: one for all of the
+        device's buffers, because the system takes longer to give memory than to copy into it."""
+        spare = self.unit.spare
+        if not isinstance(spare, PageableBuffer) or spare.size < size:
+            self.unit.free_spare()
+            cpus = sorted(os.sched_getaffinity(0))
+            spare = self.unit.spare = PageableBuffer(self.unit, self.memory, size, None, cpus)
+        return spare
 
 
 class PartialSums:

@@ -96,7 +96,7 @@ class PageableBuffer(HostBuffer):
         pages = self._pages.nodes()
         node = max(pages, key=lambda index: pages[index]) if pages else self._node
         return Placement(
-            str(self.memory), self.size, node, locked=False, huge_bytes=self._pages.huge_bytes()
+            str(self.memory), self.size, node, huge_bytes=min(self.size, self._pages.huge_bytes())
         )
 
     def free(self) -> None:

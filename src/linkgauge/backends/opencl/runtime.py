@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyopencl as cl
 
@@ -52,6 +52,10 @@ def status_name(code: int) -> str:
     return str(named.to_string(code, "error %d"))
 
 
+class Spare(Protocol):
+    def free(self) -> None: ...
+
+
 class Unit:
     """One device: its context, the queue that fills and compares, and its kernels.
 
@@ -62,6 +66,13 @@ class Unit:
         self.handle = handle
         self.facts = facts
         self.domain = domain
+        self.spare: Spare | None = None
+        """Host memory that is kept for the device's buffers."""
+
+    def free_spare(self) -> None:
+        if self.spare is not None:
+            self.spare.free()
+            self.spare = None
 
     @property
     def context(self) -> cl.Context:
