@@ -10,16 +10,36 @@ NATIVE := CMakeLists.txt $(wildcard native/*)
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run test test-long check format bench clean
+.PHONY: run test test-long test-gpu test-gpu-pairs check format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 test: $(STAMP)
-	$(TEST_ENV) $(BIN)/python -m pytest -m "not long" $(ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -m "not gpu and not gpu_pairs" $(ARGS)
 
 test-long: $(STAMP)
-	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest $(ARGS)
+	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -m "not gpu and not gpu_pairs" $(ARGS)
+
+# On a GPU. With PYTHON=python3 given, that interpreter and its packages are used as they are, and
+# nothing is downloaded.
+GPU_TESTS := tests/conformance tests/backends
+ifneq ($(filter environment command,$(firstword $(origin PYTHON))),)
+GPU_SITE := build/site
+GPU_RUN := PYTHONPATH=$(GPU_SITE):$$PYTHONPATH $(PYTHON)
+$(GPU_SITE): $(NATIVE) $(shell find src -type f -not -name '*.pyc')
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --upgrade --target $@ .
+	touch $@
+else
+GPU_SITE := $(STAMP)
+GPU_RUN := $(BIN)/python
+endif
+
+test-gpu: $(GPU_SITE)
+	$(GPU_RUN) -m pytest -m gpu $(GPU_TESTS) $(ARGS)
+
+test-gpu-pairs: $(GPU_SITE)
+	$(GPU_RUN) -m pytest -m gpu_pairs $(GPU_TESTS) $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check $(SOURCES)
@@ -44,8 +64,10 @@ $(STAMP): pyproject.toml constraints.txt $(NATIVE) $(MODULES)
 	PYTHON=$(PYTHON) tools/set-up $(VENV)
 	touch $@
 
-# An editable installation knows each module by its file: it is renewed when one comes or goes.
+# An editable installation knows each module by its file: it is renewed when one comes or goes, and
+# when a GPU's driver does.
 $(MODULES): FORCE
 	@mkdir -p $(@D)
-	@find src -name '*.py' | sort | cmp -s - $@ || find src -name '*.py' | sort >$@
+	@{ $(PYTHON) tools/cuda-extra; find src -name '*.py' | sort; } >$@.now
+	@cmp -s $@.now $@ || cp $@.now $@
 FORCE:

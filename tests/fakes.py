@@ -107,6 +107,9 @@ class FakeBackend:
     def remarks(self, transfer):
         return ()
 
+    def reach(self, memory, engine):
+        return memory, engine.owner, engine.kind
+
     def allocate(self, memory, size, engine):
         self.on_allocate(memory, size)
         self.buffers.append(FakeBuffer(memory, size))

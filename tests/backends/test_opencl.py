@@ -11,6 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+# Before all that needs it: without it these tests are skipped, not broken.
+pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+
 from linkgauge import _native
 from linkgauge.backends import opencl
 from linkgauge.backends.base import Pattern

@@ -8,6 +8,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+# Before all that needs it: without it these tests are skipped, not broken.
+pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+
 from linkgauge.backends import opencl
 from linkgauge.backends.base import Pattern
 from linkgauge.backends.opencl.host import InPlaceBuffer, PinnedBuffer, SharedBuffer

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
+import pytest
+
 from linkgauge.backends import open_backend
 
 
@@ -112,4 +114,76 @@ class OpenCL(Subject):
         return bytes(data)
 
 
-SUBJECTS = (Host, OpenCL)
+class Cuda(Subject):
+    name = "cuda"
+    memories = ("cuda:0", "host:0", "host:0/pageable")
+    paths = (
+        "host:0 -> cuda:0 by ce",
+        "cuda:0 -> host:0 by ce",
+        "cuda:0 -> cuda:0 by ce",
+        "host:0 -> cuda:0 by sm",
+        "cuda:0 -> host:0 by sm",
+        "cuda:0 -> cuda:0 by sm",
+        "host:0 <-> cuda:0 by sm",
+        "cuda:0 -> null by sm",
+        "null -> cuda:0 by sm",
+        "host:0/pageable -> cuda:0 by ce",
+        "cuda:0 -> host:0/mapped by sm",
+        "host:0/wc -> cuda:0 by ce",
+        "host:0/managed -> cuda:0 by ce",
+    )
+    groups = (
+        "host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce x2",
+        "host:0 -> cuda:0 by sm & cuda:0 -> host:0 by ce & cuda:0 -> cuda:0 by sm",
+    )
+    refused = (
+        "host:0 -> cuda:77 by ce",
+        "host:77 -> cuda:0 by ce",
+        "host:0 -> opencl:0 by cuda:0.ce",
+        "host:0 <-> cuda:0 by ce",
+        "cuda:0 -> null by ce",
+    )
+
+    def corrupt(self, buffer, offset):
+        if buffer.memory.is_host:
+            ctypes.c_uint8.from_address(buffer.address + offset).value ^= 0x10
+            return
+        changed = bytes([self.content(buffer)[offset] ^ 0x10])
+        buffer.home.enter()
+        buffer.home.driver.call("cuMemcpyHtoD", buffer.address + offset, changed, 1)
+
+    def content(self, buffer):
+        if buffer.memory.is_host:
+            return ctypes.string_at(buffer.address, buffer.size)
+        data = bytearray(buffer.size)
+        buffer.home.enter()
+        buffer.home.driver.call("cuMemcpyDtoH", data, buffer.address, buffer.size)
+        return bytes(data)
+
+
+class CudaPair(Cuda):
+    memories = ("cuda:1",)
+    paths = (
+        "cuda:0 -> cuda:1 by ce",
+        "cuda:0 -> cuda:1 by cuda:1.ce",
+        "cuda:0 -> cuda:1 by sm",
+        "cuda:1 -> cuda:0 by cuda:0.sm",
+        "cuda:0 <-> cuda:1 by sm",
+    )
+    groups = (
+        "cuda:0 -> cuda:1 by ce & cuda:1 -> cuda:0 by ce",
+        "cuda:0 -> cuda:1 by sm & host:0 -> cuda:0 by ce & cuda:1 -> host:0 by sm x2",
+    )
+
+    def __init__(self):
+        super().__init__()
+        if len(self.backend.devices()) < 2:
+            pytest.skip("needs two CUDA devices")
+
+
+SUBJECTS = (
+    Host,
+    OpenCL,
+    pytest.param(Cuda, marks=pytest.mark.gpu),
+    pytest.param(CudaPair, marks=pytest.mark.gpu_pairs),
+)

@@ -18,7 +18,7 @@ from linkgauge.model.transfer import Transfer
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
 
 
-@pytest.fixture(scope="module", params=SUBJECTS, ids=lambda subject: subject.name)
+@pytest.fixture(scope="module", params=SUBJECTS, ids=lambda subject: subject.__name__)
 def subject(request):
     try:
         opened: Subject = request.param()

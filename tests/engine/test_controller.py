@@ -119,7 +119,7 @@ def test_transfers_of_two_accelerators_do_not_share_a_cell():
 
 
 def test_a_survey_says_why_a_backend_is_missing(monkeypatch):
-    def missing(name):
+    def missing(name, engines):
         raise Unsupported("no platform: install a driver")
 
     monkeypatch.setattr("linkgauge.engine.worker.open_backend", missing)

@@ -28,7 +28,7 @@ offsets = st.integers(0, 130)
 seeds = st.integers(0, 2**64 - 1)
 patterns = st.sampled_from(PATTERNS)
 cpu_lists = st.lists(st.sampled_from(CPUS), min_size=1, max_size=5)
-quick = settings(max_examples=60, deadline=None)
+quick = settings()
 
 
 class Arena:

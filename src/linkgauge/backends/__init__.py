@@ -5,23 +5,25 @@ from __future__ import annotations
 from importlib import import_module
 
 from linkgauge.model.errors import InputError, Unsupported
+from linkgauge.model.result import EngineSettings
 
 from .base import Backend
 
-ACCELERATORS = ("opencl",)
+ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` is always there."""
 
 
-def open_backend(name: str) -> Backend:
+def open_backend(name: str, engines: EngineSettings = EngineSettings()) -> Backend:  # noqa: B008
     """A ready backend. Raises Unsupported with the reason where the machine has none.
 
-    A backend's module has a function `create() -> Backend`; all it needs is imported there.
+    A backend's module has `create(engines: EngineSettings) -> Backend`; vendor libraries are
+    imported there.
     """
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")
     module = import_module(f"{__name__}.{name}")
-    backend: Backend = module.create()
+    backend: Backend = module.create(engines)
     return backend
 
 

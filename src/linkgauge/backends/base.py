@@ -19,9 +19,9 @@ what a machine cannot do is Unsupported; memory that could not be had is Allocat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -96,6 +96,39 @@ class Group(Protocol):
     def close(self) -> None: ...
 
 
+class Chase(Group, Protocol):
+    """A pointer chase: seconds ÷ loops ÷ `accesses` (of one loop) is the latency."""
+
+    @property
+    def accesses(self) -> int: ...
+
+
+@runtime_checkable
+class Chaser(Protocol):
+    """A backend whose engines follow pointers: latency of `MEMORY -> null`."""
+
+    def chase(self, copy: Copy) -> Chase:
+        """One thread of the copy's engine follows pointers through all of the source buffer."""
+        ...
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """Settings tried on a path of a device, in words, and their rate in bytes/s."""
+
+    path: str
+    settings: str
+    rate: float
+
+
+@runtime_checkable
+class Tuner(Protocol):
+    """A backend that can search how its devices copy fastest, and remember it."""
+
+    def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
+        """Searches every path of `device`; `peer` is the device that peer paths go to."""
+        ...
+
+
 class Backend(Protocol):
     """What every backend offers. `name` is the space of its memories (`opencl`)."""
 
@@ -115,9 +148,14 @@ class Backend(Protocol):
         a transfer that is not refused."""
         ...
 
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """Who can use a buffer of `memory` allocated for `engine`: engines with an equal answer
+        share it. Hashable."""
+        ...
+
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Memory of `size` bytes that `engine` can reach, bound, first-touched and pinned where
-        the memory's kind says so. It serves engines of this owner and kind only."""
+        the memory's kind says so. It serves the engines that `reach` tells."""
         ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

@@ -14,7 +14,7 @@ from linkgauge import _native
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Device, Node
-from linkgauge.model.result import Placement
+from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
 from linkgauge.model.units import approximate_size
 
@@ -41,7 +41,8 @@ def _native_errors(call: str) -> Iterator[None]:
         raise BackendError(call, str(error)) from error
 
 
-def create() -> Backend:
+def create(engines: EngineSettings) -> Backend:
+    """Threads have no settings of their own: the notation says how many."""
     return HostBackend(read_host().nodes)
 
 
@@ -145,6 +146,9 @@ class HostBackend:
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         return ()
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        return memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> HostBuffer:
         node = self._nodes[memory.index or 0]

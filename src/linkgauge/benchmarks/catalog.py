@@ -15,8 +15,11 @@ _ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS)
 CATALOG = {row.name: row for row in _ALL}
 
 
-def select(names: Iterable[str], prefixes: Sequence[str]) -> tuple[Row | Sweep, ...]:
+def select(
+    names: Iterable[str], prefixes: Sequence[str], *, only_d2d: bool = False
+) -> tuple[Row | Sweep, ...]:
     """Benchmarks named, and those with a prefix, in the catalog's order; all if none is asked.
+    With `only_d2d`, of these only those between devices.
 
     Raises InputError for a name or a prefix that fits nothing.
     """
@@ -31,4 +34,8 @@ def select(names: Iterable[str], prefixes: Sequence[str]) -> tuple[Row | Sweep, 
             raise InputError(f"no benchmark begins with {prefix!r}: see 'linkgauge list'")
         wanted |= found
     chosen = wanted or CATALOG.keys()
-    return tuple(row for name, row in CATALOG.items() if name in chosen)
+    return tuple(
+        row
+        for name, row in CATALOG.items()
+        if name in chosen and (row.between_devices or not only_d2d)
+    )

@@ -15,6 +15,9 @@ from linkgauge.model.units import LATENCY
 
 from .table import Layout, Row
 
+CHASE_SIZE = 2 << 20
+"""Bytes through which pointers are chased, nvbandwidth's."""
+
 _H2D = "host(row) -> device(column)"
 _D2H = "host(row) <- device(column)"
 _BOTH = "host(row) <-> device(column)"
@@ -78,9 +81,9 @@ NVBANDWIDTH: tuple[Row, ...] = (
     *_engine_rows("ce"),
     *_engine_rows("sm"),
     Row("host_device_latency_sm", "latency SM host(row) <- device(column)", Layout.EACH_DEVICE,
-        "h -> null by d.sm", Report.LATENCY, LATENCY),
+        "h -> null by d.sm", Report.LATENCY, LATENCY, size=CHASE_SIZE),
     Row("device_to_device_latency_sm", "latency SM device(row) <- device(column)", Layout.PAIRS,
-        "c -> null by r.sm", Report.LATENCY, LATENCY),
+        "c -> null by r.sm", Report.LATENCY, LATENCY, size=CHASE_SIZE),
     Row("device_local_copy", "memcpy CE within device(column)", Layout.EACH_DEVICE,
         "d -> d by d.ce"),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from typing import ClassVar
 
 import msgspec
 
@@ -50,7 +51,7 @@ class Row(msgspec.Struct, frozen=True):
     """One benchmark of a table.
 
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
-    `parts` names the matrices of single transfers.
+    `parts` names the matrices of single transfers; `size` is bytes where it has one of its own.
     """
 
     name: str
@@ -60,17 +61,22 @@ class Row(msgspec.Struct, frozen=True):
     report: Report = Report.FIRST
     unit: Unit = BANDWIDTH
     parts: tuple[str, ...] = ()
+    size: int | None = None
 
     @property
     def on_host(self) -> bool:
         return self.layout is Layout.NODES
+
+    @property
+    def between_devices(self) -> bool:
+        return self.layout in (Layout.PAIRS, Layout.ALL_DEVICES)
 
     def lay_out(self, fabric: Fabric) -> Benchmark:
         """All cells of this row over the fabric, or the reason why there are none."""
         if self.on_host:
             cells = tuple(self._node_cells(fabric.nodes))
             return self._benchmark("host", cells)
-        least = 2 if self.layout in (Layout.PAIRS, Layout.ALL_DEVICES) else 1
+        least = 2 if self.between_devices else 1
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
@@ -81,7 +87,14 @@ class Row(msgspec.Struct, frozen=True):
         self, backend: str, cells: tuple[Cell, ...], reason: str | None = None
     ) -> Benchmark:
         return Benchmark(
-            self.name, self.title, backend, cells, self.unit, self.parts, reason=reason
+            self.name,
+            self.title,
+            backend,
+            cells,
+            self.unit,
+            self.parts,
+            size=self.size,
+            reason=reason,
         )
 
     def _cell(self, row: str, column: str, terms: list[str]) -> Cell:
@@ -120,9 +133,8 @@ class Sweep(msgspec.Struct, frozen=True):
     cells: Callable[[tuple[Node, ...]], Iterator[Cell]]
     unit: Unit = BANDWIDTH
 
-    @property
-    def on_host(self) -> bool:
-        return True
+    on_host: ClassVar[bool] = True
+    between_devices: ClassVar[bool] = False
 
     def lay_out(self, fabric: Fabric) -> Benchmark:
         cells = tuple(self.cells(fabric.nodes))

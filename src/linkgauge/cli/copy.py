@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from . import options
 from .options import Csv, Json, Label, Loops, MaxTime, NoVerify, Precision, Profile, Samples, Size
 
 
@@ -22,6 +23,11 @@ def copy(
     precision: Precision = None,
     max_time: MaxTime = None,
     no_verify: NoVerify = False,
+    kernel: options.Kernel = None,
+    blocks: options.Blocks = None,
+    threads: options.Threads = None,
+    streams: options.Streams = None,
+    untuned: options.Untuned = False,
     label: Label = "copy",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the run below this folder.")
@@ -39,15 +45,16 @@ def copy(
     from linkgauge.model.transfer import Benchmark, Cell, Report
     from linkgauge.report.terminal import render_transfers
 
-    from .session import carry_out, choose_document, make_settings
+    from .session import carry_out, choose_document, make_engines, make_settings
 
     document = choose_document(json, csv)
-    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify)
+    engines = make_engines(kernel, blocks, threads, streams, untuned)
+    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify, engines)
     parsed = parse_transfers(transfers)
     spaces = {place.backend for t in parsed for place in (*t.memories, t.engine.owner)} - {"host"}
     report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
     cell = Cell("0", "0", parsed, report)
-    with closing(LocalWorker()) as worker:
+    with closing(LocalWorker(engines)) as worker:
         machine = worker.survey(sorted(spaces))
         check_exists(parsed, machine)
         benchmark = Benchmark("copy", str(cell), "+".join(sorted(spaces)) or "host", (cell,))

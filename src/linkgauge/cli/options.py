@@ -11,12 +11,16 @@ from linkgauge.model.errors import InputError
 
 Backends = Annotated[
     list[str] | None,
-    typer.Option("--backend", metavar="NAME", help="Only this backend: host, opencl. Repeatable."),
+    typer.Option(
+        "--backend", metavar="NAME", help="Only this backend: host, cuda, opencl. Repeatable."
+    ),
 ]
 Devices = Annotated[
     list[str] | None,
     typer.Option(
-        "--device", metavar="DEVICE", help="Only this device: opencl:1, or its index. Repeatable."
+        "--device",
+        metavar="DEVICE",
+        help="Only this device: cuda:1, its index, UUID or PCI address. Repeatable.",
     ),
 ]
 Profile = Annotated[
@@ -59,6 +63,35 @@ Json = Annotated[bool, typer.Option("--json", help="The document on stdout, all 
 Csv = Annotated[bool, typer.Option("--csv", help="Raw samples on stdout, all else on stderr.")]
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.", file_okay=True)
+]
+
+
+Kernel = Annotated[
+    str | None,
+    typer.Option("--kernel", metavar="plain|bulk", help="Copies by sm (cuda): which kernel."),
+]
+Blocks = Annotated[
+    int | None, typer.Option("--blocks", metavar="N", help="Blocks of a kernel's grid (cuda).")
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", metavar="N", help="Threads of a kernel's block (cuda).")
+]
+Streams = Annotated[
+    int | None,
+    typer.Option("--streams", metavar="N", help="Split each copy by ce over N streams (cuda)."),
+]
+Untuned = Annotated[
+    bool, typer.Option("--untuned", help="Do not use settings remembered by --tune.")
+]
+NoAffinity = Annotated[
+    bool,
+    typer.Option("--no-affinity", help="Leave the controlling thread on any CPU."),
+]
+NumaNode = Annotated[
+    int | None,
+    typer.Option(
+        "--numa-node", metavar="N", help="Host memory on this node, not on the device's own."
+    ),
 ]
 
 

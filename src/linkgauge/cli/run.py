@@ -54,6 +54,20 @@ def run(
     out: options.Out = Path("results"),
     json: Json = False,
     csv: Csv = False,
+    only_d2d: Annotated[
+        bool, typer.Option("--only-d2d", help="Only benchmarks between devices.")
+    ] = False,
+    kernel: options.Kernel = None,
+    blocks: options.Blocks = None,
+    threads: options.Threads = None,
+    streams: options.Streams = None,
+    untuned: options.Untuned = False,
+    no_affinity: options.NoAffinity = False,
+    numa_node: options.NumaNode = None,
+    tune: Annotated[
+        bool,
+        typer.Option("--tune", help="First search how each device copies best, and remember it."),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show cells, memory and time; measure nothing.")
     ] = False,
@@ -68,20 +82,30 @@ def run(
     from linkgauge.report.dry_run import print_plan
     from linkgauge.report.terminal import render_result
 
-    from .session import carry_out, choose_backends, choose_document, make_settings
+    from .session import (
+        carry_out,
+        choose_backends,
+        choose_document,
+        make_engines,
+        make_settings,
+        tune_devices,
+    )
 
     document = choose_document(json, csv)
-    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify)
-    rows = select(benchmarks or (), prefix or ())
+    engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
+    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify, engines)
+    rows = select(benchmarks or (), prefix or (), only_d2d=only_d2d)
     accelerators, with_host = choose_backends(backend)
-    with closing(LocalWorker()) as worker:
+    with closing(LocalWorker(engines)) as worker:
         machine = worker.survey(accelerators)
         _refuse_missing(backend or (), machine.unavailable)
-        over = fabrics(machine, device or ()) if accelerators else ()
+        over = fabrics(machine, device or (), numa_node) if accelerators else ()
         laid_out = lay_out(rows, over, machine.host.nodes if with_host else ())
         plan = make_plan(laid_out, machine, settings.sizes)
         if dry_run:
             return print_plan(plan, settings, as_json=json)
+        if tune:
+            tune_devices(worker, over)
         return carry_out(
             worker, machine, plan, settings,
             label=label, out=out, document=document, render=render_result,

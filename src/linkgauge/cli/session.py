@@ -11,6 +11,7 @@ from typing import Literal
 from rich.console import Console, RenderableType
 
 from linkgauge.backends import ACCELERATORS
+from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Observer, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
 from linkgauge.engine.journal import Journal, Opened
@@ -19,9 +20,10 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.worker import Worker
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import Result, Run, Settings, exit_code
+from linkgauge.model.result import EngineSettings, Result, Run, Settings, exit_code
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import JOURNAL_FILE, json_document, samples_csv, write_run
+from linkgauge.report.matrix import shown
 from linkgauge.report.progress import LiveReport, progress_bar
 from linkgauge.report.terminal import make_console, render_summary, render_warnings
 
@@ -38,6 +40,7 @@ def make_settings(
     precision: str | None,
     max_time: float | None,
     no_verify: bool,
+    engines: EngineSettings,
 ) -> Settings:
     """The profile's settings with what was asked otherwise. Raises InputError."""
     if profile not in PROFILES:
@@ -53,6 +56,32 @@ def make_settings(
         samples=at_least_one("--samples", samples),
         loops=at_least_one("--loops", loops),
         verify=not no_verify,
+        engines=engines,
+    )
+
+
+def make_engines(
+    kernel: str | None,
+    blocks: int | None,
+    threads: int | None,
+    streams: int | None,
+    untuned: bool,
+    no_affinity: bool = False,
+    numa_node: int | None = None,
+) -> EngineSettings:
+    """Raises InputError for what no engine can do."""
+    if kernel not in (None, "plain", "bulk"):
+        raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
+    if threads is not None and (threads % 64 or not 64 <= threads <= 1024):
+        raise InputError(f"--threads {threads}: give a multiple of 64, at most 1024")
+    return EngineSettings(
+        kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
+        blocks=at_least_one("--blocks", blocks),
+        threads=threads,
+        streams=at_least_one("--streams", streams),
+        tuned=not untuned,
+        affinity=not no_affinity,
+        numa_node=numa_node,
     )
 
 
@@ -139,3 +168,22 @@ def choose_backends(asked: Sequence[str] | None) -> tuple[tuple[str, ...], bool]
     if not asked:
         return ACCELERATORS, True
     return tuple(name for name in ACCELERATORS if name in asked), "host" in asked
+
+
+def tune_devices(worker: Worker, over: Sequence[Fabric]) -> None:
+    """Searches the best settings of one device of each model; a second device serves as peer.
+
+    Raises InputError where a backend has nothing to tune.
+    """
+    console = make_console(stderr=True)
+    for fabric in over:
+        for device in {device.model: device for device in reversed(fabric.devices)}.values():
+            peers = [other.memory for other in fabric.devices if other != device]
+            console.print(f"tuning {device.memory} ({device.model}), about 40 s")
+            worker.tune(
+                device.memory,
+                next(iter(peers), None),
+                lambda tried: console.print(
+                    f"  {tried.path:<16}{shown(tried.rate, 'B/s'):>10} GB/s  {tried.settings}"
+                ),
+            )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from linkgauge.backends.base import Backend, Buffer, Copy, Pattern, Timing
+from linkgauge.backends.base import Backend, Buffer, Chaser, Copy, Group, Pattern, Timing
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
 from .pool import BufferPool
-from .sampler import Samples, take_samples, warm_up
+from .sampler import LEAST_LOOPS, Samples, take_samples, warm_up
 
 
 def measure_cell(
@@ -43,7 +43,7 @@ def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
 
 
 def headline(cell: Cell, size: int, timing: Timing, loops: int) -> float:
-    """The cell's figure of one sample, in bytes/s."""
+    """The bandwidth of one sample, in bytes/s."""
     if cell.report is Report.FIRST:
         return cell.transfers[0].bytes_each_way(size) * loops / timing.seconds[0]
     if cell.report is Report.TOTAL:
@@ -72,29 +72,43 @@ class Measurement:
         self._settings = settings
         self._backend = backend
         self._copies: tuple[Copy, ...] = ()
+        self._accesses = 0
+        # A pointer chase copies nothing: it would be lost if a pointer were wrong.
+        self._verifies = settings.verify and planned.report is not Report.LATENCY
 
     def carry_out(self, pool: BufferPool) -> CellResult:
         """The cell's result: `pass`, or `fail` where a byte is wrong."""
         self.phase = "allocating"
         self._copies = tuple(self._allocate(pool))
-        with closing(self._backend.prepare(self._copies)) as group:
-            self.phase = "filling the buffers"
-            self._fill()
+        with closing(self._prepare()) as group:
             self.phase = "warming up"
-            loops = warm_up(group, self._settings)
-            if self._settings.verify:
-                # What the warm-up brought over must not pass for the samples' work.
+            loops = warm_up(group, self._settings, 1 if self._accesses else LEAST_LOOPS)
+            if self._verifies:
+                # After the warm-up: what it brought over must not pass for the samples' work.
                 self.phase = "filling the buffers"
                 self._fill()
             self.phase = "measuring"
             taken = take_samples(group, loops, self._settings, self._figure)
             problem = None
-            if self._settings.verify:
+            if self._verifies:
                 self.phase = "verifying"
                 problem = next(self._mismatches(taken.timings[-1]), None)
             return self._report(taken, problem)
 
+    def _prepare(self) -> Group:
+        """Raises Unsupported for a latency where the backend does not follow pointers."""
+        if self._cell.report is not Report.LATENCY:
+            return self._backend.prepare(self._copies)
+        if not isinstance(self._backend, Chaser):
+            raise Unsupported(f"backend {self._backend.name} does not measure latency")
+        (copy,) = self._copies
+        chase = self._backend.chase(copy)
+        self._accesses = chase.accesses
+        return chase
+
     def _figure(self, timing: Timing, loops: int) -> float:
+        if self._cell.report is Report.LATENCY:
+            return timing.seconds[0] / loops / self._accesses
         return headline(self._cell, self._size, timing, loops)
 
     def _allocate(self, pool: BufferPool) -> Iterator[Copy]:
@@ -149,7 +163,7 @@ class Measurement:
             bytes=self._cell.bytes_reported(self._size),
             loops=taken.loops,
             stopped=taken.stopped,
-            verified=problem is None if self._settings.verify else None,
+            verified=problem is None if self._verifies else None,
             locked=all(locks) if locks else None,
             placement=placements,
             samples=figures,

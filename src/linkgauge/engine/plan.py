@@ -21,11 +21,14 @@ NO_BACKEND = "none"
 """Backend of a device benchmark on a machine without accelerators."""
 
 
-def fabrics(machine: Machine, devices: Sequence[str]) -> tuple[Fabric, ...]:
+def fabrics(
+    machine: Machine, devices: Sequence[str], host_node: int | None = None
+) -> tuple[Fabric, ...]:
     """One fabric for each accelerator backend, with the selected devices (all if none named).
+    Host memory is that of `host_node`, else of the node near each device.
 
-    `devices` are names (`opencl:1`) or bare indices, which select on every backend. Raises
-    InputError for one that does not exist.
+    `devices` are names (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI
+    addresses. Raises InputError for one that does not exist.
     """
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
@@ -33,11 +36,18 @@ def fabrics(machine: Machine, devices: Sequence[str]) -> tuple[Fabric, ...]:
         if not any(_is_named(device, name) for device in known):
             there = ", ".join(device.memory for device in known) or "none on this machine"
             raise InputError(f"unknown device {name!r}: devices are {there}")
+    if host_node is not None and host_node not in {node.index for node in nodes}:
+        there = ", ".join(str(node.index) for node in nodes)
+        raise InputError(f"there is no NUMA node {host_node}: this machine has {there}")
     laid_out = [
         Fabric(
             backend,
             nodes,
-            tuple(d for d in found if not devices or any(_is_named(d, n) for n in devices)),
+            tuple(
+                device if host_node is None else msgspec.structs.replace(device, near=host_node)
+                for device in found
+                if not devices or any(_is_named(device, name) for name in devices)
+            ),
         )
         for backend, found in machine.devices.items()
     ]
@@ -49,7 +59,14 @@ def fabrics(machine: Machine, devices: Sequence[str]) -> tuple[Fabric, ...]:
 
 
 def _is_named(device: Device, name: str) -> bool:
-    return name in (device.memory, str(device.index))
+    """By notation, index, UUID (or its beginning, as CUDA_VISIBLE_DEVICES takes it) or address
+    (`0000:1b:00.0`, also without the domain)."""
+    if name in (device.memory, str(device.index)):
+        return True
+    if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
+        return True
+    address = device.pci or ""
+    return bool(address) and name.lower() in (address, address.partition(":")[2])
 
 
 def lay_out(
@@ -76,8 +93,11 @@ def make_plan(benchmarks: Sequence[Benchmark], machine: Machine, sizes: Sequence
     rooms = _rooms(machine)
     plan = [
         _sheet(benchmark, size, [_why_not(c.transfers, size, rooms) for c in benchmark.cells])
-        for size in sizes
+        for asked in sizes
         for benchmark in benchmarks
+        # A benchmark with a size of its own is measured once, whatever sizes are asked for.
+        if benchmark.size is None or asked == sizes[0]
+        for size in (benchmark.size or asked,)
     ]
     for size in sizes:
         cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]

@@ -8,7 +8,7 @@ from linkgauge.backends.base import Backend, Buffer
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.transfer import Engine, Memory
 
-_Key = tuple[str, Memory, Memory, str, int]
+_Key = tuple[str, Memory, object, int]
 
 
 class BufferPool:
@@ -24,7 +24,7 @@ class BufferPool:
 
     def lend(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
         """A buffer of exactly `size` bytes, which no other transfer of the cell has."""
-        key = (backend.name, memory, engine.owner, engine.kind, size)
+        key = (backend.name, memory, backend.reach(memory, engine), size)
         for ticket, (kept, buffer) in self._idle.items():
             if kept == key:
                 del self._idle[ticket]

@@ -39,8 +39,8 @@ def run_once(group: Group, loops: int) -> Timing:
     return group.wait()
 
 
-def warm_up(group: Group, settings: Settings) -> int:
-    """Warms up and returns the loops a sample: as asked, else ≥ 2 copies and ≥ 20 ms."""
+def warm_up(group: Group, settings: Settings, least: int = LEAST_LOOPS) -> int:
+    """Warms up and returns the loops a sample: as asked, else at least `least` and ≥ 20 ms."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
     if settings.loops is not None:
@@ -52,7 +52,7 @@ def warm_up(group: Group, settings: Settings) -> int:
         loops = min(loops * 8, group.most_loops)
         seconds = _busy(run_once(group, loops))
     needed = math.ceil(SAMPLE_SECONDS * loops / max(seconds, 1e-9))
-    return min(max(needed, LEAST_LOOPS), max(group.most_loops, LEAST_LOOPS))
+    return max(min(needed, group.most_loops), least)
 
 
 def _busy(timing: Timing) -> float:

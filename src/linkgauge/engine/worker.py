@@ -7,18 +7,18 @@ may as well live in another process.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from linkgauge import __version__
 from linkgauge.backends import open_backend
-from linkgauge.backends.base import Backend
+from linkgauge.backends.base import Backend, Tried, Tuner
 from linkgauge.machine.host import read_host
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.errors import InputError, LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, Settings
-from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings
+from linkgauge.model.transfer import Transfer
 
 from .measure import measure_cell, unmeasured
 from .pool import BufferPool
@@ -36,13 +36,18 @@ class Worker(Protocol):
 
     def measure(self, cell: PlannedCell, size: int, settings: Settings) -> CellResult: ...
 
+    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> None:
+        """Searches how a device copies fastest and remembers it; `peer` is for peer paths."""
+        ...
+
     def close(self) -> None: ...
 
 
 class LocalWorker:
-    """A worker in this process."""
+    """A worker in this process. `engines` is how its accelerators' engines are to work."""
 
-    def __init__(self) -> None:
+    def __init__(self, engines: EngineSettings = EngineSettings()) -> None:  # noqa: B008
+        self._engines = engines
         self._backends: dict[str, Backend] = {}
         self._pool = BufferPool()
 
@@ -67,7 +72,7 @@ class LocalWorker:
 
     def _backend(self, name: str) -> Backend:
         if name not in self._backends:
-            self._backends[name] = open_backend(name)
+            self._backends[name] = open_backend(name, self._engines)
         return self._backends[name]
 
     def measure(self, cell: PlannedCell, size: int, settings: Settings) -> CellResult:
@@ -76,15 +81,20 @@ class LocalWorker:
         transfers = parse_transfers(" & ".join(cell.transfers))
         try:
             backend = self._backend(backend_of(transfers))
-            if cell.report is Report.LATENCY:
-                what = f"backend {backend.name} does not measure pointer-chase latency"
-                return unmeasured(cell, "skip", what)
             for transfer in transfers:
                 if reason := backend.refusal(transfer):
                     return unmeasured(cell, "skip", reason)
         except Unsupported as error:
             return unmeasured(cell, "skip", str(error))
         return measure_cell(cell, transfers, size, settings, backend, self._pool)
+
+    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> None:
+        place = parse_memory(device)
+        backend = self._backend(place.backend)
+        if not isinstance(backend, Tuner):
+            raise InputError(f"backend {backend.name} has nothing to tune")
+        other = None if peer is None else parse_memory(peer).index
+        backend.tune(place.index or 0, other, tell)
 
     def close(self) -> None:
         self._pool.free_idle()

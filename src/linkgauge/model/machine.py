@@ -19,7 +19,8 @@ class Device(msgspec.Struct, frozen=True):
 
     `memory` is its notation (`opencl:0`), `model` the hardware's name, `memory_bytes` all of its
     memory and `largest_buffer` the most one allocation may take. `shares_host_memory` says that
-    its memory is the host's DRAM; `near` is the host node closest to it.
+    its memory is the host's DRAM; `near` is the host node closest to it. `pci` is its address as
+    sysfs writes it (0000:1b:00.0), `uuid` its vendor's name for it; null where unknown.
     """
 
     memory: str
@@ -29,6 +30,8 @@ class Device(msgspec.Struct, frozen=True):
     driver: str = ""
     shares_host_memory: bool = False
     near: int = 0
+    pci: str | None = None
+    uuid: str | None = None
     notes: tuple[str, ...] = ()
 
     @property

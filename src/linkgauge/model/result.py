@@ -118,6 +118,23 @@ class Result(Sheet, frozen=True, kw_only=True):
     cells: tuple[CellResult, ...]
 
 
+class EngineSettings(msgspec.Struct, frozen=True):
+    """How accelerators' engines are to work; null leaves it to the backend.
+
+    `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
+    uses what was remembered as best for the device's model. `affinity` keeps the controlling
+    thread and host buffers on the node near the device, `numa_node` on this one instead.
+    """
+
+    kernel: Literal["plain", "bulk"] | None = None
+    blocks: int | None = None
+    threads: int | None = None
+    streams: int | None = None
+    tuned: bool = True
+    affinity: bool = True
+    numa_node: int | None = None
+
+
 class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
     is relative; `max_time` is seconds a cell; `sizes` are bytes."""
@@ -129,6 +146,7 @@ class Settings(msgspec.Struct, frozen=True):
     samples: int | None = None
     loops: int | None = None
     verify: bool = True
+    engines: EngineSettings = EngineSettings()
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-HOST_KINDS = ("pageable", "huge", "mapped")
+HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed")
 
 
 class Memory(msgspec.Struct, frozen=True, order=True):
@@ -167,7 +167,7 @@ class Benchmark(msgspec.Struct, frozen=True):
 
     `parts` names the matrices of the single transfers, where they are shown beside the headline
     (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a `sweep`
-    are settings, not memories.
+    are settings, not memories. `size` is bytes where the benchmark has one of its own.
     """
 
     name: str
@@ -177,4 +177,5 @@ class Benchmark(msgspec.Struct, frozen=True):
     unit: Unit = BANDWIDTH
     parts: tuple[str, ...] = ()
     sweep: bool = False
+    size: int | None = None
     reason: str | None = None

@@ -15,6 +15,7 @@ from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Node
+from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
 from . import rules
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from .runtime import Unit
 
 
-def create() -> Backend:
+def create(engines: EngineSettings) -> Backend:
     """The backend over all OpenCL devices. Raises Unsupported, with the reason and the remedy,
     where pyopencl, a runtime or a device is missing."""
     try:
@@ -62,6 +63,10 @@ class OpenCL:
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         return rules.remarks(transfer, self._facts)
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """A mapped buffer serves copies, an unmapped one kernels, each of one context."""
+        return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Raises AllocationError where the device or host has no such memory, and Unsupported

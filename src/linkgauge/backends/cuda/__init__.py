@@ -1,0 +1,254 @@
+"""Backend `cuda`: NVIDIA GPUs by the driver API alone, kernels compiled at first use.
+
+Memories: `cuda:N`, and of the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
+`/wc` (write-combined) and `/managed`. Engines: `ce`, the copy engines (cuMemcpyAsync in the
+owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or writes alone
+(`null`), copies both ways at once (`<->`), and chases pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, Tried
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import BackendError
+from linkgauge.model.machine import Device, Node
+from linkgauge.model.result import EngineSettings
+from linkgauge.model.transfer import Engine, Memory, Transfer
+
+from . import memory as cuda_memory
+from .compiler import Compiler
+from .device import CudaDevice
+from .driver import Driver, open_driver
+from .group import CudaGroup
+from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
+from .memory import HOST_KINDS, CudaBuffer
+from .pageable import PageableGroup
+from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
+from .verify import Verifier, new_word, run
+from .work import ChaseWork, EngineCopy, KernelWork, ReadWork, Work
+
+CHASE_STRIDE = 128
+CHASE_ACCESSES = 100_000
+"""nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, dealt out to the
+multiprocessors. A loop here makes a tenth of them, and there are at least six samples."""
+
+
+def create(engines: EngineSettings) -> Backend:
+    """A ready backend. Raises Unsupported, in one line, where there is no driver or device."""
+    return CudaBackend(open_driver(), read_host().nodes, engines)
+
+
+class ChaseGroup(CudaGroup):
+    """A pointer chase: `accesses` of one loop; seconds ÷ loops ÷ accesses is the latency."""
+
+    def __init__(self, driver: Driver, work: ChaseWork, accesses: int) -> None:
+        super().__init__(driver, [work])
+        self.accesses = accesses
+
+
+class CudaBackend:
+    """All visible devices of this process, and the host memory that they can use."""
+
+    name = "cuda"
+
+    def __init__(
+        self,
+        driver: Driver,
+        nodes: Sequence[Node],
+        engines: EngineSettings,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self._driver = driver
+        self._nodes = {node.index: node for node in nodes}
+        self._engines = engines
+        compiler = compiler or Compiler()
+        count = int(driver.call("cuDeviceGetCount"))
+        self._devices = [
+            CudaDevice(driver, index, compiler, engines.tuned) for index in range(count)
+        ]
+        self._peers: set[tuple[int, int]] = set()
+        self._verifier = Verifier(driver)
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(device.describe() for device in self._devices)
+
+    def refusal(self, transfer: Transfer) -> str | None:
+        owner = transfer.engine.owner
+        if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
+            return f"there is no {owner}: this machine has {len(self._devices)} CUDA devices"
+        for memory in transfer.memories:
+            reason = self._unreachable(memory, transfer)
+            if reason is not None:
+                return reason
+        if transfer.engine.kind == "ce":
+            if transfer.both_ways:
+                return "a copy engine copies one way: join two transfers with '&', or use sm"
+            if len(transfer.memories) < 2:
+                return "a copy engine cannot read or write alone: use sm"
+        return None
+
+    def _unreachable(self, memory: Memory, transfer: Transfer) -> str | None:
+        """Why the transfer's engine cannot reach a memory, or None."""
+        owner = self._device(transfer.engine.owner)
+        if memory.is_host:
+            if memory.index not in self._nodes:
+                known = ", ".join(f"host:{index}" for index in self._nodes)
+                return f"there is no node {memory.place}: this machine has {known}"
+            if memory.kind not in HOST_KINDS:
+                return f"CUDA has no {memory.kind} host memory"
+            by_kernel = memory.kind == "pageable" and transfer.engine.kind == "sm"
+            if by_kernel and not owner.attribute("PAGEABLE_MEMORY_ACCESS"):
+                return f"kernels of cuda:{owner.index} do not reach pageable host memory"
+            return None
+        if memory.space != self.name:
+            return f"CUDA does not reach {memory}"
+        if not 0 <= (memory.index or 0) < len(self._devices):
+            return f"there is no {memory}: this machine has {len(self._devices)} CUDA devices"
+        peer = self._device(memory)
+        if peer is owner:
+            return None
+        if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer.handle):
+            return f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        remarks = []
+        if any(memory.kind == "pageable" for memory in transfer.memories):
+            remarks.append(
+                "pageable memory: the driver stages it on the calling thread, so the host's part "
+                "is in the time, taken by the host's clock"
+            )
+        settings = self.settings_of(transfer)
+        if settings.in_place:
+            remarks.append(
+                "every 512-byte chunk is copied for all loops before the next one, as nvbandwidth "
+                "does: caches on the way may serve the repeats"
+            )
+        if settings != defaults(transfer):
+            remarks.append(f"{transfer.engine}: {settings.describe(transfer.engine.kind)}")
+        return tuple(remarks)
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """Device memory is open to every peer, pinned memory portable to every device."""
+        return memory
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
+        home = self._device(memory if memory.is_device else engine.owner)
+        node = self._nodes.get(memory.index or 0) if memory.is_host else None
+        return cuda_memory.allocate(memory, size, home, node, self._engines.affinity)
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        self._verifier.fill(_ours(buffer), size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return self._verifier.first_mismatch(_ours(buffer), size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return self._verifier.checksum(_ours(buffer), size)
+
+    def prepare(self, copies: Sequence[Copy]) -> Group:
+        return self.prepare_with(copies, None)
+
+    def prepare_with(self, copies: Sequence[Copy], settings: CopySettings | None) -> Group:
+        """prepare(), with these settings instead of those that each path has."""
+        works: list[Work] = []
+        try:
+            for copy in copies:
+                self._connect(copy.transfer)
+                works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
+            if any(memory.kind == "pageable" for c in copies for memory in c.transfer.memories):
+                return PageableGroup(works)
+            return CudaGroup(self._driver, works)
+        except BaseException:
+            for work in works:
+                work.close()
+            raise
+
+    def chase(self, copy: Copy) -> ChaseGroup:
+        """For `MEMORY -> null by cuda:N.sm`: one thread follows pointers through the source, 128
+        bytes apart, from each multiprocessor in turn."""
+        self._connect(copy.transfer)
+        device, ours = self._device(copy.transfer.engine.owner), _ours(copy.source)
+        count = max(1, copy.size // CHASE_STRIDE)
+        run(ours.home, link_launch(ours.home, ours.address, count, CHASE_STRIDE))
+        each = max(1, CHASE_ACCESSES // device.multiprocessors)
+        launches = chase_launches(device, ours.address, each)
+        return ChaseGroup(self._driver, ChaseWork(device, launches), each * len(launches))
+
+    def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
+        """Searches 30 to 40 s a device, and remembers the best for its model."""
+        from .tune import tune
+
+        tune(self, device, peer, tell=tell)
+        for known in self._devices:
+            known.recall()
+
+    def multiprocessors(self, memory: Memory) -> int:
+        """How many multiprocessors a device has."""
+        return self._device(memory).multiprocessors
+
+    def close(self) -> None:
+        self._verifier.close()
+        self._peers.clear()
+        for device in self._devices:
+            device.close()
+
+    def _device(self, memory: Memory) -> CudaDevice:
+        return self._devices[memory.index or 0]
+
+    def settings_of(self, transfer: Transfer) -> CopySettings:
+        """Set by hand, else tuned for its device's model and path, else the defaults."""
+        tuned = self._device(transfer.engine.owner).tuned
+        return override(tuned.get(key(transfer), defaults(transfer)), self._engines, transfer)
+
+    def _work(self, copy: Copy, settings: CopySettings) -> Work:
+        """What carries out one copy."""
+        device = self._device(copy.transfer.engine.owner)
+        in_kernel = copy.size >= IN_KERNEL_LOOPS
+        # Before each sample a copy between devices is warmed up, since the first after a pause is
+        # slower there; one that crosses to the host is long, and another would show nothing.
+        warm_up = 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
+        if copy.source is None:
+            kernel = write_launch(device, _address(copy.destination), copy.size, copy.seed)
+            return KernelWork(device, kernel, in_kernel)
+        if copy.destination is None:
+            word = new_word(device)
+            kernel = read_launch(device, _address(copy.source), copy.size, word)
+            return ReadWork(device, kernel, word, in_kernel)
+        ends = _address(copy.destination), _address(copy.source)
+        if copy.transfer.engine.kind == "ce":
+            return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
+        kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
+        return KernelWork(device, kernel, in_kernel, warm_up)
+
+    def _connect(self, transfer: Transfer) -> None:
+        """Opens peer access, both ways, between the devices of a transfer; once."""
+        devices = {m.index or 0 for m in (*transfer.memories, transfer.engine.owner) if m.is_device}
+        for one in devices:
+            for other in devices - {one}:
+                if (one, other) not in self._peers:
+                    self._enable_peer(self._devices[one], self._devices[other])
+                    self._peers.add((one, other))
+
+    def _enable_peer(self, device: CudaDevice, peer: CudaDevice) -> None:
+        if not self._driver.call("cuDeviceCanAccessPeer", device.handle, peer.handle):
+            return  # refusal() has said so of those that need it
+        device.enter()
+        try:
+            self._driver.call("cuCtxEnablePeerAccess", peer.context, 0)
+        except BackendError as error:
+            # The primary context is shared: another library of this process may have been first.
+            if "PEER_ACCESS_ALREADY_ENABLED" not in error.detail:
+                raise
+
+
+def _ours(buffer: Buffer | None) -> CudaBuffer:
+    if not isinstance(buffer, CudaBuffer):
+        raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
+    return buffer
+
+
+def _address(buffer: Buffer | None) -> int:
+    return _ours(buffer).address

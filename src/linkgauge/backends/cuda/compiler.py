@@ -1,0 +1,115 @@
+"""Kernels compiled at first use by NVRTC, and kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from linkgauge.model.errors import BackendError, Unsupported
+
+from .cache import cache_folder, write_whole
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+class Compiler:
+    """Compiles files of linkgauge.kernels. A cache that cannot be read or written is done without.
+
+    `folder` holds one file for each source, architecture, NVRTC version and set of options: the
+    SHA-256 of the binary, then the binary. A file that does not match its own digest is made anew.
+    """
+
+    def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
+        self._folder = folder or cache_folder() / "kernels"
+        self._nvrtc = nvrtc or _open_nvrtc()
+        self._version = ".".join(map(str, self._call("nvrtcVersion")))
+        self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
+
+    def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
+        """What `kernels/name.cu` compiles to for a compute capability (90 for 9.0).
+
+        Machine code, or PTX where this NVRTC does not know the architecture yet: the driver then
+        finishes the work. `defines` are macros, `UNROLL=4` say. Raises BackendError with the
+        compiler's log, Unsupported for an architecture older than the compiler knows.
+        """
+        source = (files("linkgauge.kernels") / f"{name}.cu").read_bytes()
+        options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
+        path = self._folder / f"{name}-{self._key(source, options)}.bin"
+        binary = _read(path)
+        if binary is None:
+            binary = self._compile(name, source, options)
+            _write(path, binary)
+        return binary
+
+    def _target(self, capability: int) -> str:
+        if capability in self._architectures:
+            return f"--gpu-architecture=sm_{capability}"
+        older = [known for known in self._architectures if known < capability]
+        if not older:
+            raise Unsupported(
+                f"NVRTC {self._version} dropped compute capability "
+                f"{capability // 10}.{capability % 10}: install linkgauge[cuda12]"
+            )
+        return f"--gpu-architecture=compute_{older[-1]}"
+
+    def _key(self, source: bytes, options: Sequence[str]) -> str:
+        parts = [source, self._version.encode(), *(option.encode() for option in options)]
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+
+    def _compile(self, name: str, source: bytes, options: Sequence[str]) -> bytes:
+        program = self._call("nvrtcCreateProgram", source, f"{name}.cu".encode(), 0, [], [])
+        try:
+            arguments = [option.encode() for option in options]
+            try:
+                self._call("nvrtcCompileProgram", program, len(arguments), arguments)
+            except BackendError as error:
+                raise BackendError(f"compile {name}.cu", self._log(program)) from error
+            kind = "PTX" if "compute_" in options[1] else "CUBIN"
+            binary = b" " * int(self._call(f"nvrtcGet{kind}Size", program))
+            self._call(f"nvrtcGet{kind}", program, binary)
+            return binary
+        finally:
+            self._call("nvrtcDestroyProgram", program)
+
+    def _log(self, program: Any) -> str:
+        log = b" " * int(self._call("nvrtcGetProgramLogSize", program))
+        self._call("nvrtcGetProgramLog", program, log)
+        return log.decode(errors="replace").strip("\0 \n")
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        status, *values = getattr(self._nvrtc, name)(*arguments)
+        if int(status) != 0:
+            raise BackendError(name, str(getattr(status, "name", status)))
+        return values[0] if len(values) == 1 else values
+
+
+def _open_nvrtc() -> Any:
+    """The bindings' NVRTC, from its wheel or from any toolkit that cuda-pathfinder finds."""
+    try:
+        nvrtc = import_module("cuda.bindings.nvrtc")
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        first = str(error).partition("\n")[0]
+        raise Unsupported(
+            f"NVRTC is not to be had ({first}): pip install nvidia-cuda-nvrtc"
+        ) from error
+    return nvrtc
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    binary = content[_DIGEST:]
+    return binary if hashlib.sha256(binary).digest() == content[:_DIGEST] else None
+
+
+def _write(path: Path, binary: bytes) -> None:
+    with suppress(OSError):
+        write_whole(path, hashlib.sha256(binary).digest() + binary)

@@ -1,0 +1,183 @@
+"""One CUDA device: what it is, its context, streams and kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.model.machine import Device
+
+from .compiler import Compiler
+from .driver import Driver
+from .settings import CopySettings, load_tuned
+
+
+class CudaDevice:
+    """A device by its index among the visible ones. Its primary context is retained when first
+    needed and released by close()."""
+
+    def __init__(self, driver: Driver, index: int, compiler: Compiler, tuned: bool) -> None:
+        self.driver = driver
+        self.index = index
+        self.handle = driver.call("cuDeviceGet", index)
+        self.model = _text(driver.call("cuDeviceGetName", 256, self.handle))
+        self.multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
+        self.capability = 10 * self.attribute("COMPUTE_CAPABILITY_MAJOR") + self.attribute(
+            "COMPUTE_CAPABILITY_MINOR"
+        )
+        self._uses_tuned = tuned
+        self.recall()
+        self._compiler = compiler
+        self._context: Any = None
+        self._streams: list[Any] = []
+        self._kernels: dict[tuple[str, ...], Any] = {}
+
+    def recall(self) -> None:
+        """Reads what was tuned for its model, if that is to be used."""
+        self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
+
+    def attribute(self, name: str) -> int:
+        """CU_DEVICE_ATTRIBUTE_`name`."""
+        enum = self.driver.enums.CUdevice_attribute
+        value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))
+
+    @property
+    def context(self) -> Any:
+        """The primary context, which all of this process's users of the device share."""
+        if self._context is None:
+            self._context = self.driver.call(
+                "cuDevicePrimaryCtxRetain", self.handle, about=f"cuda:{self.index}"
+            )
+        return self._context
+
+    def enter(self) -> None:
+        """Makes its context the calling thread's current one."""
+        self.driver.call("cuCtxSetCurrent", self.context)
+
+    def stream(self, number: int) -> Any:
+        """Stream `number` of this device; streams are kept, and used by one group at a time."""
+        self.enter()
+        flags = self.driver.enums.CUstream_flags.CU_STREAM_NON_BLOCKING
+        while len(self._streams) <= number:
+            self._streams.append(self.driver.call("cuStreamCreate", flags))
+        return self._streams[number]
+
+    def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
+        """A function of kernels/`file`.cu, compiled and loaded at first use."""
+        key = (file, function, *defines)
+        if key not in self._kernels:
+            binary = self._compiler.compile(file, self.capability, defines)
+            self.enter()
+            module = self.driver.call("cuModuleLoadData", binary, about=f"{file}.cu")
+            # Modules go with the context: nothing unloads them before.
+            self._kernels[key] = self.driver.call("cuModuleGetFunction", module, function.encode())
+        return self._kernels[key]
+
+    def describe(self, root: Path = ROOT) -> Device:
+        """The device as others see it; `root` is where sysfs lies."""
+        address = self.pci_address()
+        memory = int(self.driver.call("cuDeviceTotalMem", self.handle))
+        module = read_text(root, "sys/module/nvidia/version")
+        notes = [
+            f"compute capability {self.capability // 10}.{self.capability % 10}",
+            f"{self.multiprocessors} multiprocessors",
+        ]
+        if self.is_instance:
+            notes.append("a MIG instance: it has a part of the GPU's memory and engines")
+        notes += [
+            f"tuned: {path}: {best.describe(path.partition(' ')[0])}"
+            for path, best in sorted(self.tuned.items())
+        ]
+        return Device(
+            memory=f"cuda:{self.index}",
+            model=self.model,
+            memory_bytes=memory,
+            largest_buffer=memory,
+            driver=" ".join(filter(None, (module, f"CUDA {self.driver.version()}"))),
+            shares_host_memory=self.attribute("INTEGRATED") != 0,
+            near=near_node(root, address),
+            pci=address,
+            uuid=self.uuid(),
+            notes=tuple(notes),
+        )
+
+    @property
+    def is_instance(self) -> bool:
+        """Whether this is a MIG instance: CUDA puts its profile behind the GPU's name."""
+        return " MIG " in self.model
+
+    def pci_address(self) -> str:
+        """Domain, bus, device and function as sysfs writes them: 0000:1b:00.0."""
+        return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
+
+    def uuid(self) -> str:
+        """As nvidia-smi prints it: GPU-…, or MIG-… of an instance."""
+        # CUDA 12 has the call that knows of MIG under a second name.
+        second = hasattr(self.driver.enums, "cuDeviceGetUuid_v2")
+        name = "cuDeviceGetUuid_v2" if second else "cuDeviceGetUuid"
+        digits = bytes(self.driver.call(name, self.handle).bytes).hex()
+        groups = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32])
+        return f"{'MIG' if self.is_instance else 'GPU'}-{'-'.join(groups)}"
+
+    def close(self) -> None:
+        """Releases the context with all that was made in it; idempotent."""
+        if self._context is None:
+            return
+        self.enter()
+        for stream in self._streams:
+            self.driver.call("cuStreamDestroy", stream)
+        self._streams.clear()
+        self._kernels.clear()
+        self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
+        self._context = None
+
+
+class Launch:
+    """A kernel with its grid and arguments, ready to be enqueued any number of times.
+
+    `arguments` are ctypes values; `shared` is dynamic shared memory in bytes.
+    """
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        kernel: Any,
+        grid: tuple[int, int],
+        arguments: Sequence[Any],
+        shared: int = 0,
+    ) -> None:
+        self._call = device.driver.call
+        self._kernel = kernel
+        self._blocks, self._threads = grid
+        self._shared = shared
+        self.arguments = tuple(arguments)
+        pointers = [ctypes.addressof(argument) for argument in self.arguments]
+        self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
+
+    def enqueue(self, stream: Any) -> None:
+        """Launches it on a stream of the current context."""
+        self._call(
+            "cuLaunchKernel",
+            self._kernel,
+            *(self._blocks, 1, 1),
+            *(self._threads, 1, 1),
+            self._shared,
+            stream,
+            ctypes.addressof(self._pointers),
+            0,
+            about=f"{self._blocks} blocks of {self._threads} threads",
+        )
+
+
+def near_node(root: Path, address: str) -> int:
+    """NUMA node of a PCI address by sysfs; 0 where the platform does not say (-1, no file)."""
+    text = read_text(root, f"sys/bus/pci/devices/{address}/numa_node") or ""
+    return int(text) if text.isdecimal() else 0
+
+
+def _text(value: bytes) -> str:
+    return value.partition(b"\0")[0].decode(errors="replace")

@@ -1,0 +1,234 @@
+"""Works that run at the same time: enqueued behind a gate, started by one event, timed by events.
+
+Every stream waits at its own gate kernel, all of which spin on one flag in host memory. Behind it
+stands a warm-up, then the first stream's start event; the other streams wait for that event, so
+that all start together, and record their own. Behind its copies each stream records an end event;
+the first stream waits for all of these and records the end of the whole (the order of
+nvbandwidth's doMemcpyCore). All waiting is for events recorded earlier in the order of
+enqueueing, so streams that share a hardware queue cannot wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from linkgauge.backends.base import Timing
+from linkgauge.model.errors import BackendError
+
+from .device import CudaDevice, Launch
+from .driver import Driver
+from .launches import gate_launch
+from .work import Work
+
+GATE_SECONDS = 10.0
+"""A gate opens by itself after this long: the sample is lost, the device is not."""
+QUEUE = 480
+"""How many operations may wait behind a closed gate on one device. The driver's queues hold about
+1024; a call that finds one full blocks until the device moves on, which it does not before the
+gate opens, and the call that would open it never comes."""
+_OVERHEAD = 8
+"""Entries beside a work's own: gate, start and end events, waits."""
+_UNBOUNDED = 1 << 30
+_MILLISECONDS = 1e-3
+
+
+class Gate:
+    """A flag in pinned host memory, and the kernels that spin on it."""
+
+    def __init__(self, driver: Driver, devices: Sequence[CudaDevice]) -> None:
+        self._driver = driver
+        self._home = devices[0]
+        self._home.enter()
+        flags = driver.enums.CU_MEMHOSTALLOC_PORTABLE | driver.enums.CU_MEMHOSTALLOC_DEVICEMAP
+        size = 2 * ctypes.sizeof(ctypes.c_uint32)
+        self._address: int | None = int(driver.call("cuMemHostAlloc", size, flags))
+        self._state = (ctypes.c_uint32 * 2).from_address(self._address)
+        limit = int(GATE_SECONDS * 1e9)
+        self._launches: dict[int, Launch] = {
+            device.index: gate_launch(device, self._address, limit) for device in devices
+        }
+
+    def enqueue(self, device: CudaDevice, stream: Any) -> None:
+        self._launches[device.index].enqueue(stream)
+
+    def shut(self) -> None:
+        self._state[0] = self._state[1] = 0
+
+    def open(self) -> None:
+        self._state[0] = 1
+
+    @property
+    def gave_up(self) -> bool:
+        return bool(self._state[1])
+
+    def free(self) -> None:
+        address, self._address = self._address, None
+        if address is not None:
+            self._home.enter()
+            self._driver.call("cuMemFreeHost", address)
+
+
+class Track:
+    """A work with its streams and events."""
+
+    def __init__(self, work: Work, streams: Sequence[Any]) -> None:
+        self.work = work
+        self.streams = streams
+        self.device = work.device
+        self.device.enter()
+        flags = self.device.driver.enums.CUevent_flags.CU_EVENT_DEFAULT
+        self.start = self.device.driver.call("cuEventCreate", flags)
+        self.end = self.device.driver.call("cuEventCreate", flags)
+
+    def enqueue(self, loops: int) -> None:
+        self.device.enter()
+        self.work.enqueue(self.streams, loops)
+
+    def close(self) -> None:
+        self.device.enter()
+        for event in (self.start, self.end):
+            self.device.driver.call("cuEventDestroy", event)
+        self.work.close()
+
+
+class CudaGroup:
+    """A prepared group. Groups share their devices' streams: arm one at a time."""
+
+    def __init__(self, driver: Driver, works: Sequence[Work]) -> None:
+        self._driver = driver
+        self._tracks = _tracks(works)
+        self._first = self._tracks[0]
+        self._first.device.enter()
+        flags = driver.enums.CUevent_flags.CU_EVENT_DEFAULT
+        self._total = driver.call("cuEventCreate", flags)
+        self._gate = Gate(driver, [track.device for track in self._tracks])
+        self._rest = 0
+        self._armed = False
+        self._closed = False
+        self.most_loops = most_loops(works)
+
+    def arm(self, loops: int) -> None:
+        """Enqueues warm-up, events and copies behind the shut gate. Loops beyond `most_loops`
+        are enqueued once it is open, and may then be paced by the host."""
+        self._gate.shut()
+        self._armed = True
+        try:
+            for track in self._tracks:
+                track.device.enter()
+                self._gate.enqueue(track.device, track.streams[0])
+                if track.work.warm_up:
+                    track.enqueue(track.work.warm_up)
+            self._record_starts()
+            now = min(loops, self.most_loops)
+            for track in self._tracks:
+                track.enqueue(now)
+            self._rest = loops - now
+            if self._rest == 0:
+                self._record_ends()
+        except BackendError:
+            self._abandon()
+            raise
+
+    def open(self) -> None:
+        self._gate.open()
+        while self._rest > 0:
+            now = min(self._rest, self.most_loops)
+            for track in self._tracks:
+                track.enqueue(now)
+            self._rest -= now
+            if self._rest == 0:
+                self._record_ends()
+
+    def wait(self) -> Timing:
+        """Seconds by CUDA events. Raises BackendError if a device failed or the gate gave up."""
+        self._first.device.enter()
+        self._driver.call("cuEventSynchronize", self._total)
+        self._armed = False
+        if self._gate.gave_up:
+            raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
+        return Timing(
+            seconds=tuple(self._elapsed(track.start, track.end) for track in self._tracks),
+            span=self._elapsed(self._first.start, self._total),
+            checksums=tuple(track.work.checksum() for track in self._tracks),
+        )
+
+    def close(self) -> None:
+        """Opens the gate if it is shut, waits for what is enqueued and frees all; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._armed:
+            self._abandon()
+        for track in self._tracks:
+            track.close()
+        self._first.device.enter()
+        self._driver.call("cuEventDestroy", self._total)
+        self._gate.free()
+
+    def _record_starts(self) -> None:
+        first = self._first
+        for track in self._tracks:
+            track.device.enter()
+            if track is not first:
+                self._driver.call("cuStreamWaitEvent", track.streams[0], first.start, 0)
+            self._driver.call("cuEventRecord", track.start, track.streams[0])
+
+    def _record_ends(self) -> None:
+        first = self._first
+        for track in self._tracks:
+            track.device.enter()
+            self._driver.call("cuEventRecord", track.end, track.streams[0])
+        first.device.enter()
+        for track in self._tracks[1:]:
+            self._driver.call("cuStreamWaitEvent", first.streams[0], track.end, 0)
+        self._driver.call("cuEventRecord", self._total, first.streams[0])
+
+    def _elapsed(self, start: Any, end: Any) -> float:
+        return float(self._driver.call("cuEventElapsedTime", start, end)) * _MILLISECONDS
+
+    def _abandon(self) -> None:
+        """Lets what is enqueued run out; its failures were reported or no longer matter."""
+        self._gate.open()
+        self._armed = False
+        self._rest = 0
+        for track in self._tracks:
+            with suppress(BackendError):
+                track.device.enter()
+                for stream in track.streams:
+                    self._driver.call("cuStreamSynchronize", stream)
+
+
+def _tracks(works: Sequence[Work]) -> list[Track]:
+    """Gives each work streams of its device that no other work of the group has."""
+    used: Counter[int] = Counter()
+    tracks = []
+    for work in works:
+        first = used[work.device.index]
+        used[work.device.index] += work.streams
+        streams = [work.device.stream(first + i) for i in range(work.streams)]
+        tracks.append(Track(work, streams))
+    return tracks
+
+
+def most_loops(works: Sequence[Work]) -> int:
+    """How many loops fit behind the gate on every device, warm-up included; at least one."""
+    return min(
+        _loops_within(QUEUE, [work for work in works if work.device is device])
+        for device in {id(work.device): work.device for work in works}.values()
+    )
+
+
+def _loops_within(room: int, works: Sequence[Work]) -> int:
+    def operations(loops: int) -> int:
+        return sum(work.operations(loops) for work in works)
+
+    each = operations(2) - operations(1)
+    if each == 0:
+        return _UNBOUNDED
+    fixed = operations(1) - each + len(works) * _OVERHEAD
+    warm_up = sum(work.operations(work.warm_up) for work in works if work.warm_up)
+    return max(1, (room - fixed - warm_up) // each)

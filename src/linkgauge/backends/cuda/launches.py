@@ -1,0 +1,201 @@
+"""Launches of the kernels: which variant, how many blocks, with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import c_int, c_uint32, c_uint64
+from typing import Any
+
+from linkgauge.backends.base import Pattern
+from linkgauge.model.errors import InputError, Unsupported
+
+from .device import CudaDevice, Launch
+from .memory import CudaBuffer
+from .settings import CopySettings
+
+UNIT = 16
+"""Bytes of one access."""
+STAGE = 32 << 10
+STAGES = 4
+"""The ring of the bulk kernel: chunks of so many bytes, and so many of them, in shared memory."""
+_WORDS = 1 << 64
+_SWEEP_THREADS = 512
+_SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
+
+
+class LoopLaunch(Launch):
+    """A launch whose kernel goes over its bytes `loops` times; once, unless told."""
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        kernel: Any,
+        grid: tuple[int, int],
+        arguments: Sequence[Any],
+        loops: c_uint64,
+        shared: int = 0,
+    ) -> None:
+        super().__init__(device, kernel, grid, arguments, shared)
+        self._loops = loops
+
+    def set_loops(self, loops: int) -> None:
+        """For what is enqueued from now on: a launch reads its arguments when enqueued."""
+        self._loops.value = loops
+
+
+def copy_launch(
+    device: CudaDevice,
+    destination: int,
+    source: int,
+    size: int,
+    settings: CopySettings,
+    both_ways: bool,
+) -> LoopLaunch:
+    """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned.
+
+    Raises InputError for settings that no kernel has, Unsupported for bulk copies before compute
+    capability 9.0 or both ways.
+    """
+    if settings.kernel == "bulk":
+        return _bulk_launch(device, destination, source, size, settings, both_ways)
+    check_plain(settings)
+    blocks, unroll = plain_grid(size, settings, device.multiprocessors)
+    defines = (
+        f"UNROLL={unroll}",
+        f"THREADS={settings.threads}",
+        f"SPREAD={int(settings.spread)}",
+        f"IN_PLACE={int(settings.in_place)}",
+        f"STREAMING={int(settings.streaming)}",
+        f"SPLIT={int(both_ways)}",
+    )
+    kernel = device.kernel("copy", "copy", defines)
+    loops = c_uint64(1)
+    arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
+    return LoopLaunch(device, kernel, (blocks, settings.threads), arguments, loops)
+
+
+def check_plain(settings: CopySettings) -> None:
+    """Raises InputError where the plain kernel cannot be compiled for these settings."""
+    if settings.threads % 64 or not 64 <= settings.threads <= 1024:
+        raise InputError(f"{settings.threads} threads: give a multiple of 64, at most 1024")
+    if not 1 <= settings.unroll <= 32:
+        raise InputError(f"{settings.unroll} accesses in flight: give 1 to 32")
+    if settings.blocks is not None and not 1 <= settings.blocks < 1 << 31:
+        raise InputError(f"{settings.blocks} blocks: give at least 1")
+
+
+def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
+    """Blocks, and accesses in flight, of a plain copy.
+
+    Where the size does not give every block a tile, tiles are made smaller before multiprocessors
+    are left idle: an access in flight less costs less than a multiprocessor.
+    """
+    blocks = settings.blocks or multiprocessors
+    unroll = settings.unroll
+    while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
+        unroll //= 2
+    tiles = -(-size // (settings.threads * unroll * UNIT))
+    return min(blocks, tiles), unroll
+
+
+def _bulk_launch(
+    device: CudaDevice,
+    destination: int,
+    source: int,
+    size: int,
+    settings: CopySettings,
+    both_ways: bool,
+) -> LoopLaunch:
+    if device.capability < 90:
+        raise Unsupported(f"bulk copies need compute capability 9.0: {device.model} has less")
+    if both_ways:
+        raise Unsupported("the bulk kernel copies one way: '<->' needs the plain kernel")
+    if not 1 <= settings.unroll < STAGES:
+        raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
+    defines = (f"STAGE={STAGE}", f"STAGES={STAGES}", f"AHEAD={settings.unroll}")
+    kernel = device.kernel("bulk", "copy", defines)
+    shared = (
+        device.driver.enums.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    )
+    device.driver.call("cuFuncSetAttribute", kernel, shared, STAGE * STAGES)
+    loops = c_uint64(1)
+    arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
+    blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
+    # One thread copies; those beside it take the last size % 16 bytes.
+    return LoopLaunch(device, kernel, (blocks, 32), arguments, loops, shared=STAGE * STAGES)
+
+
+def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> LoopLaunch:
+    """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
+    loops = c_uint64(1)
+    arguments = (c_uint64(source), c_uint64(size), loops, c_uint64(checksum))
+    kernel = device.kernel("stream", "read")
+    return LoopLaunch(device, kernel, _sweep(device, size), arguments, loops)
+
+
+def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> LoopLaunch:
+    """Writes the CONSTANT pattern of `seed` over `size` bytes."""
+    loops = c_uint64(1)
+    arguments = (c_uint64(destination), c_uint64(size), loops, c_uint64(first_word(seed)))
+    kernel = device.kernel("stream", "write")
+    return LoopLaunch(device, kernel, _sweep(device, size), arguments, loops)
+
+
+def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool) -> Launch:
+    """Writes a pattern, or its complement, over the first `size` bytes of a buffer."""
+    kernel = buffer.home.kernel("pattern", "fill")
+    mask = c_uint64(_WORDS - 1 if flip else 0)
+    arguments = (*_patterned(buffer, size, seed), c_int(pattern), mask)
+    return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
+
+
+def compare_launch(
+    buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
+) -> Launch:
+    """Lowers the word at `first` to the offset of the first byte that differs from a pattern."""
+    kernel = buffer.home.kernel("pattern", "compare")
+    arguments = (*_patterned(buffer, size, seed), c_int(pattern), c_uint64(first))
+    return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
+
+
+def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Launch:
+    """Makes a ring of `count` pointers, `stride` bytes apart."""
+    arguments = (c_uint64(address), c_uint64(count), c_uint64(stride))
+    return Launch(device, device.kernel("chase", "link"), _sweep(device, count * UNIT), arguments)
+
+
+def chase_launches(device: CudaDevice, address: int, accesses: int) -> list[Launch]:
+    """One launch for each multiprocessor, in each of which one block follows `accesses` pointers.
+
+    A grid of one block a multiprocessor spreads over all of them, so each launch chases from
+    another one (nvbandwidth's ptrChasingKernel).
+    """
+    kernel = device.kernel("chase", "chase")
+    grid = (device.multiprocessors, 1)
+    return [
+        Launch(device, kernel, grid, (c_uint64(address), c_uint32(accesses), c_uint32(block)))
+        for block in range(device.multiprocessors)
+    ]
+
+
+def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:
+    """Spins until the word at `state` is not 0, no longer than `limit_ns`."""
+    arguments = (c_uint64(state), c_uint64(limit_ns))
+    return Launch(device, device.kernel("gate", "gate"), (1, 1), arguments)
+
+
+def first_word(seed: int) -> int:
+    """Word 0 of a seed's pattern (Pattern's definition)."""
+    x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
+    return x ^ x >> 29
+
+
+def _patterned(buffer: CudaBuffer, size: int, seed: int) -> tuple[c_uint64, c_uint64, c_uint64]:
+    return c_uint64(buffer.address), c_uint64(size), c_uint64(seed % _WORDS)
+
+
+def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
+    """Blocks and threads of a kernel that goes over `size` bytes in grid-wide strides."""
+    wanted = -(-size // (UNIT * _SWEEP_THREADS))
+    most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR
+    return max(1, min(wanted, most)), _SWEEP_THREADS

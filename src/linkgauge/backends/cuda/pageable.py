@@ -1,0 +1,90 @@
+"""Copies to or from pageable host memory, which the driver stages on the calling thread.
+
+Such a call may return only once its bytes are there, so nothing can be enqueued behind a gate
+(the call that opens it would never come). Each copy has a thread instead; all start at a barrier
+and time themselves by the host's monotonic clock, as an application sees these copies.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from linkgauge.backends.base import Timing
+from linkgauge.model.errors import BackendError
+
+from .group import GATE_SECONDS
+from .work import Work
+
+
+class PageableGroup:
+    """A group of which at least one copy touches pageable memory."""
+
+    most_loops = 1 << 30
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self._works = works
+        self._streams: list[list[Any]] = []
+        used: dict[int, int] = {}
+        for work in works:
+            first = used.get(work.device.index, 0)
+            used[work.device.index] = first + work.streams
+            self._streams.append([work.device.stream(first + i) for i in range(work.streams)])
+        self._barrier = threading.Barrier(len(works) + 1)
+        self._spans: list[tuple[float, float]] = []
+        self._failures: list[BackendError] = []
+        self._threads: list[threading.Thread] = []
+
+    def arm(self, loops: int) -> None:
+        """Starts a thread for each copy, which enters its context and waits at the barrier."""
+        self._barrier.reset()
+        self._failures.clear()
+        self._spans = [(0.0, 0.0)] * len(self._works)
+        self._threads = [
+            threading.Thread(target=self._run, args=(number, loops), daemon=True)
+            for number in range(len(self._works))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def open(self) -> None:
+        self._barrier.wait(GATE_SECONDS)
+
+    def wait(self) -> Timing:
+        """Seconds by the host's clock, first call to last byte. Raises what a thread met."""
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        if self._failures:
+            raise self._failures[0]
+        begin = min(begin for begin, _ in self._spans)
+        return Timing(
+            seconds=tuple(end - begin for begin, end in self._spans),
+            span=max(end for _, end in self._spans) - begin,
+            checksums=tuple(work.checksum() for work in self._works),
+        )
+
+    def close(self) -> None:
+        """Sends threads that wait home and frees the works; idempotent."""
+        self._barrier.abort()
+        for thread in self._threads:
+            thread.join()
+        for work in self._works:
+            work.close()
+        self._works = ()
+
+    def _run(self, number: int, loops: int) -> None:
+        work, streams = self._works[number], self._streams[number]
+        try:
+            work.device.enter()
+            self._barrier.wait(GATE_SECONDS)
+            begin = time.monotonic()
+            work.enqueue(streams, loops)
+            work.device.driver.call("cuStreamSynchronize", streams[0])
+            self._spans[number] = (begin, time.monotonic())
+        except threading.BrokenBarrierError:
+            self._failures.append(BackendError("gate", f"not opened within {GATE_SECONDS:g} s"))
+        except BackendError as error:
+            self._failures.append(error)

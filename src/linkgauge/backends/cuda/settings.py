@@ -1,0 +1,157 @@
+"""How copies are carried out: engines' settings by path, and those remembered for a GPU model."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.result import EngineSettings
+from linkgauge.model.transfer import Memory, Transfer
+
+from .cache import cache_folder, write_whole
+
+IN_KERNEL_LOOPS = 64 << 20
+"""From this size on (bytes) one launch carries out all loops of a kernel copy, as nvbandwidth's
+does; below it each loop is a launch, so that the figure is that of single copies."""
+
+FULL_GRID = (1 << 31) - 1
+"""As many blocks as the size gives work to."""
+
+
+class Way(StrEnum):
+    """What settings depend on: which way the bytes go, seen from the engine's device."""
+
+    FROM_HOST = "from-host"
+    TO_HOST = "to-host"
+    PEER_WRITE = "peer-write"
+    PEER_READ = "peer-read"
+    LOCAL = "local"
+    SPLIT = "split"
+    OTHER = "other"
+
+
+class CopySettings(msgspec.Struct, frozen=True):
+    """How one copy is carried out. The defaults are nvbandwidth's geometry of a kernel.
+
+    kernel     plain: 16 bytes an access by threads; bulk: the bulk copy unit, through a ring of
+               four 32 KiB chunks in shared memory (compute capability 9.0 and later)
+    blocks     blocks of the grid; None: one a multiprocessor
+    threads    threads of a block, a multiple of 64 (plain only)
+    unroll     plain: accesses in flight in a thread; bulk: of the four chunks, those being loaded
+    spread     accesses of a thread lie a grid's width apart, not a block's (plain only)
+    in_place   a step's loops are all done before the next step's (plain only): caches on the way
+               may then serve the repeats
+    streaming  evict-first loads and stores (plain only)
+    streams    streams over which a copy engine's transfer is split
+    """
+
+    kernel: Literal["plain", "bulk"] = "plain"
+    blocks: int | None = None
+    threads: int = 512
+    unroll: int = 12
+    spread: bool = False
+    in_place: bool = False
+    streaming: bool = False
+    streams: int = 1
+
+    def describe(self, engine: str) -> str:
+        """What of it concerns an engine (`ce` or `sm`), for people."""
+        if engine == "ce":
+            return f"{self.streams} streams"
+        grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
+        if self.kernel == "bulk":
+            return f"bulk{grid}, {self.unroll} of 4 chunks ahead"
+        hints = "".join(
+            f", {name}"
+            for name, on in (
+                ("spread", self.spread),
+                ("in place", self.in_place),
+                ("streaming", self.streaming),
+            )
+            if on
+        )
+        return f"plain{grid} of {self.threads} threads, {self.unroll} in flight{hints}"
+
+
+DEFAULT = CopySettings()
+SPLIT_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=1, in_place=True)
+"""nvbandwidth's split-warp kernel: one access a thread, repeated where it is."""
+
+
+BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
+
+
+def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) -> CopySettings:
+    """`base` with what the user set by hand. A kernel's shape set by hand starts from the kernel's
+    defaults, not from what was tuned for another shape."""
+    given = {"streams": engines.streams}
+    if transfer.engine.kind == "sm":
+        given = {"blocks": engines.blocks, "threads": engines.threads}
+        if engines.kernel == "bulk":
+            base = BULK_DEFAULT
+        elif engines.kernel or engines.blocks or engines.threads:
+            base = defaults(transfer)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(base, **chosen)
+
+
+def way_of(transfer: Transfer) -> Way:
+    """Which way a transfer goes, seen from its engine's device."""
+    owner = transfer.engine.owner
+    source, destination = transfer.source, transfer.destination
+    if transfer.both_ways:
+        return Way.SPLIT
+    if source.is_null or destination.is_null:
+        return Way.OTHER
+    if source.is_host or destination.is_host:
+        return _host_way(source, destination, owner)
+    if source.place == destination.place == owner:
+        return Way.LOCAL
+    if source.place == owner:
+        return Way.PEER_WRITE
+    return Way.PEER_READ if destination.place == owner else Way.OTHER
+
+
+def _host_way(source: Memory, destination: Memory, owner: Memory) -> Way:
+    if source.is_host and destination.place == owner:
+        return Way.FROM_HOST
+    if destination.is_host and source.place == owner:
+        return Way.TO_HOST
+    return Way.OTHER
+
+
+def key(transfer: Transfer) -> str:
+    """Under which name a transfer's tuned settings are kept: `sm from-host`."""
+    return f"{transfer.engine.kind} {way_of(transfer)}"
+
+
+def tuned_file(model: str, folder: Path | None = None) -> Path:
+    slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+    return (folder or cache_folder() / "tuned") / f"{slug}.json"
+
+
+def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
+    """What was remembered for a GPU model; nothing where there is none or it does not read."""
+    try:
+        return msgspec.json.decode(
+            tuned_file(model, folder).read_bytes(), type=dict[str, CopySettings]
+        )
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def store_tuned(model: str, best: dict[str, CopySettings], folder: Path | None = None) -> Path:
+    """Remembers settings for a GPU model, beside those of other paths. Raises OSError."""
+    path = tuned_file(model, folder)
+    content = msgspec.json.format(msgspec.json.encode(load_tuned(model, folder) | best), indent=2)
+    write_whole(path, content + b"\n")
+    return path
+
+
+def defaults(transfer: Transfer) -> CopySettings:
+    """What a transfer is carried out with unless something else was tuned or asked for."""
+    return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

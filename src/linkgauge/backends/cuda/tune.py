@@ -1,0 +1,193 @@
+"""Searches how each path is copied fastest on a GPU, and remembers it for its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from statistics import median
+
+import msgspec
+
+from linkgauge.backends.base import Copy, Group, Pattern, Tried
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.transfer import Engine, Memory, Transfer
+
+from . import CudaBackend
+from .memory import CudaBuffer
+from .settings import DEFAULT, CopySettings, key, store_tuned
+
+TUNE_SIZE = 512 << 20
+FINALISTS = 5
+ROUNDS = 7
+GAIN = 1.001
+"""Settings replace the defaults only if their rate is this many times the defaults'."""
+_SAMPLE_SECONDS = 0.02
+_SEED = 7
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One candidate on one path; `rate` in bytes a second, both ways counted."""
+
+    path: str
+    settings: CopySettings
+    rate: float
+
+
+def tune(
+    backend: CudaBackend,
+    index: int,
+    peer: int | None = None,
+    size: int = TUNE_SIZE,
+    folder: Path | None = None,
+    tell: Callable[[Tried], None] = lambda tried: None,
+) -> dict[str, CopySettings]:
+    """The best settings of each path of device `index`, stored for its model.
+
+    Every candidate runs once; the best and the defaults then take turns, so that a drift of
+    the machine meets all alike. What copies wrongly is no candidate. `peer` is the device that
+    peer paths go to; without it there are none. Paths on which the defaults are best are left out.
+    """
+    best: dict[str, CopySettings] = {}
+    for transfer in transfers(index, peer):
+        if backend.refusal(transfer) is None:
+            found = _tune_path(backend, transfer, size, tell)
+            if found is not None:
+                best[key(transfer)] = found
+    store_tuned(backend.devices()[index].model, best, folder)
+    return best
+
+
+def transfers(index: int, peer: int | None) -> Iterator[Transfer]:
+    """One transfer for each path. Not `<->`: its order of loops is part of what it measures."""
+    device = Memory("cuda", index)
+    kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
+    host = Memory("host", 0)
+    yield Transfer(host, device, kernel)
+    yield Transfer(device, host, kernel)
+    yield Transfer(device, device, kernel)
+    yield Transfer(device, device, copy_engine)
+    if peer is not None:
+        other = Memory("cuda", peer)
+        yield Transfer(device, other, kernel)
+        yield Transfer(other, device, kernel)
+
+
+def candidates(transfer: Transfer, multiprocessors: int) -> Iterator[CopySettings]:
+    """What is tried on a path, the defaults first."""
+    yield DEFAULT
+    if transfer.engine.kind == "ce":
+        yield from (CopySettings(streams=count) for count in (2, 3, 4))
+        return
+    for each, threads, unroll, spread, streaming in product(
+        (1, 2, 4), (128, 256, 512), (4, 8, 16), (False, True), (False, True)
+    ):
+        blocks = each * multiprocessors
+        yield CopySettings(
+            blocks=blocks, threads=threads, unroll=unroll, spread=spread, streaming=streaming
+        )
+    yield from (CopySettings(kernel="bulk", unroll=ahead) for ahead in (1, 2, 3))
+
+
+def _tune_path(
+    backend: CudaBackend, transfer: Transfer, size: int, tell: Callable[[Tried], None]
+) -> CopySettings | None:
+    """The settings that beat the defaults on this path, or None."""
+    source = backend.allocate(transfer.source, size, transfer.engine)
+    try:
+        destination = backend.allocate(transfer.destination, size, transfer.engine)
+    except BackendError:
+        source.free()
+        raise
+    try:
+        course = _Course(backend, transfer, source, destination)
+        every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
+        heats = [tried for settings in every if (tried := course.run(settings, 1)) is not None]
+        final = course.take_turns(finalists(heats))
+    finally:
+        source.free()
+        destination.free()
+    for tried in final:
+        kind = transfer.engine.kind
+        tell(Tried(tried.path, tried.settings.describe(kind), tried.rate))
+    winner = max(final, key=lambda tried: tried.rate)
+    return winner.settings if winner.rate > GAIN * final[0].rate else None
+
+
+def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
+    """The defaults, which come first, then the best of the others and of each kernel: a single
+    run may mislead about a kernel's settings, but hardly about all of them."""
+    ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
+    chosen = [tried.settings for tried in ranked[:FINALISTS]]
+    for kernel in ("plain", "bulk"):
+        of_kernel = [tried.settings for tried in ranked if tried.settings.kernel == kernel]
+        chosen += [settings for settings in of_kernel[:2] if settings not in chosen]
+    return [heats[0].settings, *chosen]
+
+
+class _Course:
+    """One copy, run with different settings."""
+
+    def __init__(
+        self,
+        backend: CudaBackend,
+        transfer: Transfer,
+        source: CudaBuffer,
+        destination: CudaBuffer,
+    ) -> None:
+        self._backend = backend
+        self._source = source
+        self._destination = destination
+        self._copy = Copy(transfer, source, destination, source.size, _SEED)
+
+    def run(self, settings: CopySettings, samples: int) -> Candidate | None:
+        """The median rate of so many samples; None where it cannot run here or copies wrongly."""
+        with suppress(Unsupported):
+            self._fill()
+            group = self._backend.prepare_with([self._copy], settings)
+            try:
+                loops = _loops(group)
+                rate = median(self._rate(group, loops) for _ in range(samples))
+            finally:
+                group.close()
+            if self._right():
+                return Candidate(key(self._copy.transfer), settings, rate)
+        return None
+
+    def take_turns(self, finalists: Sequence[CopySettings]) -> list[Candidate]:
+        """The finalists' median rates over rounds in which each runs once."""
+        rates: list[list[float]] = [[] for _ in finalists]
+        for _ in range(ROUNDS):
+            for settings, own in zip(finalists, rates, strict=True):
+                tried = self.run(settings, 1)
+                own.append(0.0 if tried is None else tried.rate)
+        return [
+            Candidate(key(self._copy.transfer), settings, median(own))
+            for settings, own in zip(finalists, rates, strict=True)
+        ]
+
+    def _rate(self, group: Group, loops: int) -> float:
+        seconds = _seconds(group, loops)
+        return self._copy.transfer.bytes_moved(self._copy.size) * loops / seconds
+
+    def _fill(self) -> None:
+        size = self._copy.size
+        self._backend.fill(self._source, size, Pattern.WORDS, _SEED, inverted=False)
+        self._backend.fill(self._destination, size, Pattern.WORDS, _SEED, inverted=True)
+
+    def _right(self) -> bool:
+        size = self._copy.size
+        found = self._backend.first_mismatch(self._destination, size, Pattern.WORDS, _SEED)
+        return found is None
+
+
+def _loops(group: Group) -> int:
+    once = _seconds(group, 1)
+    return min(max(2, int(_SAMPLE_SECONDS / once)), group.most_loops)
+
+
+def _seconds(group: Group, loops: int) -> float:
+    group.arm(loops)
+    group.open()
+    return group.wait().span

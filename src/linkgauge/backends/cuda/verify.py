@@ -1,0 +1,101 @@
+"""Patterns written and checked: by kernels where a device reaches the memory, else by the host.
+
+A kernel goes over device memory in a fraction of a millisecond and over pinned host memory as fast
+as the link; host threads are kept for what only they reach.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from linkgauge.backends.base import Pattern
+
+from .device import CudaDevice, Launch
+from .driver import Driver
+from .launches import compare_launch, fill_launch, read_launch
+from .memory import CudaBuffer
+
+_NOTHING = (1 << 64) - 1
+_WORD = 8
+
+
+class Verifier:
+    """Fills and checks buffers; keeps one word on each device for a kernel's answer."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._words: dict[int, tuple[CudaDevice, int]] = {}
+
+    def fill(
+        self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, inverted: bool
+    ) -> None:
+        if buffer.host_only:
+            from linkgauge import _native
+
+            kind = _native.Pattern(pattern)
+            _native.fill(buffer.address, size, seed, kind, inverted, _cpus())
+        else:
+            run(buffer.home, fill_launch(buffer, size, pattern, seed, inverted))
+
+    def first_mismatch(
+        self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int
+    ) -> int | None:
+        if buffer.host_only:
+            from linkgauge import _native
+
+            kind = _native.Pattern(pattern)
+            return _native.first_mismatch(buffer.address, size, seed, kind, _cpus())
+        word = self._word(buffer.home, _NOTHING)
+        run(buffer.home, compare_launch(buffer, size, pattern, seed, word))
+        found = read_word(buffer.home, word)
+        return None if found == _NOTHING else found
+
+    def checksum(self, buffer: CudaBuffer, size: int) -> int:
+        if buffer.host_only:
+            from linkgauge import _native
+
+            return _native.checksum(buffer.address, size, _cpus())
+        word = self._word(buffer.home, 0)
+        run(buffer.home, read_launch(buffer.home, buffer.address, size, word))
+        return read_word(buffer.home, word)
+
+    def close(self) -> None:
+        for device, word in self._words.values():
+            device.enter()
+            self._driver.call("cuMemFree", word)
+        self._words.clear()
+
+    def _word(self, device: CudaDevice, value: int) -> int:
+        """Address of the device's word, set to `value`."""
+        if device.index not in self._words:
+            self._words[device.index] = (device, new_word(device))
+        word = self._words[device.index][1]
+        device.enter()
+        self._driver.call("cuMemcpyHtoD", word, value.to_bytes(_WORD, "little"), _WORD)
+        return word
+
+
+def run(device: CudaDevice, launch: Launch) -> None:
+    """Runs one launch to its end. Raises BackendError for whatever it meets."""
+    device.enter()
+    launch.enqueue(device.stream(0))
+    device.driver.call("cuStreamSynchronize", device.stream(0))
+
+
+def new_word(device: CudaDevice) -> int:
+    """Address of 8 fresh bytes on the device."""
+    device.enter()
+    return int(device.driver.call("cuMemAlloc", _WORD))
+
+
+def read_word(device: CudaDevice, address: int) -> int:
+    """The 64-bit word at a device address."""
+    value = bytearray(_WORD)
+    device.enter()
+    device.driver.call("cuMemcpyDtoH", value, address, _WORD)
+    return int.from_bytes(value, "little")
+
+
+def _cpus() -> Sequence[int]:
+    return sorted(os.sched_getaffinity(0))

@@ -1,0 +1,181 @@
+"""What one transfer enqueues: copies by copy engines, by kernels, or a pointer chase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from .device import CudaDevice, Launch
+from .launches import LoopLaunch
+from .verify import read_word
+
+ALIGNMENT = 4096
+"""Slices of a transfer begin at multiples of this, bytes."""
+
+
+class Work(Protocol):
+    """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
+    `warm_up` how many loops go before the start event."""
+
+    @property
+    def device(self) -> CudaDevice: ...
+    @property
+    def streams(self) -> int: ...
+    @property
+    def warm_up(self) -> int: ...
+
+    def operations(self, loops: int) -> int:
+        """How many entries of the driver's queues so many loops take, on all streams."""
+        ...
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        """Enqueues the loops. What helper streams do begins and ends in the order of the first
+        stream. The device's context is current."""
+        ...
+
+    def checksum(self) -> int | None:
+        """The xor of what a pure read saw, once it is done; None of anything else."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class EngineCopy:
+    """A copy by copy engines, split evenly over streams."""
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        destination: int,
+        source: int,
+        size: int,
+        streams: int,
+        warm_up: int = 1,
+    ) -> None:
+        self.device = device
+        self.warm_up = warm_up
+        self._slices = [
+            (destination + offset, source + offset, length)
+            for offset, length in slices(size, streams)
+        ]
+        self.streams = len(self._slices)
+        device.enter()
+        flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
+        self._joins = [device.driver.call("cuEventCreate", flags) for _ in self._slices[1:]]
+
+    def operations(self, loops: int) -> int:
+        return self.streams * (loops + 4)
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        call = self.device.driver.call
+        for stream, event in zip(streams[1:], self._joins, strict=True):
+            call("cuEventRecord", event, streams[0])
+            call("cuStreamWaitEvent", stream, event, 0)
+        for _ in range(loops):
+            for stream, copy in zip(streams, self._slices, strict=True):
+                call("cuMemcpyAsync", *copy, stream)
+        for stream, event in zip(streams[1:], self._joins, strict=True):
+            call("cuEventRecord", event, stream)
+            call("cuStreamWaitEvent", streams[0], event, 0)
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self.device.enter()
+        for event in self._joins:
+            self.device.driver.call("cuEventDestroy", event)
+        self._joins.clear()
+
+
+class KernelWork:
+    """A copy or a write by a kernel. `in_kernel`: one launch carries out all loops, else one
+    launch each."""
+
+    streams = 1
+
+    def __init__(
+        self, device: CudaDevice, kernel: LoopLaunch, in_kernel: bool, warm_up: int = 1
+    ) -> None:
+        self.device = device
+        self.warm_up = warm_up
+        self._kernel = kernel
+        self._in_kernel = in_kernel
+
+    def operations(self, loops: int) -> int:
+        return 1 if self._in_kernel else loops
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        self._kernel.set_loops(loops if self._in_kernel else 1)
+        for _ in range(self.operations(loops)):
+            self._kernel.enqueue(streams[0])
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing of its own: kernels belong to the device."""
+
+
+class ReadWork:
+    """A pure read by a kernel; `word` is where on the device its checksum goes."""
+
+    streams = 1
+    warm_up = 1
+
+    def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
+        self.device = device
+        self._kernel = kernel
+        self._word = word
+        self._in_kernel = in_kernel
+
+    def operations(self, loops: int) -> int:
+        return 2 if self._in_kernel else loops + 1
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        launches = 1 if self._in_kernel else loops
+        self._kernel.set_loops(loops if self._in_kernel else 1)
+        for launch in range(launches):
+            if launch == launches - 1:
+                # Each launch xors what it read into the word: an even number would leave 0.
+                self.device.driver.call("cuMemsetD8Async", self._word, 0, 8, streams[0])
+            self._kernel.enqueue(streams[0])
+
+    def checksum(self) -> int | None:
+        return read_word(self.device, self._word)
+
+    def close(self) -> None:
+        self.device.enter()
+        self.device.driver.call("cuMemFree", self._word)
+
+
+class ChaseWork:
+    """A pointer chase from each multiprocessor in turn. It warms nothing up, as nvbandwidth."""
+
+    streams = 1
+    warm_up = 0
+
+    def __init__(self, device: CudaDevice, launches: Sequence[Launch]) -> None:
+        self.device = device
+        self._launches = launches
+
+    def operations(self, loops: int) -> int:
+        return len(self._launches) * loops
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        for _ in range(loops):
+            for launch in self._launches:
+                launch.enqueue(streams[0])
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing of its own: kernels belong to the device."""
+
+
+def slices(size: int, count: int) -> list[tuple[int, int]]:
+    """At most `count` pieces (offset, length) of `size` bytes, aligned, about equal, none empty."""
+    length = -(-size // count)
+    length = -(-length // ALIGNMENT) * ALIGNMENT
+    return [(offset, min(length, size - offset)) for offset in range(0, size, length)]

@@ -1,0 +1,379 @@
+"""The cuda backend's logic, without a GPU: test_cuda_gpu.py has what needs one."""
+
+import ctypes
+from enum import IntEnum
+from itertools import pairwise
+
+import pytest
+
+from linkgauge.backends import cuda
+from linkgauge.backends.cuda import compiler as cuda_compiler
+from linkgauge.backends.cuda import driver as cuda_driver
+from linkgauge.backends.cuda import group as cuda_group
+from linkgauge.backends.cuda import launches as cuda_kernels
+from linkgauge.backends.cuda.device import near_node
+from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.cuda.group import CudaGroup, most_loops
+from linkgauge.backends.cuda.settings import (
+    DEFAULT,
+    SPLIT_DEFAULT,
+    CopySettings,
+    defaults,
+    key,
+    load_tuned,
+    store_tuned,
+)
+from linkgauge.backends.cuda.tune import Candidate, candidates, finalists
+from linkgauge.backends.cuda.work import EngineCopy, slices
+from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import EngineSettings
+
+MiB = 1 << 20
+
+
+class Status(IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_VALUE = 1
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+
+
+class Bindings:
+    """Answers every driver call with success and a number, and remembers the calls."""
+
+    CUresult = Status
+    CU_MEMHOSTALLOC_PORTABLE = 1
+    CU_MEMHOSTALLOC_DEVICEMAP = 2
+
+    class CUevent_flags:  # noqa: N801  # CUDA's name
+        CU_EVENT_DEFAULT = 0
+        CU_EVENT_DISABLE_TIMING = 2
+
+    def __init__(self):
+        self.calls = []
+        self.failing = {}
+        self.memory = []
+
+    def __getattr__(self, name):
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+
+        def call(*arguments):
+            self.calls.append((name, *arguments))
+            if name in self.failing:
+                return (self.failing[name],)
+            if name == "cuMemHostAlloc":
+                self.memory.append(ctypes.create_string_buffer(arguments[0]))
+                return Status.CUDA_SUCCESS, ctypes.addressof(self.memory[-1])
+            return Status.CUDA_SUCCESS, len(self.calls)
+
+        return call
+
+    def names(self):
+        return [call[0] for call in self.calls]
+
+
+class FakeDevice:
+    multiprocessors = 132
+
+    def __init__(self, driver, index=0):
+        self.driver, self.index = driver, index
+
+    def enter(self):
+        self.driver.call("cuCtxSetCurrent", f"context {self.index}")
+
+    def stream(self, number):
+        return f"stream {self.index}.{number}"
+
+    def kernel(self, file, function, defines=()):
+        return f"{file}.{function}"
+
+
+@pytest.fixture
+def bindings():
+    return Bindings()
+
+
+def engine_copies(bindings, devices=(0,), streams=1):
+    driver = Driver(bindings)
+    return driver, [
+        EngineCopy(FakeDevice(driver, index), 1 << 40, 1 << 41, 8 * MiB, streams)
+        for index in devices
+    ]
+
+
+class TestDriver:
+    def test_names_the_call_its_purpose_and_the_error(self, bindings):
+        bindings.failing["cuFoo"] = Status.CUDA_ERROR_INVALID_VALUE
+        with pytest.raises(BackendError, match=r"^cuFoo: CUDA_ERROR_INVALID_VALUE \(3 bytes\)$"):
+            Driver(bindings).call("cuFoo", about="3 bytes")
+
+    def test_out_of_memory_is_an_allocation_error(self, bindings):
+        bindings.failing["cuMemAlloc"] = Status.CUDA_ERROR_OUT_OF_MEMORY
+        with pytest.raises(AllocationError):
+            Driver(bindings).call("cuMemAlloc", 1)
+
+    def test_says_that_there_is_no_driver(self, monkeypatch):
+        monkeypatch.setattr(cuda_driver, "LIBRARY", "libno-such-driver.so.1")
+        with pytest.raises(Unsupported, match="no NVIDIA driver: libno-such-driver"):
+            cuda.create(EngineSettings())
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("host:0 -> cuda:1 by cuda:1.sm", "sm from-host"),
+            ("cuda:1 -> host:0/huge by cuda:1.ce", "ce to-host"),
+            ("cuda:0 -> cuda:1 by cuda:0.sm", "sm peer-write"),
+            ("cuda:0 -> cuda:1 by cuda:1.sm", "sm peer-read"),
+            ("cuda:0 -> cuda:1 by cuda:2.sm", "sm other"),
+            ("host:0 -> cuda:1 by cuda:2.ce", "ce other"),
+            ("cuda:0 -> cuda:0 by ce", "ce local"),
+            ("cuda:0 <-> host:0 by sm", "sm split"),
+            ("cuda:0 -> null by sm", "sm other"),
+        ],
+    )
+    def test_path_is_seen_from_the_engine(self, text, expected):
+        assert key(parse_transfer(text)) == expected
+
+    def test_split_has_its_own_defaults(self):
+        assert defaults(parse_transfer("cuda:0 <-> host:0 by sm")) == SPLIT_DEFAULT
+        assert defaults(parse_transfer("cuda:0 -> host:0 by sm")) == DEFAULT
+
+    def test_tuned_settings_are_kept_beside_those_of_other_paths(self, tmp_path):
+        store_tuned("NVIDIA H200", {"ce local": CopySettings(streams=2)}, tmp_path)
+        path = store_tuned("NVIDIA H200", {"sm local": CopySettings(unroll=4)}, tmp_path)
+        assert path.name == "nvidia-h200.json"
+        assert load_tuned("NVIDIA H200", tmp_path) == {
+            "ce local": CopySettings(streams=2),
+            "sm local": CopySettings(unroll=4),
+        }
+
+    def test_a_broken_file_is_as_none(self, tmp_path):
+        store_tuned("x", {"ce local": DEFAULT}, tmp_path).write_bytes(b'{"ce local": {"streams":')
+        assert load_tuned("x", tmp_path) == {}
+
+
+class TestGeometry:
+    def test_default_is_one_block_a_multiprocessor(self):
+        assert cuda_kernels.plain_grid(512 * MiB, DEFAULT, 132) == (132, 12)
+
+    @pytest.mark.parametrize("size", [1, 15, 16, 4096, MiB, 13 * MiB, 512 * MiB + 1])
+    def test_blocks_never_exceed_the_tiles(self, size):
+        for settings in (DEFAULT, SPLIT_DEFAULT, CopySettings(blocks=528, threads=64, unroll=16)):
+            blocks, unroll = cuda_kernels.plain_grid(size, settings, 132)
+            tile = settings.threads * unroll * 16
+            assert 1 <= blocks <= -(-size // tile)
+
+    def test_split_has_a_thread_for_every_access(self):
+        assert cuda_kernels.plain_grid(512 * MiB, SPLIT_DEFAULT, 132) == (32768, 1)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            CopySettings(threads=96),
+            CopySettings(threads=0),
+            CopySettings(threads=2048),
+            CopySettings(unroll=0),
+            CopySettings(unroll=64),
+            CopySettings(blocks=0),
+        ],
+    )
+    def test_impossible_settings_are_bad_input(self, settings):
+        with pytest.raises(InputError):
+            cuda_kernels.check_plain(settings)
+
+    @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 10 * MiB + 7])
+    @pytest.mark.parametrize("count", [1, 2, 3, 4])
+    def test_slices_cover_the_size_once(self, size, count):
+        pieces = slices(size, count)
+        assert 1 <= len(pieces) <= count
+        assert pieces[0][0] == 0
+        assert all(offset + length == after for (offset, length), (after, _) in pairwise(pieces))
+        assert sum(length for _, length in pieces) == size
+        assert all(length > 0 and offset % 4096 == 0 for offset, length in pieces)
+
+    def test_first_word_follows_the_definition(self):
+        x = (0 + 5 * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 % 2**64
+        assert cuda_kernels.first_word(5) == x ^ x >> 29
+
+
+class TestGroup:
+    def test_all_wait_for_the_first_start_and_the_whole_for_all_ends(self, bindings):
+        driver, works = engine_copies(bindings, devices=(0, 1))
+        group = CudaGroup(driver, works)
+        bindings.calls.clear()
+        group.arm(2)
+        calls = [call for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
+        assert [call[0] for call in calls] == [
+            *("cuLaunchKernel", "cuMemcpyAsync"),  # gate and warm-up of each stream
+            *("cuLaunchKernel", "cuMemcpyAsync"),
+            *("cuEventRecord", "cuStreamWaitEvent", "cuEventRecord"),  # starts
+            *["cuMemcpyAsync"] * 4,
+            *("cuEventRecord", "cuEventRecord"),  # ends
+            *("cuStreamWaitEvent", "cuEventRecord"),  # the whole
+        ]
+        first_start, wait = calls[4], calls[5]
+        assert wait[1:3] == ("stream 1.0", first_start[1])
+        assert calls[-1][2] == "stream 0.0"
+        group.open()
+        group.wait()
+        group.close()
+
+    def test_works_of_one_device_have_streams_of_their_own(self, bindings):
+        driver, works = engine_copies(bindings, devices=(0, 0), streams=2)
+        works[1].device = works[0].device
+        group = CudaGroup(driver, works)
+        group.arm(1)
+        used = {call[-1] for call in bindings.calls if call[0] == "cuMemcpyAsync"}
+        assert used == {f"stream 0.{number}" for number in range(4)}
+        group.close()
+
+    def test_the_queue_is_never_filled_behind_a_shut_gate(self, bindings):
+        driver, works = engine_copies(bindings, devices=(0, 1), streams=2)
+        group = CudaGroup(driver, works)
+        assert 0 < group.most_loops < cuda_group.QUEUE
+        bindings.calls.clear()
+        group.arm(5 * group.most_loops)
+        behind = [call for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
+        assert len(behind) <= 2 * cuda_group.QUEUE
+        group.open()
+        copies = bindings.names().count("cuMemcpyAsync")
+        assert copies == 2 * 2 * (5 * group.most_loops + 1)
+        assert bindings.names()[-1] == "cuEventRecord"
+        group.close()
+
+    def test_most_loops_looks_at_the_busiest_device(self, bindings):
+        _, (one,) = engine_copies(bindings)
+        _, (two,) = engine_copies(bindings, streams=4)
+        assert most_loops([one, two]) == most_loops([two]) < most_loops([one])
+
+    def test_a_failure_while_arming_opens_the_gate(self, bindings):
+        driver, works = engine_copies(bindings)
+        group = CudaGroup(driver, works)
+        bindings.failing["cuMemcpyAsync"] = Status.CUDA_ERROR_INVALID_VALUE
+        with pytest.raises(BackendError, match="cuMemcpyAsync"):
+            group.arm(1)
+        state = ctypes.c_uint32.from_buffer(bindings.memory[0])
+        assert state.value == 1
+        assert "cuStreamSynchronize" in bindings.names()
+        del state
+        group.close()
+        group.close()
+
+    def test_a_gate_that_gave_up_is_an_error(self, bindings):
+        driver, works = engine_copies(bindings)
+        group = CudaGroup(driver, works)
+        group.arm(1)
+        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
+        with pytest.raises(BackendError, match="gate: not opened"):
+            group.wait()
+        group.close()
+
+
+class TestTune:
+    def test_defaults_are_tried_first_and_once(self):
+        for text in ("cuda:0 -> host:0 by sm", "cuda:0 -> cuda:0 by ce"):
+            tried = list(candidates(parse_transfer(text), 132))
+            assert tried[0] == DEFAULT
+            assert len(set(tried)) == len(tried)
+
+    def test_every_kernel_reaches_the_final(self):
+        slow_bulk = Candidate("sm local", CopySettings(kernel="bulk", unroll=2), 1.0)
+        plain = [Candidate("sm local", CopySettings(unroll=n), 10.0 + n) for n in range(1, 12)]
+        chosen = finalists([Candidate("sm local", DEFAULT, 9.0), slow_bulk, *plain])
+        assert chosen[0] == DEFAULT
+        assert chosen[1] == CopySettings(unroll=11)
+        assert slow_bulk.settings in chosen
+
+
+def test_near_node_is_zero_where_the_platform_does_not_say(tmp_path):
+    folder = tmp_path / "sys/bus/pci/devices/0000:1b:00.0"
+    folder.mkdir(parents=True)
+    assert near_node(tmp_path, "0000:1b:00.0") == 0
+    (folder / "numa_node").write_text("-1\n")
+    assert near_node(tmp_path, "0000:1b:00.0") == 0
+    (folder / "numa_node").write_text("1\n")
+    assert near_node(tmp_path, "0000:1b:00.0") == 1
+
+
+class Nvrtc:
+    """Compiles anything to its own options."""
+
+    def __init__(self):
+        self.compiled = 0
+
+    def nvrtcVersion(self):  # noqa: N802
+        return 0, 13, 0
+
+    def nvrtcGetSupportedArchs(self):  # noqa: N802
+        return 0, [75, 90]
+
+    def nvrtcCreateProgram(self, source, name, *headers):  # noqa: N802
+        return 0, name
+
+    def nvrtcCompileProgram(self, program, count, options):  # noqa: N802
+        self.compiled += 1
+        self.binary = b" ".join(options)
+        return (6 if b"-DBAD" in options else 0,)
+
+    def __getattr__(self, name):
+        def call(program, out=None):
+            if name.endswith("LogSize"):
+                return 0, 9
+            if name.endswith("Size"):
+                return 0, len(self.binary)
+            if out is not None:
+                text = b"the log\n\0" if name.endswith("Log") else self.binary
+                ctypes.memmove(out, text, len(text))
+            return (0,)
+
+        return call
+
+
+class TestCompiler:
+    def test_compiles_once_and_anew_where_the_file_is_broken(self, tmp_path):
+        nvrtc = Nvrtc()
+        compiler = cuda_compiler.Compiler(tmp_path, nvrtc)
+        first = compiler.compile("gate", 90)
+        assert b"sm_90" in first
+        assert compiler.compile("gate", 90) == first
+        assert nvrtc.compiled == 1
+        (file,) = tmp_path.iterdir()
+        file.write_bytes(file.read_bytes()[:-1])
+        assert compiler.compile("gate", 90) == first
+        assert nvrtc.compiled == 2
+        compiler.compile("gate", 90, ("X=1",))
+        assert nvrtc.compiled == 3
+
+    def test_a_newer_device_gets_ptx_and_an_older_one_a_reason(self, tmp_path):
+        compiler = cuda_compiler.Compiler(tmp_path, Nvrtc())
+        assert b"compute_90" in compiler.compile("gate", 103)
+        with pytest.raises(Unsupported, match=r"dropped compute capability 7\.0"):
+            compiler.compile("gate", 70)
+
+    def test_the_log_is_in_the_error(self, tmp_path):
+        with pytest.raises(BackendError, match=r"compile gate\.cu: the log"):
+            cuda_compiler.Compiler(tmp_path, Nvrtc()).compile("gate", 90, ("BAD",))
+
+    def test_does_without_a_cache_that_cannot_be_written(self, tmp_path):
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        assert cuda_compiler.Compiler(blocked / "below", Nvrtc()).compile("gate", 90)
+
+    @pytest.mark.parametrize("capability", [75, 90])
+    def test_every_kernel_compiles(self, tmp_path, capability):
+        pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
+        try:
+            compiler = cuda_compiler.Compiler(tmp_path)
+        except Unsupported as reason:
+            pytest.skip(str(reason))
+        for name in ("gate", "stream", "pattern", "chase"):
+            assert compiler.compile(name, capability)
+        for split, spread, place, streaming in ((0, 0, 0, 0), (1, 0, 1, 0), (0, 1, 0, 1)):
+            defines = ("UNROLL=4", "THREADS=128", f"SPLIT={split}", f"SPREAD={spread}")
+            more = (f"IN_PLACE={place}", f"STREAMING={streaming}")
+            assert compiler.compile("copy", capability, defines + more)
+        if capability >= 90:
+            assert compiler.compile("bulk", capability, ("STAGE=32768", "STAGES=4", "AHEAD=2"))
