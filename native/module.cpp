@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -22,6 +23,21 @@ using namespace nb::literals;
 namespace linkgauge {
 
 namespace {
+
+// Ctrl-C ends a wait: a sample may last for long, or for ever.
+std::vector<Span> wait(Team& team) {
+  constexpr std::chrono::milliseconds kPatience{50};
+  bool done = false;
+  while (!done) {
+    {
+      const nb::gil_scoped_release unlocked;
+      done = team.done_within(kPatience);
+    }
+    if (!done && PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  const nb::gil_scoped_release unlocked;
+  return team.wait();
+}
 
 using Cpus = std::vector<int>;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
@@ -123,7 +139,7 @@ void bind_team(nb::module_& module) {
           },
           "loops"_a, Unlocked())
       .def("open", &Team::open, Unlocked())
-      .def("wait", &Team::wait, Unlocked())
+      .def("wait", &wait)
       .def("close", &Team::close, Unlocked());
 }
 

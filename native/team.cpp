@@ -145,6 +145,13 @@ void Team::open() {
   gate_.notify_all();
 }
 
+bool Team::done_within(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  require(State::Running, "wait: the team was not opened");
+  const auto settled = [&] { return arrived_ == workers_.size() || state_ == State::Closed; };
+  return reported_.wait_for(lock, patience, settled);
+}
+
 std::vector<Span> Team::wait() {
   std::unique_lock lock(mutex_);
   require(State::Running, "wait: the team was not opened");

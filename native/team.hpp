@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,8 @@ class Team {
 
   void arm(std::uint64_t loops);  // returns once every thread stands at the gate
   void open();
+  // Whether all threads are done, after at most this long: the caller may see to signals meanwhile.
+  bool done_within(std::chrono::milliseconds patience);
   std::vector<Span> wait();
   void close();
 

@@ -190,8 +190,8 @@ class TestOneGpu:
         figures = []
         for memory in ("host:0", "cuda:0"):
             transfer = parse_transfer(f"{memory} -> null by cuda:0.sm")
-            buffer = backend.allocate(transfer.source, cuda.CHASE_SIZE, transfer.engine)
-            group = backend.chase(transfer, buffer)
+            buffer = backend.allocate(transfer.source, 2 * MiB, transfer.engine)
+            group = backend.chase(Copy(transfer, buffer, None, buffer.size, 1))
             group.arm(1)
             group.open()
             figures.append(group.wait().seconds[0] / group.accesses)

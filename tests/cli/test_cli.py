@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -176,21 +177,101 @@ def test_nothing_measured_is_never_success(tmp_path):
     assert "CPUs" in done.stdout
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path):
-    command = [sys.executable, "-m", "linkgauge", "run", "--prefix", "host_to_host", "--size", "1M",
-               "--backend", "host", "--samples", "1000000000", "--out", str(tmp_path)]  # fmt: skip
-    # The first cell would never end, so only what was kept before it can be there: nothing.
+def interrupted(tmp_path, *arguments):
+    """A run that gets Ctrl-C once its plan is in the journal: its exit code, stdout and stderr."""
+    command = [sys.executable, "-m", "linkgauge", *arguments, "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.rglob("journal.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.2)
+    while process.poll() is None:
+        if any(path.read_bytes().endswith(b"\n") for path in tmp_path.rglob("journal.jsonl")):
+            break
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("endless", ["--samples", "--loops"])
+def test_ctrl_c_ends_a_run_also_within_a_sample_and_keeps_it(tmp_path, endless):
+    """The first cell would never end, by its samples or by its loops."""
+    names = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host")
+    code, out, err = interrupted(tmp_path, "run", *names, endless, "1000000000")
+    assert code == 130, err
     assert "interrupted" in out
     (path,) = tmp_path.rglob("run.json")
     assert json.loads(path.read_text())["finished"] is None
+    assert linkgauge("show", path).returncode == 130
+
+
+def test_a_reader_that_goes_away_does_not_cost_the_run(tmp_path):
+    command = f"{sys.executable} -m linkgauge run --prefix host_threads --backend host"
+    fast = f"{' '.join(FAST)} --out {tmp_path}"
+    subprocess.run(f"{command} {fast} | true", shell=True, check=True, timeout=120)
+    (path,) = tmp_path.rglob("run.json")
+    assert json.loads(path.read_text())["finished"] is not None
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m linkgauge list | head -1"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (done.stderr, len(done.stdout.splitlines())) == ("", 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_behind_stdout_is_one_line(tmp_path):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "linkgauge", "list", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr == "linkgauge: cannot write: No space left on device\n"
+
+
+def test_text_in_another_encoding_is_no_trouble(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "linkgauge", "run", COPY, *FAST, "--backend", "host",
+         "--out", str(tmp_path), "--label", b"bad\xff\xc3"],
+        capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.rglob("run.json"))) == 1
+
+
+def test_a_kept_copy_is_shown_as_it_was(tmp_path):
+    transfers = "host:0 -> host:0 by cpu*1 & null -> host:0 by cpu*1"
+    done = linkgauge("copy", transfers, *FAST, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.rglob("run.json")
+    assert linkgauge("show", path).stdout.splitlines()[1:4] == done.stdout.splitlines()[1:4]
+
+
+def test_what_a_runtime_cannot_do_is_skipped_with_its_reason(tmp_path):
+    """The backend as users have it: PoCL compiles no kernels on CPUs younger than it."""
+    done = linkgauge("run", "device_local_copy", "host_to_device_memcpy_sm", *FAST, "--backend",
+                     "opencl", "--json", "--out", tmp_path)  # fmt: skip
+    if "has no devices here" in done.stderr:
+        pytest.skip(done.stderr)
+    local, kernel = sorted(json.loads(done.stdout)["results"], key=lambda r: r["benchmark"])
+    assert local["status"] == "pass"
+    assert all(
+        cell["status"] == "pass" or "cannot compile kernels" in cell["reason"]
+        for cell in kernel["cells"]
+    )
+
+
+CAMPAIGN = 60 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 3
+
+
+@pytest.mark.parametrize("seed", range(CAMPAIGN))
+def test_a_run_killed_at_any_moment_leaves_a_journal_that_loads(tmp_path, seed):
+    command = [sys.executable, "-m", "linkgauge", "run", "--backend", "host", "--size", "64K",
+               "--samples", "3", "--loops", "2", "--out", str(tmp_path)]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(random.Random(seed).uniform(0.1, 0.8))
+    process.kill()
+    process.wait()
+    for path in tmp_path.rglob("journal.jsonl"):
+        if b"\n" in path.read_bytes():
+            assert linkgauge("show", path, "--json").returncode in (0, 130)
 
 
 def test_completion_offers_benchmarks():

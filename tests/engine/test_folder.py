@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +52,7 @@ def test_a_folder_that_cannot_be_made_is_said_and_leaves_nothing(tmp_path, out):
 
 
 def test_the_accelerator_is_the_first_device_that_is_measured():
-    here = machine([device(0, "x"), device(1, "x")])
+    here = machine([device(0, "x"), msgspec.structs.replace(device(1, "x"), model="Second Card")])
 
     def named(*names):
         plan = make_plan(lay_out(select(names, ()), fabrics(here, ()), here.host.nodes), here, [64])
@@ -59,3 +60,8 @@ def test_the_accelerator_is_the_first_device_that_is_measured():
 
     assert named("device_local_copy") == "fake-card-x1"
     assert named("host_to_host_memcpy_copy_cpu") == "cpu"
+
+    second = fabrics(here, ["x:1"])
+    rows = select(["host_to_device_memcpy_ce"], ())
+    plan = make_plan(lay_out(rows, second, here.host.nodes), here, [64])
+    assert accelerator_name(here, plan) == "second-card"

@@ -151,12 +151,19 @@ def test_an_error_names_the_phase_and_leaves_nothing_open(when, phase):
     assert all(buffer.freed for buffer in backend.buffers)
 
 
+def test_a_clock_that_stands_still_is_an_error_not_a_crash():
+    backend = FakeBackend()
+    backend.seconds_a_byte = lambda n: 0.0
+    cell = measure("fake:0 -> fake:1 by ce", backend, settings=Settings((1,), samples=1, loops=1))
+    assert (cell.status, "shorter than the clock tells" in cell.reason) == ("error", True)
+
+
 def test_a_missed_precision_is_a_warning():
     backend = FakeBackend()
     backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
     cell = measure("fake:0 -> fake:1 by ce", backend, settings=Settings((1,), max_time=0.05))
     assert cell.stopped == "max-time"
-    assert any("precision of ±0.01 missed" in warning for warning in cell.warnings)
+    assert any("precision of ±1.00% missed" in warning for warning in cell.warnings)
 
 
 def test_buffers_are_used_again_but_never_twice_in_one_cell():

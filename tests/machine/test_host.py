@@ -87,6 +87,9 @@ def test_the_tightest_memory_cgroup_counts(tmp_path):
         },
     )
     assert cgroup_headroom(tmp_path) == 600
+    # The cache of files gives way.
+    build(tmp_path, {"sys/fs/cgroup/a/memory.stat": "anon 1\ninactive_file 250\nactive_file 50\n"})
+    assert cgroup_headroom(tmp_path) == 900
 
 
 def test_version_one_cgroups_count_too_and_no_limit_is_none(tmp_path):

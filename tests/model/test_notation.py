@@ -131,4 +131,11 @@ def test_the_pieces_of_a_transfer():
     assert transfer.engine == Engine(Memory("cuda", 1, rank=2), "sm")
     assert (transfer.scale, transfer.both_ways) == (2, True)
     assert transfer.bytes_moved(100) == 200
-    assert transfer.bytes_each_way(100) == 100
+
+
+@pytest.mark.parametrize(
+    ("size", "forward"),
+    [(1, 0), (512, 0), (513, 1), (1000, 488), (1024, 512), (1536, 512), (1 << 20, 1 << 19)],
+)
+def test_both_ways_only_odd_chunks_go_forward(size, forward):
+    assert parse_transfer("host:0 <-> cuda:0 by sm").bytes_each_way(size) == forward

@@ -126,7 +126,7 @@ def test_a_dry_run_shows_cells_memory_and_time(capsys):
         "device_local_copy  x  4 KiB",
         "  (0, 0)  x:0 -> x:0 by ce",
         "  (0, 1)  x:1 -> x:1 by ce",
-        "2 cells; at once at most x:0 8.0 KiB, x:1 8.0 KiB; at most 11 s",
+        "2 cells; at once at most x:0 8.0 KiB, x:1 8.0 KiB; at most about 4 s",
     ]
     print_plan(plan, RUN.settings, as_json=True)
     assert json.loads(capsys.readouterr().out)["peak_memory"] == {"x:0": 8192, "x:1": 8192}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from linkgauge.model.errors import InputError, Unsupported
+from linkgauge.model.errors import InputError
 from linkgauge.model.result import EngineSettings
 
 from .base import Backend
@@ -25,6 +25,3 @@ def open_backend(name: str, engines: EngineSettings = EngineSettings()) -> Backe
     module = import_module(f"{__name__}.{name}")
     backend: Backend = module.create(engines)
     return backend
-
-
-__all__ = ["ACCELERATORS", "Unsupported", "open_backend"]

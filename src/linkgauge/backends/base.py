@@ -29,10 +29,6 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
-CHUNK = 512
-"""Bytes that a `<->` kernel moves one way before the next chunk goes the other way: 32 lanes of
-16 bytes, a warp's access. Odd chunks go source to destination, even chunks back."""
-
 
 class Pattern(IntEnum):
     """What a buffer holds. Word i (64-bit, little-endian) of seed s is

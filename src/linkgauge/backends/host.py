@@ -7,38 +7,25 @@ Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import cycle, islice
 
 from linkgauge import _native
 from linkgauge.machine.host import read_host
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
 from linkgauge.model.units import approximate_size
 
+from . import contents
 from .base import Backend, Buffer, Copy, Pattern, Timing
+from .contents import native_errors
 
 _KINDS = {
     "": _native.Kind.PINNED,
     "pageable": _native.Kind.PAGEABLE,
     "huge": _native.Kind.HUGE,
 }
-_PATTERNS = {
-    Pattern.WORDS: _native.Pattern.WORDS,
-    Pattern.CONSTANT: _native.Pattern.CONSTANT,
-    Pattern.SPLIT: _native.Pattern.SPLIT,
-}
-
-
-@contextmanager
-def _native_errors(call: str) -> Iterator[None]:
-    """The boundary: what the native core raises becomes one of ours."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise BackendError(call, str(error)) from error
 
 
 def create(engines: EngineSettings) -> Backend:
@@ -89,17 +76,20 @@ class HostGroup:
     most_loops = 1 << 30
 
     def __init__(self, jobs: Sequence[_native.Job]) -> None:
-        with _native_errors("start threads"):
+        with native_errors("make threads"):
             self._team = _native.Team(jobs)
 
     def arm(self, loops: int) -> None:
-        self._team.arm(loops)
+        with native_errors("arm threads"):
+            self._team.arm(loops)
 
     def open(self) -> None:
-        self._team.open()
+        with native_errors("start threads"):
+            self._team.open()
 
     def wait(self) -> Timing:
-        spans = self._team.wait()
+        with native_errors("wait for threads"):
+            spans = self._team.wait()
         return Timing(
             seconds=tuple(span.end - span.begin for span in spans),
             span=max(span.end for span in spans) - min(span.begin for span in spans),
@@ -174,15 +164,13 @@ class HostBackend:
         return HostBuffer(memory, native)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        _native.fill(_address(buffer), size, seed, _PATTERNS[pattern], inverted, self._all_cpus)
+        contents.fill(_address(buffer), size, pattern, seed, inverted, self._all_cpus)
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return _native.first_mismatch(
-            _address(buffer), size, seed, _PATTERNS[pattern], self._all_cpus
-        )
+        return contents.first_mismatch(_address(buffer), size, pattern, seed, self._all_cpus)
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        return _native.checksum(_address(buffer), size, self._all_cpus)
+        return contents.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy]) -> HostGroup:
         return HostGroup(

@@ -43,7 +43,6 @@ def copy(
     from linkgauge.engine.worker import LocalWorker
     from linkgauge.model.notation import parse_transfers
     from linkgauge.model.transfer import Benchmark, Cell, Report
-    from linkgauge.report.terminal import render_transfers
 
     from .session import carry_out, choose_document, make_engines, make_settings
 
@@ -61,5 +60,5 @@ def copy(
         plan = make_plan((benchmark,), machine, settings.sizes)
         return carry_out(
             worker, machine, plan, settings,
-            label=label, out=out, document=document, render=render_transfers,
+            label=label, out=out, document=document,
         )  # fmt: skip

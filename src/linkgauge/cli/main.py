@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -53,8 +56,10 @@ def _root(
 def main() -> None:
     """Runs the command line. Exit codes: 0 all passed, 1 a failure, 2 bad usage or input, 3 an
     error cost results, 4 nothing measured, 130 after Ctrl-C."""
+    _prepare_stdout()
     try:
         code = app(standalone_mode=False, prog_name="linkgauge")
+        sys.stdout.flush()
     except typer.TyperException as error:  # usage: an unknown option, a missing value
         _complain(error.format_message())
         code = error.exit_code
@@ -63,7 +68,28 @@ def main() -> None:
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except BrokenPipeError:
+        _discard_stdout()  # its reader has seen enough
+        code = 0
+    except OSError as error:
+        _complain(f"cannot write: {error.strerror}")
+        _discard_stdout()
+        code = 3
     sys.exit(code)
+
+
+def _prepare_stdout() -> None:
+    """Where it is closed nothing is shown; what its encoding lacks is shown as a question mark."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_stdout() -> None:
+    """What is still in its buffer would fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:

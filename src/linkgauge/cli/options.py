@@ -95,7 +95,13 @@ NumaNode = Annotated[
 ]
 
 
+MOST = 10**9
+
+
 def at_least_one(name: str, value: int | None) -> int | None:
+    """Raises InputError for a count that is not from 1 to a thousand million."""
     if value is not None and value < 1:
         raise InputError(f"{name} {value} is too few: give 1 or more")
+    if value is not None and value > MOST:
+        raise InputError(f"{name} {value} is too many: give at most {MOST}")
     return value

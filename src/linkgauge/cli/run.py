@@ -80,7 +80,6 @@ def run(
     from linkgauge.engine.plan import fabrics, lay_out, make_plan
     from linkgauge.engine.worker import LocalWorker
     from linkgauge.report.dry_run import print_plan
-    from linkgauge.report.terminal import render_result
 
     from .session import (
         carry_out,
@@ -108,7 +107,7 @@ def run(
             tune_devices(worker, over)
         return carry_out(
             worker, machine, plan, settings,
-            label=label, out=out, document=document, render=render_result,
+            label=label, out=out, document=document,
         )  # fmt: skip
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from linkgauge.backends import ACCELERATORS
 from linkgauge.benchmarks.table import Fabric
@@ -18,14 +20,14 @@ from linkgauge.engine.journal import Journal, Opened
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.worker import Worker
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import EngineSettings, Result, Run, Settings, exit_code
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import JOURNAL_FILE, json_document, samples_csv, write_run
 from linkgauge.report.matrix import shown
 from linkgauge.report.progress import LiveReport, progress_bar
-from linkgauge.report.terminal import make_console, render_summary, render_warnings
+from linkgauge.report.terminal import make_console, render, render_summary, render_warnings
 
 from .options import at_least_one
 
@@ -94,12 +96,12 @@ def carry_out(
     label: str,
     out: Path | None,
     document: Document,
-    render: Callable[[Result], RenderableType],
 ) -> int:
     """Measures the plan, shows each result once it is whole and keeps the run under `out`.
 
     With a `document`, that goes to stdout and nothing else does. Returns the exit code.
     """
+    label = valid(label)
     started = now()
     folder = None
     if out is not None:
@@ -107,7 +109,7 @@ def carry_out(
     opened = Opened(
         id=folder.name if folder else started,
         label=label,
-        command=("linkgauge", *sys.argv[1:]),
+        command=("linkgauge", *map(valid, sys.argv[1:])),
         started=started,
         machine=machine,
         settings=settings,
@@ -124,10 +126,9 @@ def carry_out(
 
         cells = sum(len(sheet.cells) for sheet in plan)
         run = _measure(opened, worker, folder, LiveReport(progress, cells, show))
-    _conclude(errors if document else console, run, folder)
-    if document is not None:
-        write_document(run, document)
-    return 130 if run.finished is None else exit_code(run)
+    with _undisturbed():
+        _conclude(errors if document else console, run, folder, document)
+    return exit_code(run)
 
 
 def _measure(opened: Opened, worker: Worker, folder: Path | None, observer: Observer) -> Run:
@@ -140,12 +141,37 @@ def _measure(opened: Opened, worker: Worker, folder: Path | None, observer: Obse
         journal.close()
 
 
-def _conclude(console: Console, run: Run, folder: Path | None) -> None:
+def _conclude(console: Console, run: Run, folder: Path | None, document: Document) -> None:
+    """Keeps the run first, then tells of it. Where it cannot be kept, it is told all the same."""
+    problem = None
+    try:
+        kept = None if folder is None else write_run(folder, run)
+    except ResultsError as error:
+        problem = error
     for note in render_warnings(run.results):
         console.print(note)
     console.print(render_summary(run))
-    if folder is not None:
-        console.print(f"results: {write_run(folder, run)}")
+    if document is not None:
+        write_document(run, document)
+    if problem is not None:
+        raise problem
+    if kept is not None:
+        console.print(f"results: {kept}")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Another Ctrl-C does not cost what was measured."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def valid(text: str) -> str:
+    """Text that can be stored: what the shell gave in another encoding is replaced."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def choose_document(json: bool, csv: bool) -> Document:

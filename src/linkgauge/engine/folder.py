@@ -8,6 +8,7 @@ from pathlib import Path
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedSheet
 
 
@@ -19,16 +20,15 @@ def slug(text: str, otherwise: str) -> str:
 
 def accelerator_name(machine: Machine, plan: tuple[PlannedSheet, ...]) -> str:
     """The model of the first device that is measured, `cpu` without one."""
-    columns = {
-        (sheet.backend, name)
-        for sheet in plan
-        for cell in sheet.cells
-        for name in (cell.row, cell.column)
-    }
-    for backend, devices in machine.devices.items():
-        for device in devices:
-            if (backend, str(device.index)) in columns:
-                return slug(device.model, backend)
+    models = {d.memory: d.model for devices in machine.devices.values() for d in devices}
+    for sheet in plan:
+        for cell in sheet.cells:
+            if cell.reason is not None:
+                continue
+            for transfer in parse_transfers(" & ".join(cell.transfers)):
+                for place in (transfer.source, transfer.destination, transfer.engine.owner):
+                    if str(place) in models:
+                        return slug(models[str(place)], place.backend)
     return "cpu"
 
 

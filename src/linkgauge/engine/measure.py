@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from linkgauge.backends.base import Backend, Buffer, Chaser, Copy, Group, Pattern, Timing
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
@@ -107,6 +107,8 @@ class Measurement:
         return chase
 
     def _figure(self, timing: Timing, loops: int) -> float:
+        if min(*timing.seconds, timing.span) <= 0:
+            raise BackendError("timing", "shorter than the clock tells: give more --loops")
         if self._cell.report is Report.LATENCY:
             return timing.seconds[0] / loops / self._accesses
         return headline(self._cell, self._size, timing, loops)
@@ -186,10 +188,11 @@ class Measurement:
             yield from buffer.warnings
         for transfer in self._cell.transfers:
             yield from self._backend.remarks(transfer)
-        if taken.stopped == "max-time":
-            reached = "no interval" if taken.error is None else f"±{taken.error:.1%}"
+        missed = taken.error is None or taken.error > self._settings.precision
+        if taken.stopped == "max-time" and missed:
+            reached = "no interval" if taken.error is None else f"±{taken.error:.2%}"
             yield (
-                f"precision of ±{self._settings.precision:.2g} missed: {reached} after "
+                f"precision of ±{self._settings.precision:.2%} missed: {reached} after "
                 f"{len(taken.timings)} samples; give more --max-time or quieten the machine"
             )
 

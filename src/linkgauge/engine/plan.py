@@ -148,6 +148,8 @@ def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Ro
     asked: Counter[Memory] = Counter()
     shared = 0
     for transfer in transfers:
+        if transfer.bytes_each_way(size) == 0:
+            return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
         for memory in transfer.memories:
             need = size * transfer.scale
             room = rooms.get(memory.place, Room(None))
@@ -188,14 +190,19 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     return peak
 
 
-SETUP_SECONDS = 0.3
-"""About what allocating, filling, warming up and verifying a cell takes; for estimates only."""
+SETUP_SECONDS = 0.1
+SETUP_RATE = 1e9
+"""About what allocating, filling, warming up and verifying a cell takes, at least and in bytes/s;
+for estimates only."""
 
 
-def most_seconds(plan: Plan, settings: Settings) -> float:
-    """About the longest the plan takes, each cell spending its whole time."""
-    cells = sum(1 for sheet in plan for cell in sheet.cells if not cell.reason)
-    return cells * (settings.max_time + SETUP_SECONDS)
+def most_seconds(plan: Plan, settings: Settings) -> float | None:
+    """About the longest the plan takes, each cell spending its whole time. None with a fixed
+    number of samples: how long those last is what is to be measured."""
+    if settings.samples is not None:
+        return None
+    sizes = [sheet.size for sheet in plan for cell in sheet.cells if not cell.reason]
+    return sum(settings.max_time + SETUP_SECONDS + size / SETUP_RATE for size in sizes)
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:

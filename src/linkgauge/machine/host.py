@@ -60,17 +60,20 @@ def cgroup_headroom(root: Path) -> int | None:
     group = Path(match[1] if match else "/")
     for folder in (group, *group.parents):
         base = f"sys/fs/cgroup{folder}"
-        headroom = _least(headroom, _room(root, f"{base}/memory.max", f"{base}/memory.current"))
+        headroom = _least(headroom, _room(root, f"{base}/memory.", "max", "current"))
     first = "sys/fs/cgroup/memory/memory."
-    return _least(headroom, _room(root, first + "limit_in_bytes", first + "usage_in_bytes"))
+    return _least(headroom, _room(root, first, "limit_in_bytes", "usage_in_bytes"))
 
 
-def _room(root: Path, limit_file: str, usage_file: str) -> int | None:
-    limit, usage = read_text(root, limit_file), read_text(root, usage_file)
+def _room(root: Path, stem: str, limit_name: str, usage_name: str) -> int | None:
+    limit, usage = read_text(root, stem + limit_name), read_text(root, stem + usage_name)
     if limit is None or not limit.isdecimal() or int(limit) >= 1 << 60:
         return None
     used = int(usage) if usage is not None and usage.isdecimal() else 0
-    return max(0, int(limit) - used)
+    # The cache of files counts as used, but gives way.
+    stat = read_text(root, stem + "stat") or ""
+    cache = sum(map(int, re.findall(r"^(?:in)?active_file ([0-9]+)$", stat, re.MULTILINE)))
+    return max(0, int(limit) - max(0, used - cache))
 
 
 def _least(*values: int | None) -> int | None:

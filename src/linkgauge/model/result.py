@@ -142,7 +142,7 @@ class Settings(msgspec.Struct, frozen=True):
     sizes: tuple[int, ...]
     profile: str = "standard"
     precision: float = 0.01
-    max_time: float = 5.0
+    max_time: float = 2.0
     samples: int | None = None
     loops: int | None = None
     verify: bool = True
@@ -175,7 +175,10 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 def exit_code(run: Run) -> int:
     """0 all passed, 1 a failure, 3 an error or a timeout cost results, 4 nothing was measured;
-    where several apply, the first of 3, 1, 4. Nothing measured is never success."""
+    where several apply, the first of 3, 1, 4. Nothing measured is never success. 130 of a run
+    without an end: it was interrupted."""
+    if run.finished is None:
+        return 130
     statuses = {cell.status for result in run.results for cell in result.cells}
     if statuses & {"error", "timeout"}:
         return 3

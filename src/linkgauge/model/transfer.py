@@ -60,6 +60,10 @@ class Memory(msgspec.Struct, frozen=True, order=True):
         return f"{self.space}:{self.index}{kind}{rank}"
 
 
+CHUNK = 512
+"""Bytes that a `<->` kernel moves one way before the next chunk goes the other way: 32 lanes of
+16 bytes, a warp's access. Odd chunks go source to destination, even chunks back."""
+
 NULL = Memory("null")
 
 
@@ -89,8 +93,8 @@ class Engine(msgspec.Struct, frozen=True):
 class Transfer(msgspec.Struct, frozen=True):
     """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
 
-    `both_ways` is one kernel over one pair of buffers: every other 512-byte chunk goes back
-    (nvbandwidth's split warps), so each direction carries half the size.
+    `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
+    split warps), so each direction carries half the size.
     """
 
     source: Memory
@@ -100,8 +104,11 @@ class Transfer(msgspec.Struct, frozen=True):
     both_ways: bool = False
 
     def bytes_each_way(self, size: int) -> int:
-        """Payload bytes of one loop in one direction, for a cell of `size` bytes."""
-        return size * self.scale // (2 if self.both_ways else 1)
+        """Payload bytes of one loop from source to destination, for a cell of `size` bytes."""
+        moved = self.bytes_moved(size)
+        if not self.both_ways:
+            return moved
+        return moved // (2 * CHUNK) * CHUNK + max(0, moved % (2 * CHUNK) - CHUNK)
 
     def bytes_moved(self, size: int) -> int:
         """Payload bytes of one loop in all directions."""

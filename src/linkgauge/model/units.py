@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from .errors import InputError, NotationError
+from .errors import InputError
 
 Better = Literal["higher", "lower"]
 
@@ -97,18 +97,3 @@ def parse_fraction(text: str) -> float:
     if not 0 < value < 1:
         raise InputError(f"precision {text!r} must lie between 0 and 1 (100%)")
     return value
-
-
-__all__ = [
-    "BANDWIDTH",
-    "LATENCY",
-    "Better",
-    "NotationError",
-    "Unit",
-    "approximate_size",
-    "format_size",
-    "parse_fraction",
-    "parse_size",
-    "parse_sizes",
-    "unit_of",
-]

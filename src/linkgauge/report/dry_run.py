@@ -35,5 +35,6 @@ def print_plan(plan: Plan, settings: Settings, *, as_json: bool) -> int:
             console.print(line)
     cells = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
     held = ", ".join(f"{name} {approximate_size(size)}" for name, size in memory.items())
-    console.print(f"{cells} cells; at once at most {held or 'nothing'}; at most {seconds:.0f} s")
+    time = "time as the samples take" if seconds is None else f"at most about {seconds:.0f} s"
+    console.print(f"{cells} cells; at once at most {held or 'nothing'}; {time}")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -72,6 +73,8 @@ def _write(path: Path, data: bytes) -> None:
         partial.write_bytes(data)
         partial.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
 
 
@@ -84,12 +87,18 @@ def read_run(path: Path) -> Run:
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    if path.suffix == ".jsonl":
-        return assemble(read_records(data))
-    try:
-        return msgspec.json.decode(data, type=Run)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+    if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
+        run = assemble(read_records(data))
+    else:
+        try:
+            run = msgspec.json.decode(data, type=Run)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+    for result in run.results:
+        for cell in result.cells:
+            if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):
+                raise InputError(f"{path}: a part of {result.benchmark} is of no transfer")
+    return run
 
 
 def run_schema() -> dict[str, object]:

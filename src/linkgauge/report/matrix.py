@@ -48,7 +48,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
 
 
 def _natural(label: str) -> tuple[int, str]:
-    return (int(label), "") if label.isdecimal() else (1 << 62, label)
+    return (int(label), "") if label.isdecimal() and len(label) < 10 else (1 << 62, label)
 
 
 def _matrix(

@@ -5,6 +5,7 @@ Colour comes from rich and only on a terminal. Nothing from results is read as m
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,6 +18,8 @@ from linkgauge.model.units import format_size, unit_of
 from .matrix import ABSENT, Matrix, matrices, shown
 
 WIDTH = 10
+WIDE = 1000
+"""Columns of what is no terminal: lines are never broken there."""
 _STYLES: dict[Status, str] = {
     "pass": "green",
     "fail": "bold red",
@@ -26,9 +29,26 @@ _STYLES: dict[Status, str] = {
 }
 
 
+class _Console(Console):
+    """A console whose reader may go away (`| head`): what is still to come is not shown, and what
+    is being done goes on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """A console that wraps nothing and colours only a terminal."""
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = WIDE
+    return console
+
+
+def render(result: Result) -> RenderableType:
+    """A result as its command shows it."""
+    return render_transfers(result) if result.benchmark == "copy" else render_result(result)
 
 
 def render_result(result: Result) -> RenderableType:
@@ -93,16 +113,16 @@ def _matrix_lines(
 
 def render_transfers(result: Result) -> RenderableType:
     """One cell of `linkgauge copy`: each transfer's figure, then the total."""
-    (cell,) = result.cells
-    if cell.summary is None:
-        return _complaint(cell)
+    cell = result.cells[0] if result.cells else None
+    if cell is None or cell.summary is None:
+        return _unmeasured(result) if cell is None else _complaint(cell)
     unit = unit_of(result.unit)
     rows = [
         (cell.transfers[part.transfer], part.summary)
         for part in cell.parts
         if part.summary is not None
     ]
-    rows.append(("total" if cell.parts else cell.transfers[0], cell.summary))
+    rows.append(("total" if cell.parts else " & ".join(cell.transfers), cell.summary))
     width = max(len(name) for name, _ in rows)
     lines = [Text(f"{format_size(result.size)}", style="bold")]
     for name, summary in rows:
@@ -145,7 +165,7 @@ def render_summary(run: Run) -> Text:
             for status in order
             if counts[status]
         )
-        or Text("nothing to do")
+        or Text("nothing measured")
     )
     if run.finished is None:
         line.append(" (interrupted: what was measured is kept)", "yellow")
@@ -157,7 +177,7 @@ def render_summary(run: Run) -> Text:
 def print_run(console: Console, run: Run) -> None:
     """The whole run, as after measuring it."""
     for result in run.results:
-        console.print(render_result(result))
+        console.print(render(result))
     for note in render_warnings(run.results):
         console.print(note)
     console.print(render_summary(run))

@@ -30,9 +30,9 @@ from .verify import Verifier, new_word, run
 from .work import ChaseWork, EngineCopy, KernelWork, ReadWork, Work
 
 CHASE_STRIDE = 128
-CHASE_ACCESSES = 100_000
+CHASE_ACCESSES = 60_000
 """nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, dealt out to the
-multiprocessors. A loop here makes a tenth of them, and there are at least six samples."""
+multiprocessors. A loop here makes this many of them, and there are at least six samples."""
 
 
 def create(engines: EngineSettings) -> Backend:

@@ -59,7 +59,15 @@ class CudaDevice:
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def stream(self, number: int) -> Any:
-        """Stream `number` of this device; streams are kept, and used by one group at a time."""
+        """Stream `number` of those for copies; they are kept, and used by one group at a time."""
+        return self._stream(number + 1)
+
+    @property
+    def aside(self) -> Any:
+        """The stream for all work that is not timed."""
+        return self._stream(0)
+
+    def _stream(self, number: int) -> Any:
         self.enter()
         flags = self.driver.enums.CUstream_flags.CU_STREAM_NON_BLOCKING
         while len(self._streams) <= number:

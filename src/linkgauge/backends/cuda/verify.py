@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from linkgauge.backends import contents
 from linkgauge.backends.base import Pattern
 
 from .device import CudaDevice, Launch
@@ -31,10 +32,7 @@ class Verifier:
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, inverted: bool
     ) -> None:
         if buffer.host_only:
-            from linkgauge import _native
-
-            kind = _native.Pattern(pattern)
-            _native.fill(buffer.address, size, seed, kind, inverted, _cpus())
+            contents.fill(buffer.address, size, pattern, seed, inverted, _cpus())
         else:
             run(buffer.home, fill_launch(buffer, size, pattern, seed, inverted))
 
@@ -42,10 +40,7 @@ class Verifier:
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int
     ) -> int | None:
         if buffer.host_only:
-            from linkgauge import _native
-
-            kind = _native.Pattern(pattern)
-            return _native.first_mismatch(buffer.address, size, seed, kind, _cpus())
+            return contents.first_mismatch(buffer.address, size, pattern, seed, _cpus())
         word = self._word(buffer.home, _NOTHING)
         run(buffer.home, compare_launch(buffer, size, pattern, seed, word))
         found = read_word(buffer.home, word)
@@ -53,9 +48,7 @@ class Verifier:
 
     def checksum(self, buffer: CudaBuffer, size: int) -> int:
         if buffer.host_only:
-            from linkgauge import _native
-
-            return _native.checksum(buffer.address, size, _cpus())
+            return contents.checksum(buffer.address, size, _cpus())
         word = self._word(buffer.home, 0)
         run(buffer.home, read_launch(buffer.home, buffer.address, size, word))
         return read_word(buffer.home, word)
@@ -77,10 +70,11 @@ class Verifier:
 
 
 def run(device: CudaDevice, launch: Launch) -> None:
-    """Runs one launch to its end. Raises BackendError for whatever it meets."""
+    """Runs one launch to its end, on a stream of its own: what waits behind a gate is not in its
+    way. Raises BackendError for whatever it meets."""
     device.enter()
-    launch.enqueue(device.stream(0))
-    device.driver.call("cuStreamSynchronize", device.stream(0))
+    launch.enqueue(device.aside)
+    device.driver.call("cuStreamSynchronize", device.aside)
 
 
 def new_word(device: CudaDevice) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.base import CHUNK, Pattern
-from linkgauge.model.transfer import Memory
+from linkgauge.backends.base import Pattern
+from linkgauge.model.transfer import CHUNK, Memory
 
 from .buffer import OpenCLBuffer, create
 from .host import PageableBuffer
@@ -91,7 +91,8 @@ class DeviceBuffer(OpenCLBuffer):
         found = np.zeros(min(_WORD, size - offset), dtype=np.uint8)
         self._copy(found, self._buffer, src_offset=offset)
         expected = word_of(seed, word, pattern).to_bytes(_WORD, "little")
-        return offset + next(i for i, byte in enumerate(found) if byte != expected[i])
+        # A byte that reads well the second time was wrong all the same: then its word is told.
+        return offset + next((i for i, byte in enumerate(found) if byte != expected[i]), 0)
 
     def _copy(self, destination: Any, source: Any, **options: Any) -> None:
         with calling("clEnqueueCopyBuffer"):

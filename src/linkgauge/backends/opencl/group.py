@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends.base import Copy, Timing
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 
 from .buffer import own
 from .device import PartialSums
@@ -111,6 +111,11 @@ class OpenCLGroup:
     def arm(self, loops: int) -> None:
         if self._gates:
             raise BackendError("arm", "the group is armed already")
+        if loops > self.most_loops:
+            raise Unsupported(
+                f"{loops} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
+                "or fewer"
+            )
         try:
             with calling("clCreateUserEvent"):
                 # A user event belongs to a context, and lanes may lie in several.

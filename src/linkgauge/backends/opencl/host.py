@@ -12,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 from linkgauge import _native
+from linkgauge.backends import contents
 from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.machine import Node
@@ -61,16 +62,15 @@ class HostBuffer(OpenCLBuffer):
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         with self._address() as address:
-            _native.fill(address, size, seed, _native.Pattern(pattern), inverted, self._cpus)
+            contents.fill(address, size, pattern, seed, inverted, self._cpus)
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
         with self._address() as address:
-            kind = _native.Pattern(pattern)
-            return _native.first_mismatch(address, size, seed, kind, self._cpus)
+            return contents.first_mismatch(address, size, pattern, seed, self._cpus)
 
     def checksum(self, size: int) -> int:
         with self._address() as address:
-            return _native.checksum(address, size, self._cpus)
+            return contents.checksum(address, size, self._cpus)
 
     def _address(self) -> AbstractContextManager[int]:
         """A context in which the bytes stand at the address that it yields."""

@@ -194,7 +194,10 @@ def discover(root: Path = ROOT) -> tuple[Unit, ...]:
     if not units:
         names = ", ".join(platform.name.strip() for platform in platforms)
         why = f" ({'; '.join(complaints)})" if complaints else ""
-        raise Unsupported(f"the OpenCL runtime has no device: {names}{why}; see its documentation")
+        raise Unsupported(
+            f"the OpenCL runtime has no device: {names}{why} (PoCL needs a cache folder that it "
+            "can write: set POCL_CACHE_DIR)"
+        )
     return tuple(units)
 
 
