@@ -2,10 +2,11 @@
 
 #include <unistd.h>
 
-#include <fstream>
 #include <optional>
 #include <set>
 #include <string>
+
+#include "text.hpp"
 
 namespace linkgauge {
 
@@ -19,26 +20,18 @@ struct Cache {
   std::size_t size;
 };
 
-// A line of a small sysfs file, empty where there is none.
-std::string first_line(const std::string& path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  return line;
-}
-
 std::optional<Cache> outermost_cache(int cpu) {
   const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index";
   std::optional<Cache> found;
-  int outermost = 0;
+  std::size_t outermost = 0;
   for (int index = 0;; ++index) {
     const std::string cache = folder + std::to_string(index) + "/";
-    int level = 0;
-    if (!(std::ifstream(cache + "level") >> level)) return found;
-    std::size_t kibibytes = 0;  // "32768K"
-    if (level < outermost || !(std::ifstream(cache + "size") >> kibibytes)) continue;
-    outermost = level;
-    found = Cache{first_line(cache + "shared_cpu_list"), kibibytes * kKiB};
+    const std::optional<std::size_t> level = leading_number(read_file(cache + "level"));
+    if (!level) return found;
+    const auto kibibytes = leading_number(read_file(cache + "size"));  // "32768K"
+    if (*level < outermost || !kibibytes) continue;
+    outermost = *level;
+    found = Cache{read_file(cache + "shared_cpu_list"), *kibibytes * kKiB};
   }
 }
 

@@ -8,16 +8,19 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <charconv>
 #include <cstdint>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "affinity.hpp"
 #include "error.hpp"
 #include "slice.hpp"
+#include "text.hpp"
 
 // Newer than the kernel headers of some build machines; an older kernel answers EINVAL.
 #ifndef MADV_POPULATE_WRITE
@@ -86,17 +89,21 @@ void check(std::size_t size, std::optional<int> node, std::span<const int> cpus)
 }
 
 // Sum of smaps' fields that count huge pages, for the mapping that begins at `start`.
-std::size_t huge_kibibytes(std::istream& smaps, std::uintptr_t start) {
+std::size_t huge_kibibytes(std::string_view smaps, std::uintptr_t start) {
+  char address[2 * sizeof start + 1];
+  const auto end = std::to_chars(address, address + sizeof address, start, 16).ptr;
+  const std::string heading = "\n" + std::string(address, end) + "-";
+  const std::string text = "\n" + std::string(smaps);
+  std::size_t at = text.find(heading);
   std::size_t total = 0;
-  bool inside = false;
-  for (std::string line; std::getline(smaps, line);) {
-    const std::size_t dash = line.find('-');
-    if (dash != std::string::npos && dash < line.find_first_of(": ")) {
-      if (inside) break;
-      inside = std::stoull(line.substr(0, dash), nullptr, 16) == start;
-    } else if (inside &&
-               (line.starts_with("AnonHugePages:") || line.starts_with("Private_Hugetlb:"))) {
-      total += std::stoull(line.substr(line.find(':') + 1));
+  while (at != std::string::npos && (at = text.find('\n', at + 1)) != std::string::npos) {
+    const std::string_view line = std::string_view(text).substr(at + 1);
+    const std::size_t colon = line.find(':');
+    // The next mapping's heading has a blank before any colon.
+    if (colon == std::string_view::npos || line.find(' ') < colon) break;
+    const std::string_view name = line.substr(0, colon);
+    if (name == "AnonHugePages" || name == "Private_Hugetlb") {
+      total += leading_number(line.substr(colon + 1)).value_or(0);
     }
   }
   return total;
@@ -208,8 +215,8 @@ std::map<int, std::size_t> Memory::nodes() const {
 
 std::size_t Memory::huge_bytes() const {
   if (address_ == nullptr) return 0;
-  std::ifstream smaps("/proc/self/smaps");
-  return huge_kibibytes(smaps, std::bit_cast<std::uintptr_t>(address_)) * 1024;
+  const auto start = std::bit_cast<std::uintptr_t>(address_);
+  return huge_kibibytes(read_file("/proc/self/smaps"), start) * 1024;
 }
 
 void Memory::close() {

@@ -29,6 +29,8 @@ from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
 from .work import ChaseWork, EngineCopy, KernelWork, ReadWork, Work
 
+UNGATED = frozenset({"pageable", "managed"})
+"""Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
 CHASE_STRIDE = 128
 CHASE_ACCESSES = 60_000
 """nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, dealt out to the
@@ -114,12 +116,11 @@ class CudaBackend:
         return None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        remarks = []
-        if any(memory.kind == "pageable" for memory in transfer.memories):
-            remarks.append(
-                "pageable memory: the driver stages it on the calling thread, so the host's part "
-                "is in the time, taken by the host's clock"
-            )
+        remarks = [
+            f"{kind} memory: the driver may work on the calling thread, so the host's part is in "
+            "the time, taken by the host's clock"
+            for kind in sorted(UNGATED & {memory.kind for memory in transfer.memories})
+        ]
         settings = self.settings_of(transfer)
         if settings.in_place:
             remarks.append(
@@ -158,7 +159,7 @@ class CudaBackend:
             for copy in copies:
                 self._connect(copy.transfer)
                 works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
-            if any(memory.kind == "pageable" for c in copies for memory in c.transfer.memories):
+            if any(memory.kind in UNGATED for c in copies for memory in c.transfer.memories):
                 return PageableGroup(works)
             return CudaGroup(self._driver, works)
         except BaseException:

@@ -1,0 +1,27 @@
+#include "text.hpp"
+
+#include <cstdio>
+#include <memory>
+
+namespace linkgauge {
+
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
+  std::string text;
+  if (!file) return text;
+  char block[1 << 14];
+  while (const std::size_t count = std::fread(block, 1, sizeof block, file.get())) {
+    text.append(block, count);
+  }
+  return text;
+}
+
+}  // namespace linkgauge

@@ -1,0 +1,26 @@
+// Small text files of the kernel. No iostreams: a process that loads several C++ runtimes, as one
+// with vendor libraries may, can crash in their locales.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace linkgauge {
+
+// All of a file; empty where it cannot be read.
+std::string read_file(const std::string& path);
+
+// The number that a text begins with, blanks skipped; none where it begins with something else.
+inline std::optional<std::size_t> leading_number(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return std::nullopt;
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data() + first, text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+}  // namespace linkgauge
