@@ -91,7 +91,7 @@ class FakeBackend:
         self.name = name
         self._devices = tuple(devices)
         self.samples = 0
-        self.open_groups = 0
+        self.open_groups = self.groups = 0
         self.buffers: list[FakeBuffer] = []
         self.seconds_a_byte: Callable[[int], float] = lambda n: 1e-9
         self.on_sample: Callable[[FakeGroup], None] = lambda group: None
@@ -127,6 +127,7 @@ class FakeBackend:
 
     def prepare(self, copies):
         self.open_groups += 1
+        self.groups += 1
         return FakeGroup(self, copies)
 
     def close(self):

@@ -150,7 +150,7 @@ def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
 
 def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatch):
     """From the cell to its status, by the engine: the byte changes between copy and check."""
-    from linkgauge.engine.measure import measure_cell
+    from linkgauge.engine.measure import Measurement, measure_together
     from linkgauge.engine.pool import BufferPool
     from linkgauge.model.result import PlannedCell, Settings
     from linkgauge.model.transfer import Report
@@ -167,9 +167,9 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
             continue
         pool = BufferPool()
         planned = PlannedCell("0", "0", (str(transfer),), Report.FIRST)
-        cell = measure_cell(
-            planned, [transfer], 100_000, Settings((1,), samples=2, loops=2), subject.backend, pool
-        )
+        how = Settings((1,), samples=2, loops=2)
+        measured = Measurement(planned, [transfer], 100_000, how, subject.backend)
+        (cell,) = measure_together([measured], how, subject.backend, pool)
         pool.free_idle()
         assert (cell.status, cell.verified) == ("fail", False)
         assert "wrong at byte 54321 of 100000" in cell.reason

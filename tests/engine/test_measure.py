@@ -4,7 +4,7 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.base import Pattern
-from linkgauge.engine.measure import measure_cell
+from linkgauge.engine.measure import Measurement, measure_together
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
@@ -17,9 +17,10 @@ SETTINGS = Settings((4096,), samples=6)
 def measure(text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None):
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
-    return measure_cell(
-        planned, transfers, size, settings, backend or FakeBackend(), pool or BufferPool()
-    )
+    backend = backend or FakeBackend()
+    cell = Measurement(planned, transfers, size, settings, backend)
+    (result,) = measure_together([cell], settings, backend, pool or BufferPool())
+    return result
 
 
 @pytest.mark.parametrize(
@@ -191,3 +192,24 @@ def test_a_failed_allocation_is_tried_again_once_idle_buffers_are_gone():
     measure("fake:0 -> fake:1 by ce", backend, pool=pool)
     backend.on_allocate = full
     assert measure("fake:2 -> fake:3 by ce", backend, pool=pool).status == "pass"
+
+
+class ChasingBackend(FakeBackend):
+    """Follows 500 pointers a loop, each in 200 ns."""
+
+    def chase(self, copy):
+        group = self.prepare([copy])
+        group.accesses = 500
+        self.seconds_a_byte = lambda n: 500 * 200e-9 / copy.size
+        return group
+
+
+def test_a_latency_is_seconds_an_access_and_verifies_nothing():
+    cell = measure("host:0 -> null by fake:0.sm", ChasingBackend(), Report.LATENCY)
+    assert cell.summary.median == pytest.approx(200e-9)
+    assert (cell.status, cell.verified) == ("pass", None)
+
+
+def test_a_backend_that_follows_no_pointers_skips_latencies():
+    cell = measure("host:0 -> null by fake:0.sm", FakeBackend(), Report.LATENCY)
+    assert (cell.status, "does not measure latency" in cell.reason) == ("skip", True)

@@ -93,6 +93,7 @@ class Row(msgspec.Struct, frozen=True):
             cells,
             self.unit,
             self.parts,
+            pairs=self.layout is Layout.PAIRS,
             size=self.size,
             reason=reason,
         )

@@ -57,6 +57,10 @@ def run(
     only_d2d: Annotated[
         bool, typer.Option("--only-d2d", help="Only benchmarks between devices.")
     ] = False,
+    parallel_pairs: Annotated[
+        bool,
+        typer.Option("--parallel-pairs", help="Measure disjoint pairs of devices at once."),
+    ] = False,
     kernel: options.Kernel = None,
     blocks: options.Blocks = None,
     threads: options.Threads = None,
@@ -76,6 +80,8 @@ def run(
 
     Example: linkgauge run --prefix host_to_ --size 64M,512M --label before-pinning
     """
+    import msgspec
+
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.plan import fabrics, lay_out, make_plan
     from linkgauge.engine.worker import LocalWorker
@@ -93,6 +99,7 @@ def run(
     document = choose_document(json, csv)
     engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
     settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify, engines)
+    settings = msgspec.structs.replace(settings, parallel_pairs=parallel_pairs)
     rows = select(benchmarks or (), prefix or (), only_d2d=only_d2d)
     accelerators, with_host = choose_backends(backend)
     with closing(LocalWorker(engines)) as worker:
@@ -100,7 +107,7 @@ def run(
         _refuse_missing(backend or (), machine.unavailable)
         over = fabrics(machine, device or (), numa_node) if accelerators else ()
         laid_out = lay_out(rows, over, machine.host.nodes if with_host else ())
-        plan = make_plan(laid_out, machine, settings.sizes)
+        plan = make_plan(laid_out, machine, settings.sizes, parallel_pairs=parallel_pairs)
         if dry_run:
             return print_plan(plan, settings, as_json=json)
         if tune:

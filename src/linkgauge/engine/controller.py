@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Protocol
 
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
@@ -42,14 +43,23 @@ def execute(opened: Opened, worker: Worker, sink: Sink, observer: Observer) -> R
     try:
         for number, sheet in enumerate(opened.plan):
             cells: list[CellResult] = []
-            for planned in sheet.cells:
-                observer.started(sheet, planned)
-                cell = worker.measure(planned, sheet.size, opened.settings)
-                cells.append(cell)
-                keep(Measured(number, cell))
-                observer.finished(cell)
+            for together in _together(sheet.cells):
+                observer.started(sheet, together[0])
+                for cell in worker.measure(together, sheet.size, opened.settings):
+                    cells.append(cell)
+                    keep(Measured(number, cell))
+                    observer.finished(cell)
             observer.completed(result_of(sheet, tuple(cells)))
         keep(Closed(now()))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end
     return assemble(records)
+
+
+def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
+    """Cells that are measured at the same time: those of a round, else each alone."""
+    for number, of_round in groupby(cells, lambda cell: cell.round):
+        if number is None:
+            yield from ((cell,) for cell in of_round)
+        else:
+            yield tuple(of_round)

@@ -8,29 +8,26 @@ from contextlib import closing
 from linkgauge.backends.base import Backend, Buffer, Chaser, Copy, Group, Pattern, Timing
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
-from linkgauge.model.statistics import summarize
+from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
 from .pool import BufferPool
 from .sampler import LEAST_LOOPS, Samples, take_samples, warm_up
 
 
-def measure_cell(
-    planned: PlannedCell,
-    transfers: Sequence[Transfer],
-    size: int,
-    settings: Settings,
-    backend: Backend,
-    pool: BufferPool,
-) -> CellResult:
-    """Never raises for what befalls the cell: that is its status and reason."""
-    measurement = Measurement(planned, transfers, size, settings, backend)
+def measure_together(
+    cells: Sequence[Measurement], settings: Settings, backend: Backend, pool: BufferPool
+) -> tuple[CellResult, ...]:
+    """Measures cells at the same time. Never raises for what befalls them: that is their status
+    and reason."""
+    together = _Together(cells, settings, backend)
     try:
-        return measurement.carry_out(pool)
+        return together.carry_out(pool)
     except Unsupported as reason:
-        return unmeasured(planned, "skip", str(reason))
+        return tuple(unmeasured(cell.planned, "skip", str(reason)) for cell in cells)
     except LinkgaugeError as error:
-        return unmeasured(planned, "error", f"while {measurement.phase}: {error}")
+        what = f"while {together.phase}: {error}"
+        return tuple(unmeasured(cell.planned, "error", what) for cell in cells)
     finally:
         pool.take_back()
 
@@ -54,8 +51,77 @@ def headline(cell: Cell, size: int, timing: Timing, loops: int) -> float:
     )
 
 
+class _Together:
+    """Cells while they are measured at the same time. `phase` is what is being done, for the
+    reason of an error."""
+
+    def __init__(self, cells: Sequence[Measurement], settings: Settings, backend: Backend) -> None:
+        self.phase = "planning"
+        self._cells = cells
+        self._settings = settings
+        self._backend = backend
+
+    def carry_out(self, pool: BufferPool) -> tuple[CellResult, ...]:
+        """The cells' results: `pass`, or `fail` where a byte is wrong."""
+        self.phase = "allocating"
+        for cell in self._cells:
+            cell.allocate(pool)
+        with closing(self._prepare()) as group:
+            self.phase = "warming up"
+            least = 1 if any(cell.is_latency for cell in self._cells) else LEAST_LOOPS
+            loops = warm_up(group, self._settings, least)
+            # After the warm-up: what it brought over must not pass for the samples' work.
+            self.phase = "filling the buffers"
+            for cell in self._cells:
+                cell.fill()
+            self.phase = "measuring"
+            taken = take_samples(group, loops, self._settings, self._figures)
+            self.phase = "verifying"
+            return tuple(
+                cell.report(taken, own, self._remarks())
+                for cell, own in zip(self._cells, self._split(taken.timings), strict=True)
+            )
+
+    def _prepare(self) -> Group:
+        """Raises Unsupported for a latency where the backend does not follow pointers."""
+        cell = self._cells[0]
+        if not cell.is_latency:
+            return self._backend.prepare([copy for cell in self._cells for copy in cell.copies])
+        if not isinstance(self._backend, Chaser):
+            raise Unsupported(f"backend {self._backend.name} does not measure latency")
+        if len(self._cells) > 1:
+            raise Unsupported("latencies are measured one at a time")
+        chase = self._backend.chase(cell.copies[0])
+        cell.accesses = chase.accesses
+        return chase
+
+    def _figures(self, timing: Timing, loops: int) -> Sequence[float]:
+        if min(*timing.seconds, timing.span) <= 0:
+            raise BackendError("timing", "shorter than the clock tells: give more --loops")
+        own = self._split([timing])
+        return [cell.figure(mine, loops) for cell, (mine,) in zip(self._cells, own, strict=True)]
+
+    def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
+        """Each cell's own part of the timings. A cell among others spans its longest transfer."""
+        if len(self._cells) == 1:
+            return [list(timings)]
+        split: list[list[Timing]] = []
+        first = 0
+        for cell in self._cells:
+            own = slice(first, first + len(cell.copies))
+            first = own.stop
+            split.append(
+                [Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own]) for t in timings]
+            )
+        return split
+
+    def _remarks(self) -> tuple[str, ...]:
+        others = len(self._cells) - 1
+        return (f"measured at the same time as {others} other pairs",) if others else ()
+
+
 class Measurement:
-    """A cell while it is measured. `phase` is what it is doing, for the reason of an error."""
+    """One cell with its buffers: filled, timed, compared, reported."""
 
     def __init__(
         self,
@@ -65,53 +131,29 @@ class Measurement:
         settings: Settings,
         backend: Backend,
     ) -> None:
-        self.phase = "planning"
-        self._planned = planned
+        self.planned = planned
         self._cell = Cell(planned.row, planned.column, tuple(transfers), planned.report)
         self._size = size
         self._settings = settings
         self._backend = backend
-        self._copies: tuple[Copy, ...] = ()
-        self._accesses = 0
+        self.copies: tuple[Copy, ...] = ()
+        self.accesses = 0
+        """Of one loop of a pointer chase."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
-        self._verifies = settings.verify and planned.report is not Report.LATENCY
+        self._verifies = settings.verify and not self.is_latency
 
-    def carry_out(self, pool: BufferPool) -> CellResult:
-        """The cell's result: `pass`, or `fail` where a byte is wrong."""
-        self.phase = "allocating"
-        self._copies = tuple(self._allocate(pool))
-        with closing(self._prepare()) as group:
-            self.phase = "warming up"
-            loops = warm_up(group, self._settings, 1 if self._accesses else LEAST_LOOPS)
-            if self._verifies:
-                # After the warm-up: what it brought over must not pass for the samples' work.
-                self.phase = "filling the buffers"
-                self._fill()
-            self.phase = "measuring"
-            taken = take_samples(group, loops, self._settings, self._figure)
-            problem = None
-            if self._verifies:
-                self.phase = "verifying"
-                problem = next(self._mismatches(taken.timings[-1]), None)
-            return self._report(taken, problem)
+    @property
+    def is_latency(self) -> bool:
+        return self.planned.report is Report.LATENCY
 
-    def _prepare(self) -> Group:
-        """Raises Unsupported for a latency where the backend does not follow pointers."""
-        if self._cell.report is not Report.LATENCY:
-            return self._backend.prepare(self._copies)
-        if not isinstance(self._backend, Chaser):
-            raise Unsupported(f"backend {self._backend.name} does not measure latency")
-        (copy,) = self._copies
-        chase = self._backend.chase(copy)
-        self._accesses = chase.accesses
-        return chase
-
-    def _figure(self, timing: Timing, loops: int) -> float:
-        if min(*timing.seconds, timing.span) <= 0:
-            raise BackendError("timing", "shorter than the clock tells: give more --loops")
-        if self._cell.report is Report.LATENCY:
-            return timing.seconds[0] / loops / self._accesses
+    def figure(self, timing: Timing, loops: int) -> float:
+        """The headline figure of one sample, in the result's unit."""
+        if self.is_latency:
+            return timing.seconds[0] / loops / self.accesses
         return headline(self._cell, self._size, timing, loops)
+
+    def allocate(self, pool: BufferPool) -> None:
+        self.copies = tuple(self._allocate(pool))
 
     def _allocate(self, pool: BufferPool) -> Iterator[Copy]:
         for number, transfer in enumerate(self._cell.transfers):
@@ -122,10 +164,13 @@ class Measurement:
             )
             yield Copy(transfer, source, destination, size, seed=number + 1)
 
-    def _fill(self) -> None:
-        """The pattern in the source; in the destination, a poison that differs in every byte."""
+    def fill(self) -> None:
+        """The pattern in the source; in the destination, a poison that differs in every byte.
+        Nothing where nothing is to be verified."""
         fill = self._backend.fill
-        for copy in self._copies:
+        if not self._verifies:
+            return
+        for copy in self.copies:
             if copy.source is not None:
                 fill(copy.source, copy.size, Pattern.WORDS, copy.seed, inverted=False)
             if copy.destination is not None:
@@ -133,7 +178,7 @@ class Measurement:
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """What is wrong with the bytes, copy by copy, with the first bad offset."""
-        for number, copy in enumerate(self._copies):
+        for number, copy in enumerate(self.copies):
             source, destination = copy.source, copy.destination
             if (
                 destination is None
@@ -149,9 +194,13 @@ class Measurement:
                 if at is not None:
                     yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
 
-    def _report(self, taken: Samples, problem: str | None) -> CellResult:
-        planned = self._planned
-        figures = tuple(self._figure(timing, taken.loops) for timing in taken.timings)
+    def report(
+        self, taken: Samples, timings: Sequence[Timing], remarks: Sequence[str]
+    ) -> CellResult:
+        """Compares the bytes and sums up the cell's own `timings`."""
+        planned = self.planned
+        problem = next(self._mismatches(timings[-1]), None) if self._verifies else None
+        figures = tuple(self.figure(timing, taken.loops) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())
         locks = [placement.locked for placement in placements if placement.locked is not None]
         return CellResult(
@@ -161,7 +210,7 @@ class Measurement:
             planned.report,
             "fail" if problem else "pass",
             problem,
-            warnings=tuple(dict.fromkeys(self._warnings(taken))),
+            warnings=tuple(dict.fromkeys((*remarks, *self._warnings(taken, figures)))),
             bytes=self._cell.bytes_reported(self._size),
             loops=taken.loops,
             stopped=taken.stopped,
@@ -170,30 +219,30 @@ class Measurement:
             placement=placements,
             samples=figures,
             summary=summarize(figures),
-            parts=tuple(self._parts(taken)) if len(self._copies) > 1 else (),
+            parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
         )
 
     def _buffers(self) -> Iterator[Buffer]:
-        for copy in self._copies:
+        for copy in self.copies:
             yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
 
-    def _parts(self, taken: Samples) -> Iterator[Part]:
+    def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, transfer in enumerate(self._cell.transfers):
             size = transfer.bytes_each_way(self._size)
-            figures = tuple(size * taken.loops / timing.seconds[number] for timing in taken.timings)
+            figures = tuple(size * loops / timing.seconds[number] for timing in timings)
             yield Part(number, size, figures, summarize(figures))
 
-    def _warnings(self, taken: Samples) -> Iterator[str]:
+    def _warnings(self, taken: Samples, figures: Sequence[float]) -> Iterator[str]:
         for buffer in self._buffers():
             yield from buffer.warnings
         for transfer in self._cell.transfers:
             yield from self._backend.remarks(transfer)
-        missed = taken.error is None or taken.error > self._settings.precision
-        if taken.stopped == "max-time" and missed:
-            reached = "no interval" if taken.error is None else f"±{taken.error:.2%}"
+        error = relative_error(figures)
+        if taken.stopped == "max-time" and (error is None or error > self._settings.precision):
+            reached = "no interval" if error is None else f"±{error:.2%}"
             yield (
                 f"precision of ±{self._settings.precision:.2%} missed: {reached} after "
-                f"{len(taken.timings)} samples; give more --max-time or quieten the machine"
+                f"{len(figures)} samples; give more --max-time or quieten the machine"
             )
 
 

@@ -15,6 +15,8 @@ from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Benchmark, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
+from .rounds import tournament
+
 Plan = tuple[PlannedSheet, ...]
 
 NO_BACKEND = "none"
@@ -85,8 +87,15 @@ def lay_out(
     return benchmarks
 
 
-def make_plan(benchmarks: Sequence[Benchmark], machine: Machine, sizes: Sequence[int]) -> Plan:
+def make_plan(
+    benchmarks: Sequence[Benchmark],
+    machine: Machine,
+    sizes: Sequence[int],
+    *,
+    parallel_pairs: bool = False,
+) -> Plan:
     """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason.
+    With `parallel_pairs`, cells of device pairs stand in the rounds of a tournament.
 
     Raises InputError where a size is larger than every memory it would be measured on.
     """
@@ -103,7 +112,20 @@ def make_plan(benchmarks: Sequence[Benchmark], machine: Machine, sizes: Sequence
         cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]
         if cells and all(cell.reason for cell in cells):
             raise InputError(f"size {format_size(size)} fits nowhere: {cells[0].reason}")
+    if parallel_pairs:
+        named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
+        plan = [_in_rounds(sheet) if sheet.benchmark in named else sheet for sheet in plan]
     return tuple(plan)
+
+
+def _in_rounds(sheet: PlannedSheet) -> PlannedSheet:
+    """The sheet's cells in the order of their rounds."""
+    rounds = tournament(list(dict.fromkeys(cell.row for cell in sheet.cells)))
+    cells = [
+        msgspec.structs.replace(cell, round=rounds[cell.row, cell.column]) for cell in sheet.cells
+    ]
+    ordered = sorted(cells, key=lambda cell: rounds[cell.row, cell.column])
+    return msgspec.structs.replace(sheet, cells=tuple(ordered))
 
 
 def _sheet(benchmark: Benchmark, size: int, reasons: Sequence[str | None]) -> PlannedSheet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -18,8 +18,13 @@ LEAST_LOOPS = 2
 WARM_UPS = 2
 """Single copies before the loops are chosen: the first pays for page tables and caches."""
 
-Figure = Callable[[Timing, int], float]
-"""The headline figure of one sample of so many loops, in the result's unit."""
+Figures = Callable[[Timing, int], Sequence[float]]
+"""The headline figures of one sample of so many loops, one a cell, in the result's unit."""
+
+HOPELESS = 2.0
+"""Sampling ends early where the precision would take more than so many times the time allowed."""
+LEAST_TO_JUDGE = 14
+"""Samples from which it can be foreseen how many the precision takes."""
 
 
 class Samples(msgspec.Struct, frozen=True):
@@ -28,8 +33,6 @@ class Samples(msgspec.Struct, frozen=True):
     loops: int
     stopped: Stopped
     timings: tuple[Timing, ...]
-    error: float | None
-    """Relative half width of the 95 % interval of the median; None below 6 samples."""
 
 
 def run_once(group: Group, loops: int) -> Timing:
@@ -64,28 +67,35 @@ def take_samples(
     group: Group,
     loops: int,
     settings: Settings,
-    figure: Figure,
+    figures: Figures,
     clock: Callable[[], float] = time.monotonic,
 ) -> Samples:
-    """Samples until the interval of the median is narrow enough, the count is reached or the
-    time is spent. The interval is tested only at 6, 9, 14, 21 … samples."""
+    """Samples until the interval of every cell's median is narrow enough, the count is reached or
+    the time is spent. Intervals are looked at only at 6, 9, 14, 21 … samples."""
     timings: list[Timing] = []
-    figures: list[float] = []
-    deadline = clock() + settings.max_time
+    taken: list[Sequence[float]] = []
+    begin = clock()
     stopped: Stopped | None = None
     while stopped is None:
         timing = run_once(group, loops)
         timings.append(timing)
-        figures.append(figure(timing, loops))
-        stopped = _stop(figures, settings, clock() >= deadline)
-    return Samples(loops, stopped, tuple(timings), relative_error(figures))
+        taken.append(figures(timing, loops))
+        stopped = _stop(taken, settings, clock() - begin)
+    return Samples(loops, stopped, tuple(timings))
 
 
-def _stop(figures: list[float], settings: Settings, late: bool) -> Stopped | None:
+def _stop(taken: Sequence[Sequence[float]], settings: Settings, elapsed: float) -> Stopped | None:
+    """Why to stop after these samples, each with a figure a cell; None to go on."""
+    count = len(taken)
     if settings.samples is not None:
-        return "samples" if len(figures) >= settings.samples else None
-    if is_look(len(figures)):
-        error = relative_error(figures)
-        if error is not None and error <= settings.precision:
+        return "samples" if count >= settings.samples else None
+    if is_look(count):
+        errors = [relative_error(cell) for cell in zip(*taken, strict=True)]
+        known = [error for error in errors if error is not None]
+        if len(known) == len(errors) and max(known) <= settings.precision:
             return "precision"
-    return "max-time" if late else None
+        # An interval narrows with the root of the number of samples.
+        needed = elapsed * (max(known, default=0) / settings.precision) ** 2
+        if count >= LEAST_TO_JUDGE and needed > HOPELESS * settings.max_time:
+            return "max-time"
+    return "max-time" if elapsed >= settings.max_time else None

@@ -20,7 +20,7 @@ from linkgauge.model.notation import parse_memory, parse_transfers
 from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import measure_cell, unmeasured
+from .measure import Measurement, measure_together, unmeasured
 from .pool import BufferPool
 
 POOL_SHARE = 0.5
@@ -34,7 +34,12 @@ class Worker(Protocol):
         """The host and the devices of these backends; why a backend has none."""
         ...
 
-    def measure(self, cell: PlannedCell, size: int, settings: Settings) -> CellResult: ...
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, settings: Settings
+    ) -> tuple[CellResult, ...]:
+        """Measures these cells at the same time (one, unless they are of a round), and gives back
+        theirs in their order. Never raises for what befalls them."""
+        ...
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> None:
         """Searches how a device copies fastest and remembers it; `peer` is for peer paths."""
@@ -75,18 +80,27 @@ class LocalWorker:
             self._backends[name] = open_backend(name, self._engines)
         return self._backends[name]
 
-    def measure(self, cell: PlannedCell, size: int, settings: Settings) -> CellResult:
-        if cell.reason is not None:
-            return unmeasured(cell, "skip", cell.reason)
-        transfers = parse_transfers(" & ".join(cell.transfers))
-        try:
-            backend = self._backend(backend_of(transfers))
-            for transfer in transfers:
-                if reason := backend.refusal(transfer):
-                    return unmeasured(cell, "skip", reason)
-        except Unsupported as error:
-            return unmeasured(cell, "skip", str(error))
-        return measure_cell(cell, transfers, size, settings, backend, self._pool)
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, settings: Settings
+    ) -> tuple[CellResult, ...]:
+        results: dict[PlannedCell, CellResult] = {}
+        able: dict[str, list[Measurement]] = {}
+        for cell in cells:
+            transfers = parse_transfers(" & ".join(cell.transfers))
+            try:
+                backend = self._backend(backend_of(transfers))
+                reason = cell.reason or next(filter(None, map(backend.refusal, transfers)), None)
+            except Unsupported as error:
+                reason = cell.reason or str(error)
+            if reason is not None:
+                results[cell] = unmeasured(cell, "skip", reason)
+            else:
+                measurement = Measurement(cell, transfers, size, settings, backend)
+                able.setdefault(backend.name, []).append(measurement)
+        for name, measurements in able.items():
+            together = measure_together(measurements, settings, self._backend(name), self._pool)
+            results.update(zip((m.planned for m in measurements), together, strict=True))
+        return tuple(results[cell] for cell in cells)
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> None:
         place = parse_memory(device)

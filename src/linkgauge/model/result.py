@@ -96,13 +96,15 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
-    """A cell to be measured: transfers in the notation. With `reason` it is skipped."""
+    """A cell to be measured: transfers in the notation. With `reason` it is skipped; cells of a
+    sheet with the same `round` are measured at the same time."""
 
     row: str
     column: str
     transfers: tuple[str, ...]
     report: Report
     reason: str | None = None
+    round: int | None = None
 
 
 class PlannedSheet(Sheet, frozen=True, kw_only=True):
@@ -137,7 +139,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
-    is relative; `max_time` is seconds a cell; `sizes` are bytes."""
+    is relative; `max_time` is seconds a cell; `sizes` are bytes. With `parallel_pairs`, disjoint
+    pairs of devices are measured at the same time."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -146,6 +149,7 @@ class Settings(msgspec.Struct, frozen=True):
     samples: int | None = None
     loops: int | None = None
     verify: bool = True
+    parallel_pairs: bool = False
     engines: EngineSettings = EngineSettings()
 
 

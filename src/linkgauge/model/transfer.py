@@ -174,7 +174,8 @@ class Benchmark(msgspec.Struct, frozen=True):
 
     `parts` names the matrices of the single transfers, where they are shown beside the headline
     (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a `sweep`
-    are settings, not memories. `size` is bytes where the benchmark has one of its own.
+    are settings, not memories. `size` is bytes where the benchmark has one of its own;
+    the cells of `pairs` are of two devices each.
     """
 
     name: str
@@ -184,5 +185,6 @@ class Benchmark(msgspec.Struct, frozen=True):
     unit: Unit = BANDWIDTH
     parts: tuple[str, ...] = ()
     sweep: bool = False
+    pairs: bool = False
     size: int | None = None
     reason: str | None = None

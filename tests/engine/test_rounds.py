@@ -1,0 +1,74 @@
+"""A tournament of pairs: everyone meets everyone, both ways, nobody twice at once."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import FakeBackend, device, machine
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.controller import execute
+from linkgauge.engine.journal import Opened
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.rounds import tournament
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.result import Settings, exit_code
+
+
+@given(st.integers(2, 40))
+def test_all_ordered_pairs_are_played_in_twice_n_minus_one_rounds_of_disjoint_pairs(count):
+    players = [str(number) for number in range(count)]
+    rounds = tournament(players)
+    assert set(rounds) == {(a, b) for a in players for b in players if a != b}
+    assert len(set(rounds.values())) == 2 * (count - 1 + count % 2)
+    for number in set(rounds.values()):
+        busy = [player for pair, own in rounds.items() if own == number for player in pair]
+        assert len(busy) == len(set(busy))
+
+
+class Silent:
+    def started(self, sheet, cell): ...
+    def finished(self, cell): ...
+    def completed(self, result): ...
+
+
+def run_of_four(*names, faulty=None):
+    here = machine([device(number) for number in range(4)])
+    backend = FakeBackend()
+    if faulty is not None:
+        backend.refuse = lambda t: "no path" if str(t.source) == faulty else None
+    worker = LocalWorker()
+    worker._backends["fake"] = backend
+    settings = Settings((4096,), samples=6, parallel_pairs=True)
+    benchmarks = lay_out(select(names, ()), fabrics(here, ()), ())
+    plan = make_plan(benchmarks, here, settings.sizes, parallel_pairs=True)
+    opened = Opened(
+        id="1", label="l", command=(), started="s", machine=here, settings=settings, plan=plan
+    )
+    return execute(opened, worker, lambda record: None, Silent()), backend
+
+
+def test_pairs_of_a_round_are_measured_at_once_and_say_so():
+    run, backend = run_of_four("device_to_device_bidirectional_memcpy_read_ce")
+    (result,) = run.results
+    assert exit_code(run) == 0
+    assert len(result.cells) == 12
+    for cell in result.cells:
+        assert cell.warnings == ("measured at the same time as 1 other pairs",)
+        assert cell.verified is True
+        assert len(cell.parts) == 2
+        assert cell.summary.n == 6
+    # Six groups of two cells with two transfers each, not twelve of one.
+    assert (backend.groups, backend.open_groups) == (6, 0)
+
+
+def test_a_refused_pair_leaves_the_others_of_its_round():
+    run, _ = run_of_four("device_to_device_memcpy_write_ce", faulty="fake:2")
+    statuses = {(cell.row, cell.column): cell.status for cell in run.results[0].cells}
+    assert {place for place, status in statuses.items() if status == "skip"} == {
+        ("2", "0"), ("2", "1"), ("2", "3"),
+    }  # fmt: skip
+    assert sum(status == "pass" for status in statuses.values()) == 9
+
+
+def test_without_pairs_nothing_is_put_together():
+    run, _ = run_of_four("device_local_copy")
+    assert all(not cell.warnings for cell in run.results[0].cells)
