@@ -8,7 +8,9 @@ owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, Tried
 from linkgauge.machine.host import read_host
@@ -154,6 +156,7 @@ class CudaBackend:
 
     def prepare_with(self, copies: Sequence[Copy], settings: CopySettings | None) -> Group:
         """prepare(), with these settings instead of those that each path has."""
+        self._settle(copies)
         works: list[Work] = []
         try:
             for copy in copies:
@@ -223,6 +226,17 @@ class CudaBackend:
             return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
         kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
         return KernelWork(device, kernel, in_kernel, warm_up)
+
+    def _settle(self, copies: Sequence[Copy]) -> None:
+        """Moves the controlling thread to the node of the host memory, else of the device."""
+        if not self._engines.affinity or len(self._nodes) < 2:
+            return
+        hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
+        near = hosts or [self._device(copies[0].transfer.engine.owner).near]
+        node = self._nodes.get(near[0])
+        if node is not None and node.cpus:
+            with suppress(OSError):  # a cpuset may have taken them away
+                os.sched_setaffinity(0, node.cpus)
 
     def _connect(self, transfer: Transfer) -> None:
         """Opens peer access, both ways, between the devices of a transfer; once."""

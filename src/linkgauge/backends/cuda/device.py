@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,11 @@ class CudaDevice:
     def is_instance(self) -> bool:
         """Whether this is a MIG instance: CUDA puts its profile behind the GPU's name."""
         return " MIG " in self.model
+
+    @cached_property
+    def near(self) -> int:
+        """The host node nearest to it."""
+        return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
         """Domain, bus, device and function as sysfs writes them: 0000:1b:00.0."""
