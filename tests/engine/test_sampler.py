@@ -85,10 +85,10 @@ def test_a_precision_out_of_reach_is_given_up_before_the_time_is_spent():
 
 def test_one_within_reach_is_not():
     backend = FakeBackend()
-    # ±1.2 % after 1.4 s of 10: half as many again might do.
-    backend.seconds_a_byte = lambda n: 1e-9 * (1 + 0.012 * (n % 2))
+    # ±1.05 % after 1.4 s of 10: a few more might do.
+    backend.seconds_a_byte = lambda n: 1e-9 * (1 + 0.021 * (n % 2))
     taken = take_samples(group(backend), 2, SETTINGS, rate, ticking(0.1))
-    assert len(taken.timings) == 100
+    assert len(taken.timings) > 40
 
 
 def test_of_several_cells_the_least_certain_decides():
