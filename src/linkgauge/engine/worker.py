@@ -118,8 +118,8 @@ class LocalWorker:
 
 
 def backend_of(transfers: Sequence[Transfer]) -> str:
-    """The backend whose engines carry out all of them. Raises Unsupported where there are two:
-    between two accelerator APIs there is neither a common gate nor a common clock."""
+    """The backend whose engines carry out all of them. Raises Unsupported where there are two,
+    which have neither a common gate nor a common clock."""
     names = sorted({transfer.engine.owner.backend for transfer in transfers})
     if len(names) > 1:
         raise Unsupported(f"transfers of {' and '.join(names)} do not run in one cell")
