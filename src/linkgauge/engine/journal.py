@@ -17,7 +17,7 @@ import msgspec
 
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, worst
+from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
 
 SYNC_SECONDS = 1.0
 """A power cut may cost this much; a crash of the process costs nothing that was flushed."""
@@ -140,16 +140,6 @@ def result_of(sheet: PlannedSheet, cells: tuple[CellResult, ...]) -> Result:
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
-    return Result(
-        benchmark=sheet.benchmark,
-        title=sheet.title,
-        backend=sheet.backend,
-        size=sheet.size,
-        unit=sheet.unit,
-        better=sheet.better,
-        parts=sheet.parts,
-        sweep=sheet.sweep,
-        reason=sheet.reason or shared,
-        status=status,
-        cells=cells,
-    )
+    shown = {name: getattr(sheet, name) for name in Sheet.__struct_fields__}
+    shown["reason"] = sheet.reason or shared
+    return Result(**shown, status=status, cells=cells)
