@@ -119,10 +119,12 @@ def test_transfers_of_two_accelerators_do_not_share_a_cell():
 
 
 def test_a_survey_says_why_a_backend_is_missing(monkeypatch):
-    def missing(name, engines):
+    def only_host(name, engines):
+        if name == "host":
+            return FakeBackend("host")
         raise Unsupported("no platform: install a driver")
 
-    monkeypatch.setattr("linkgauge.engine.worker.open_backend", missing)
+    monkeypatch.setattr("linkgauge.engine.worker.open_backend", only_host)
     here = LocalWorker().survey(["opencl"])
     assert here.unavailable == {"opencl": "no platform: install a driver"}
     assert here.devices == {}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 from linkgauge.model.errors import InputError
@@ -22,6 +26,24 @@ def open_backend(name: str, engines: EngineSettings = EngineSettings()) -> Backe
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")
-    module = import_module(f"{__name__}.{name}")
-    backend: Backend = module.create(engines)
+    with _interrupted_afterwards():
+        module = import_module(f"{__name__}.{name}")
+        backend: Backend = module.create(engines)
     return backend
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Ctrl-C counts once this is over: within an import it may be swallowed (by a weak reference's
+    callback) or be fatal (in the initialiser of a C++ module)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt

@@ -60,6 +60,8 @@ class LocalWorker:
         host = read_host()
         if host.memory_available is not None:
             self._pool = BufferPool(int(host.memory_available * POOL_SHARE))
+        # What is to be loaded is loaded before a run begins.
+        self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
         unavailable: dict[str, str] = {}
         for name in accelerators:
