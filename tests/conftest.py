@@ -2,9 +2,13 @@
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # No deadline: a loaded machine is slow, not wrong.
-settings.register_profile("subset", derandomize=True, deadline=None, database=None)
-settings.register_profile("full", max_examples=5000, deadline=None, database=None)
+settings.register_profile(
+    "calm", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+calm = settings.get_profile("calm")
+settings.register_profile("subset", calm, derandomize=True)
+settings.register_profile("full", calm, max_examples=5000)
 settings.load_profile(os.environ.get("LINKGAUGE_CAMPAIGN", "subset"))

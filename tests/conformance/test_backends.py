@@ -208,7 +208,7 @@ def test_what_is_not_there_is_refused_with_a_reason(subject):
         assert "\n" not in reason
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_refusing_never_raises(subject, data):
     place = st.sampled_from(["host:0", "host:5", "host:0/huge", "host:0/pageable", "null",
