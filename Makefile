@@ -60,7 +60,7 @@ bench: $(STAMP)
 clean:
 	rm -rf $(VENV) build
 
-$(STAMP): pyproject.toml constraints.txt $(NATIVE) $(MODULES)
+$(STAMP): pyproject.toml $(wildcard constraints*.txt) tools/set-up $(NATIVE) $(MODULES)
 	PYTHON=$(PYTHON) tools/set-up $(VENV)
 	touch $@
 

@@ -246,9 +246,14 @@ def test_closing_is_safe_at_any_moment_and_twice(subject):
 
 
 def test_a_group_used_out_of_order_is_an_error_not_a_hang(subject):
-    copy = lend(subject, paths(subject)[0], 4096)
-    group = subject.backend.prepare([copy])
-    with pytest.raises((BackendError, RuntimeError, ValueError)):
-        group.wait()
-    group.close()
-    release(copy)
+    for transfer in paths(subject):
+        copy = lend(subject, transfer, 4096)
+        group = subject.backend.prepare([copy])
+        for call in (group.wait, group.open):
+            with pytest.raises(BackendError):
+                call()
+        run(group, 1)
+        with pytest.raises(BackendError):
+            group.wait()
+        group.close()
+        release(copy)

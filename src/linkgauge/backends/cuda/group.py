@@ -134,6 +134,8 @@ class CudaGroup:
             raise
 
     def open(self) -> None:
+        if not self._armed:
+            raise BackendError("open", "the group is not armed")
         self._gate.open()
         while self._rest > 0:
             now = min(self._rest, self.most_loops)
@@ -145,6 +147,8 @@ class CudaGroup:
 
     def wait(self) -> Timing:
         """Seconds by CUDA events. Raises BackendError if a device failed or the gate gave up."""
+        if not self._armed:
+            raise BackendError("wait", "the group is not armed")
         self._first.device.enter()
         self._driver.call("cuEventSynchronize", self._total)
         self._armed = False

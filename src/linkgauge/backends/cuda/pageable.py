@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from linkgauge.backends.base import Timing
@@ -50,10 +51,16 @@ class PageableGroup:
             thread.start()
 
     def open(self) -> None:
-        self._barrier.wait(GATE_SECONDS)
+        if not self._threads:
+            raise BackendError("open", "the group is not armed")
+        # A thread that failed before it came here broke the barrier: wait() tells why.
+        with suppress(threading.BrokenBarrierError):
+            self._barrier.wait(GATE_SECONDS)
 
     def wait(self) -> Timing:
         """Seconds by the host's clock, first call to last byte. Raises what a thread met."""
+        if not self._threads:
+            raise BackendError("wait", "the group is not armed")
         for thread in self._threads:
             thread.join()
         self._threads.clear()
@@ -87,4 +94,5 @@ class PageableGroup:
         except threading.BrokenBarrierError:
             self._failures.append(BackendError("gate", f"not opened within {GATE_SECONDS:g} s"))
         except BackendError as error:
-            self._failures.append(error)
+            self._failures.insert(0, error)
+            self._barrier.abort()  # nobody is to wait for a thread that does not come
