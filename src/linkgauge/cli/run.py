@@ -110,7 +110,7 @@ def run(
         plan = make_plan(laid_out, machine, settings.sizes, parallel_pairs=parallel_pairs)
         if dry_run:
             return print_plan(plan, settings, as_json=json)
-        if tune:
+        if tune:  # 30 to 40 s a model
             tune_devices(worker, over)
         return carry_out(
             worker, machine, plan, settings,

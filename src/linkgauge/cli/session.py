@@ -13,6 +13,7 @@ from typing import Literal
 from rich.console import Console
 
 from linkgauge.backends import ACCELERATORS
+from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Observer, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
@@ -199,17 +200,20 @@ def choose_backends(asked: Sequence[str] | None) -> tuple[tuple[str, ...], bool]
 def tune_devices(worker: Worker, over: Sequence[Fabric]) -> None:
     """Searches the best settings of one device of each model; a second device serves as peer.
 
-    Raises InputError where a backend has nothing to tune.
+    Raises InputError where no device's backend has anything to search.
     """
     console = make_console(stderr=True)
+    tuned = False
+
+    def tell(tried: Tried) -> None:
+        rate = shown(tried.rate, "B/s")
+        console.print(f"  {tried.path:<16}{rate:>10} GB/s  {tried.settings}")
+
     for fabric in over:
         for device in {device.model: device for device in reversed(fabric.devices)}.values():
             peers = [other.memory for other in fabric.devices if other != device]
-            console.print(f"tuning {device.memory} ({device.model}), about 40 s")
-            worker.tune(
-                device.memory,
-                next(iter(peers), None),
-                lambda tried: console.print(
-                    f"  {tried.path:<16}{shown(tried.rate, 'B/s'):>10} GB/s  {tried.settings}"
-                ),
-            )
+            if worker.tune(device.memory, next(iter(peers), None), tell):
+                console.print(f"remembered for {device.model}, by {device.memory}")
+                tuned = True
+    if not tuned:
+        raise InputError("nothing to tune: only backend cuda searches settings")

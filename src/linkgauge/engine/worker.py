@@ -14,7 +14,7 @@ from linkgauge import __version__
 from linkgauge.backends import open_backend
 from linkgauge.backends.base import Backend, Tried, Tuner
 from linkgauge.machine.host import read_host
-from linkgauge.model.errors import InputError, LinkgaugeError, Unsupported
+from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.notation import parse_memory, parse_transfers
 from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings
@@ -41,8 +41,9 @@ class Worker(Protocol):
         theirs in their order. Never raises for what befalls them."""
         ...
 
-    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> None:
-        """Searches how a device copies fastest and remembers it; `peer` is for peer paths."""
+    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
+        """Searches how a device copies fastest and remembers it; `peer` is for peer paths. False
+        where its backend has nothing to search."""
         ...
 
     def close(self) -> None: ...
@@ -104,13 +105,14 @@ class LocalWorker:
             results.update(zip((m.planned for m in measurements), together, strict=True))
         return tuple(results[cell] for cell in cells)
 
-    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> None:
+    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
-            raise InputError(f"backend {backend.name} has nothing to tune")
+            return False
         other = None if peer is None else parse_memory(peer).index
         backend.tune(place.index or 0, other, tell)
+        return True
 
     def close(self) -> None:
         self._pool.free_idle()
