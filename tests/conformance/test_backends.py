@@ -168,8 +168,8 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
         pool = BufferPool()
         planned = PlannedCell("0", "0", (str(transfer),), Report.FIRST)
         how = Settings((1,), samples=2, loops=2)
-        measured = Measurement(planned, [transfer], 100_000, how, subject.backend)
-        (cell,) = measure_together([measured], how, subject.backend, pool)
+        measured = Measurement(planned, [transfer], 100_000, how, [subject.backend])
+        (cell,) = measure_together([measured], how, pool)
         pool.free_idle()
         assert (cell.status, cell.verified) == ("fail", False)
         assert "wrong at byte 54321 of 100000" in cell.reason

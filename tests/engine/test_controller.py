@@ -7,7 +7,7 @@ from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Closed, Measured, Opened, assemble
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.engine.worker import LocalWorker, backend_of
+from linkgauge.engine.worker import LocalWorker, backends_of
 from linkgauge.model.errors import BackendError, ResultsError, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Settings, exit_code
@@ -115,7 +115,12 @@ def test_latency_is_skipped_where_a_backend_cannot_chase_pointers():
 
 def test_transfers_of_two_accelerators_do_not_share_a_cell():
     with pytest.raises(Unsupported, match="cuda and opencl"):
-        backend_of(parse_transfers("host:0 -> cuda:0 by ce & host:0 -> opencl:0 by ce"))
+        backends_of(parse_transfers("host:0 -> cuda:0 by ce & host:0 -> opencl:0 by ce"))
+
+
+def test_host_threads_may_work_beside_one_accelerator():
+    transfers = parse_transfers("host:0 -> cuda:0 by ce & host:0 -> host:0 by cpu*2")
+    assert backends_of(transfers) == ["cuda", "host"]
 
 
 def test_a_survey_says_why_a_backend_is_missing(monkeypatch):

@@ -18,8 +18,8 @@ def measure(text, backend=None, report=Report.FIRST, size=4096, settings=SETTING
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
     backend = backend or FakeBackend()
-    cell = Measurement(planned, transfers, size, settings, backend)
-    (result,) = measure_together([cell], settings, backend, pool or BufferPool())
+    cell = Measurement(planned, transfers, size, settings, [backend] * len(transfers))
+    (result,) = measure_together([cell], settings, pool or BufferPool())
     return result
 
 

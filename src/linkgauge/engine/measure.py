@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from linkgauge.backends.base import Backend, Buffer, Chaser, Copy, Group, Pattern, Timing
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
@@ -11,16 +11,17 @@ from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Stat
 from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
+from .joined import JoinedGroup
 from .pool import BufferPool
 from .sampler import LEAST_LOOPS, Samples, take_samples, warm_up
 
 
 def measure_together(
-    cells: Sequence[Measurement], settings: Settings, backend: Backend, pool: BufferPool
+    cells: Sequence[Measurement], settings: Settings, pool: BufferPool
 ) -> tuple[CellResult, ...]:
     """Measures cells at the same time. Never raises for what befalls them: that is their status
     and reason."""
-    together = _Together(cells, settings, backend)
+    together = _Together(cells, settings)
     try:
         return together.carry_out(pool)
     except Unsupported as reason:
@@ -55,11 +56,10 @@ class _Together:
     """Cells while they are measured at the same time. `phase` is what is being done, for the
     reason of an error."""
 
-    def __init__(self, cells: Sequence[Measurement], settings: Settings, backend: Backend) -> None:
+    def __init__(self, cells: Sequence[Measurement], settings: Settings) -> None:
         self.phase = "planning"
         self._cells = cells
         self._settings = settings
-        self._backend = backend
 
     def carry_out(self, pool: BufferPool) -> tuple[CellResult, ...]:
         """The cells' results: `pass`, or `fail` where a byte is wrong."""
@@ -83,15 +83,34 @@ class _Together:
             )
 
     def _prepare(self) -> Group:
+        if any(cell.is_latency for cell in self._cells):
+            return self._chase()
+        copies = [copy for cell in self._cells for copy in cell.copies]
+        owners = [backend for cell in self._cells for backend in cell.backends]
+        backends = {backend.name: backend for backend in owners}
+        if len(backends) == 1:
+            return owners[0].prepare(copies)
+        places = [
+            [place for place, owner in enumerate(owners) if owner is backend]
+            for backend in backends.values()
+        ]
+        with ExitStack() as opened:
+            groups = [
+                opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
+                for backend, own in zip(backends.values(), places, strict=True)
+            ]
+            opened.pop_all()  # the joined group closes them from here on
+            return JoinedGroup(groups, places)
+
+    def _chase(self) -> Group:
         """Raises Unsupported for a latency where the backend does not follow pointers."""
         cell = self._cells[0]
-        if not cell.is_latency:
-            return self._backend.prepare([copy for cell in self._cells for copy in cell.copies])
-        if not isinstance(self._backend, Chaser):
-            raise Unsupported(f"backend {self._backend.name} does not measure latency")
+        backend = cell.backends[0]
         if len(self._cells) > 1:
             raise Unsupported("latencies are measured one at a time")
-        chase = self._backend.chase(cell.copies[0])
+        if not isinstance(backend, Chaser):
+            raise Unsupported(f"backend {backend.name} does not measure latency")
+        chase = backend.chase(cell.copies[0])
         cell.accesses = chase.accesses
         return chase
 
@@ -121,7 +140,8 @@ class _Together:
 
 
 class Measurement:
-    """One cell with its buffers: filled, timed, compared, reported."""
+    """One cell with its buffers: filled, timed, compared, reported. `backends` are those that carry
+    out its transfers, one for each."""
 
     def __init__(
         self,
@@ -129,13 +149,13 @@ class Measurement:
         transfers: Sequence[Transfer],
         size: int,
         settings: Settings,
-        backend: Backend,
+        backends: Sequence[Backend],
     ) -> None:
         self.planned = planned
         self._cell = Cell(planned.row, planned.column, tuple(transfers), planned.report)
         self._size = size
         self._settings = settings
-        self._backend = backend
+        self.backends = backends
         self.copies: tuple[Copy, ...] = ()
         self.accesses = 0
         """Of one loop of a pointer chase."""
@@ -156,10 +176,12 @@ class Measurement:
         self.copies = tuple(self._allocate(pool))
 
     def _allocate(self, pool: BufferPool) -> Iterator[Copy]:
-        for number, transfer in enumerate(self._cell.transfers):
+        for number, (transfer, backend) in enumerate(
+            zip(self._cell.transfers, self.backends, strict=True)
+        ):
             size = self._size * transfer.scale
             source, destination = (
-                None if memory.is_null else pool.lend(self._backend, memory, size, transfer.engine)
+                None if memory.is_null else pool.lend(backend, memory, size, transfer.engine)
                 for memory in (transfer.source, transfer.destination)
             )
             yield Copy(transfer, source, destination, size, seed=number + 1)
@@ -167,30 +189,30 @@ class Measurement:
     def fill(self) -> None:
         """The pattern in the source; in the destination, a poison that differs in every byte.
         Nothing where nothing is to be verified."""
-        fill = self._backend.fill
         if not self._verifies:
             return
-        for copy in self.copies:
+        for copy, backend in zip(self.copies, self.backends, strict=True):
             if copy.source is not None:
-                fill(copy.source, copy.size, Pattern.WORDS, copy.seed, inverted=False)
+                backend.fill(copy.source, copy.size, Pattern.WORDS, copy.seed, inverted=False)
             if copy.destination is not None:
-                fill(copy.destination, copy.size, _written(copy), copy.seed, inverted=True)
+                poison = _written(copy)
+                backend.fill(copy.destination, copy.size, poison, copy.seed, inverted=True)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """What is wrong with the bytes, copy by copy, with the first bad offset."""
-        for number, copy in enumerate(self.copies):
+        for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
             source, destination = copy.source, copy.destination
             if (
                 destination is None
                 and source is not None
-                and last.checksums[number] != self._backend.checksum(source, copy.size)
+                and last.checksums[number] != backend.checksum(source, copy.size)
             ):
                 yield f"{copy.transfer}: what was read differs from what {source.memory} holds"
             pattern = Pattern.SPLIT if copy.transfer.both_ways else _written(copy)
             for buffer in (source, destination) if copy.transfer.both_ways else (destination,):
                 if buffer is None:
                     continue
-                at = self._backend.first_mismatch(buffer, copy.size, pattern, copy.seed)
+                at = backend.first_mismatch(buffer, copy.size, pattern, copy.seed)
                 if at is not None:
                     yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
 
@@ -235,8 +257,8 @@ class Measurement:
     def _warnings(self, taken: Samples, figures: Sequence[float]) -> Iterator[str]:
         for buffer in self._buffers():
             yield from buffer.warnings
-        for transfer in self._cell.transfers:
-            yield from self._backend.remarks(transfer)
+        for transfer, backend in zip(self._cell.transfers, self.backends, strict=True):
+            yield from backend.remarks(transfer)
         error = relative_error(figures)
         if taken.stopped == "max-time" and (error is None or error > self._settings.precision):
             reached = "no interval" if error is None else f"±{error:.2%}"

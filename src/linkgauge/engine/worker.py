@@ -87,22 +87,22 @@ class LocalWorker:
         self, cells: Sequence[PlannedCell], size: int, settings: Settings
     ) -> tuple[CellResult, ...]:
         results: dict[PlannedCell, CellResult] = {}
-        able: dict[str, list[Measurement]] = {}
+        able: list[Measurement] = []
         for cell in cells:
             transfers = parse_transfers(" & ".join(cell.transfers))
             try:
-                backend = self._backend(backend_of(transfers))
-                reason = cell.reason or next(filter(None, map(backend.refusal, transfers)), None)
+                backends = [self._backend(name) for name in backends_of(transfers)]
+                refusals = (b.refusal(t) for b, t in zip(backends, transfers, strict=True))
+                reason = cell.reason or next(filter(None, refusals), None)
             except Unsupported as error:
                 reason = cell.reason or str(error)
             if reason is not None:
                 results[cell] = unmeasured(cell, "skip", reason)
             else:
-                measurement = Measurement(cell, transfers, size, settings, backend)
-                able.setdefault(backend.name, []).append(measurement)
-        for name, measurements in able.items():
-            together = measure_together(measurements, settings, self._backend(name), self._pool)
-            results.update(zip((m.planned for m in measurements), together, strict=True))
+                able.append(Measurement(cell, transfers, size, settings, backends))
+        if able:
+            together = measure_together(able, settings, self._pool)
+            results.update(zip((cell.planned for cell in able), together, strict=True))
         return tuple(results[cell] for cell in cells)
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
@@ -121,10 +121,11 @@ class LocalWorker:
         self._backends.clear()
 
 
-def backend_of(transfers: Sequence[Transfer]) -> str:
-    """The backend whose engines carry out all of them. Raises Unsupported where there are two,
-    which have neither a common gate nor a common clock."""
-    names = sorted({transfer.engine.owner.backend for transfer in transfers})
-    if len(names) > 1:
-        raise Unsupported(f"transfers of {' and '.join(names)} do not run in one cell")
-    return names[0]
+def backends_of(transfers: Sequence[Transfer]) -> list[str]:
+    """The backend of each transfer: its engine's. Host threads may work beside one accelerator's
+    engines; raises Unsupported for two accelerators, whose APIs know nothing of each other."""
+    names = [transfer.engine.owner.backend for transfer in transfers]
+    accelerators = sorted(set(names) - {"host"})
+    if len(accelerators) > 1:
+        raise Unsupported(f"transfers of {' and '.join(accelerators)} do not run in one cell")
+    return names

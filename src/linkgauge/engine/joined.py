@@ -1,0 +1,61 @@
+"""Groups of several backends as one: host threads and a device's engines at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from linkgauge.backends.base import Group, Timing
+
+
+class JoinedGroup:
+    """Arms all of its groups, then opens one gate right after the other.
+
+    `places` tells, for each group, where its copies stand among all. Each copy is timed by its own
+    backend; the span is the host's, from the first gate's opening to the last group's end, because
+    the backends' clocks need not agree: it includes the launch.
+    """
+
+    def __init__(self, groups: Sequence[Group], places: Sequence[Sequence[int]]) -> None:
+        self._groups = groups
+        self._places = places
+        self._opened = 0.0
+
+    @property
+    def most_loops(self) -> int:
+        return min(group.most_loops for group in self._groups)
+
+    def arm(self, loops: int) -> None:
+        for group in self._groups:
+            group.arm(loops)
+
+    def open(self) -> None:
+        self._opened = time.monotonic()
+        for group in self._groups:
+            group.open()
+
+    def wait(self) -> Timing:
+        timings = [group.wait() for group in self._groups]
+        span = time.monotonic() - self._opened
+        placed = {
+            place: (timing.seconds[number], timing.checksums[number])
+            for places, timing in zip(self._places, timings, strict=True)
+            for number, place in enumerate(places)
+        }
+        merged = [placed[place] for place in sorted(placed)]
+        return Timing(
+            seconds=tuple(seconds for seconds, _ in merged),
+            span=span,
+            checksums=tuple(checksum for _, checksum in merged),
+        )
+
+    def close(self) -> None:
+        """All of them, whatever befalls one."""
+        failure: Exception | None = None
+        for group in self._groups:
+            try:
+                group.close()
+            except Exception as error:  # noqa: BLE001  # told once the others are closed
+                failure = failure or error
+        if failure is not None:
+            raise failure
