@@ -107,6 +107,15 @@ def test_several_sizes_are_measured_each(tmp_path):
     assert [result["size"] for result in json.loads(done.stdout)["results"]] == [4096, 65536]
 
 
+def test_a_figure_that_may_be_a_caches_says_so():
+    done = linkgauge("copy", "host:0 -> host:0 by cpu", "--size", "4K", "--samples", 1, "--json")
+    document = json.loads(done.stdout)
+    if not document["machine"]["host"]["last_level_cache"]:
+        pytest.skip("this system does not tell its caches")
+    warnings = document["results"][0]["cells"][0]["warnings"]
+    assert any("4 KiB fit into the last-level cache" in warning for warning in warnings)
+
+
 def test_copy_reports_each_transfer_and_the_total(tmp_path):
     done = linkgauge("copy", "host:0 -> host:0 by cpu*1 & host:0 -> null by cpu*1", *FAST)
     assert done.returncode == 0, done.stderr

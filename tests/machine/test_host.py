@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.machine.cache import last_level_cache
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host
 from linkgauge.machine.numa import read_nodes
 from linkgauge.machine.tree import parse_cpu_list, parse_meminfo
@@ -114,3 +115,28 @@ def test_cpu_lists_are_read_exactly(cpus):
 @given(st.text(max_size=80))
 def test_garbled_meminfo_never_raises(text):
     assert all(value >= 0 for value in parse_meminfo(text).values())
+
+
+def test_last_level_caches_are_counted_once_each(tmp_path):
+    files = {}
+    for cpu, shared in ((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")):
+        for index, level, size, by in (
+            (0, 1, "48K", cpu),
+            (2, 2, "1M", cpu),
+            (3, 3, "32M", shared),
+        ):
+            base = f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}"
+            files[f"{base}/level"] = f"{level}\n"
+            files[f"{base}/size"] = f"{size}\n"
+            files[f"{base}/shared_cpu_list"] = f"{by}\n"
+    build(tmp_path, files)
+    assert last_level_cache(tmp_path, (0, 1, 2, 3)) == 64 << 20
+    assert last_level_cache(tmp_path, (1,)) == 32 << 20
+    assert last_level_cache(tmp_path, (9,)) is None
+
+
+def test_garbled_caches_are_left_out(tmp_path):
+    base = "sys/devices/system/cpu/cpu0/cache/index"
+    build(tmp_path, {f"{base}0/level": "x", f"{base}0/size": "1K", f"{base}1/level": "3",
+                     f"{base}1/size": "much", f"{base}2/level": "2", f"{base}2/size": "2M"})  # fmt: skip
+    assert last_level_cache(tmp_path, (0,)) == 2 << 20

@@ -15,7 +15,7 @@ from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
-from linkgauge.model.units import approximate_size
+from linkgauge.model.units import approximate_size, format_size
 
 from . import contents
 from .base import Backend, Buffer, Copy, Pattern, Timing
@@ -30,15 +30,17 @@ _KINDS = {
 
 def create(engines: EngineSettings) -> Backend:
     """Threads have no settings of their own: the notation says how many."""
-    return HostBackend(read_host().nodes)
+    host = read_host()
+    return HostBackend(host.nodes, host.last_level_cache)
 
 
 class HostBuffer:
     """Host memory of the native core. `address` is where it lies in this process."""
 
-    def __init__(self, memory: Memory, native: _native.Memory) -> None:
+    def __init__(self, memory: Memory, native: _native.Memory, cache: int | None = None) -> None:
         self.memory = memory
         self._native = native
+        self._cache = cache or 0
         self.size = native.size
         self.address = native.address
         self._placement = self._placed()
@@ -68,6 +70,11 @@ class HostBuffer:
             )
         if self._placement.node not in (None, self.memory.index):
             yield f"{self.memory} lies on node {self._placement.node}"
+        if self.size < self._cache:
+            yield (
+                f"{format_size(self.size)} fit into the last-level cache "
+                f"({approximate_size(self._cache)}): the figure may be the cache's"
+            )
 
 
 class HostGroup:
@@ -101,11 +108,13 @@ class HostGroup:
 
 
 class HostBackend:
-    """Host memories and threads. `nodes` are the NUMA nodes that have memory."""
+    """Host memories and threads. `nodes` are the NUMA nodes that have memory, `cache` the bytes
+    of the last-level caches."""
 
     name = "host"
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], cache: int | None = None) -> None:
+        self._cache = cache
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
 
@@ -161,7 +170,7 @@ class HostBackend:
                 f"only {had} of {approximate_size(size)} could be had in huge pages: reserve some "
                 "(vm.nr_hugepages) or allow transparent ones (madvise)"
             )
-        return HostBuffer(memory, native)
+        return HostBuffer(memory, native, self._cache)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         contents.fill(_address(buffer), size, pattern, seed, inverted, self._all_cpus)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from linkgauge.model.machine import Host
 
+from .cache import last_level_cache
 from .numa import read_nodes
 from .tree import ROOT, parse_meminfo, read_text
 
@@ -35,6 +36,7 @@ def read_host(root: Path = ROOT) -> Host:
         transparent_huge_pages=_selected(
             read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
         ),
+        last_level_cache=last_level_cache(root, allowed),
     )
 
 

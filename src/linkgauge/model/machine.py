@@ -53,6 +53,7 @@ class Host(msgspec.Struct, frozen=True):
     memory_available: int | None
     memlock_limit: int | None
     transparent_huge_pages: str | None
+    last_level_cache: int | None = None
 
 
 class Machine(msgspec.Struct, frozen=True):

@@ -1,0 +1,39 @@
+"""The caches that CPUs sit behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from .tree import read_text
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def last_level_cache(root: Path, cpus: Iterable[int]) -> int | None:
+    """Bytes of all the distinct last-level caches behind these CPUs; None where sysfs is silent."""
+    found: dict[str, int] = {}
+    for cpu in cpus:
+        outermost = _outermost(root, f"sys/devices/system/cpu/cpu{cpu}/cache")
+        if outermost is not None:
+            shared_by, size = outermost
+            found[shared_by] = size
+    return sum(found.values()) or None
+
+
+def _outermost(root: Path, folder: str) -> tuple[str, int] | None:
+    """Which CPUs share the cache of the highest level, and its bytes."""
+    caches: list[tuple[int, str, int]] = []
+    for index in range(16):
+        level = read_text(root, f"{folder}/index{index}/level")
+        size = re.fullmatch(
+            r"([0-9]{1,12})([KMG]?)", read_text(root, f"{folder}/index{index}/size") or ""
+        )
+        if level and level.isdecimal() and size:
+            shared_by = read_text(root, f"{folder}/index{index}/shared_cpu_list") or folder
+            caches.append((int(level), shared_by, int(size[1]) * _UNITS[size[2]]))
+    if not caches:
+        return None
+    _, shared_by, size_in_bytes = max(caches)
+    return shared_by, size_in_bytes
