@@ -149,9 +149,23 @@ class TestSettings:
             "ce local": CopySettings(streams=2),
             "sm local": CopySettings(unroll=4),
         }
+        store_tuned("NVIDIA H200", {"ce local": None}, tmp_path)
+        assert load_tuned("NVIDIA H200", tmp_path) == {"sm local": CopySettings(unroll=4)}
 
-    def test_a_broken_file_is_as_none(self, tmp_path):
-        store_tuned("x", {"ce local": DEFAULT}, tmp_path).write_bytes(b'{"ce local": {"streams":')
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b'{"ce local": {"streams":',
+            b'{"ce local": {"streams": 0}}',
+            b'{"ce local": {"streams": 1000000}}',
+            b'{"sm local": {"threads": 100}}',
+            b'{"sm local": {"blocks": -5}}',
+            b'{"\xff": {}}',
+            b'{"sm local": {"later": ' + b"[" * 100_000,
+        ],
+    )
+    def test_a_broken_file_is_as_none(self, tmp_path, content):
+        store_tuned("x", {"ce local": DEFAULT}, tmp_path).write_bytes(content)
         assert load_tuned("x", tmp_path) == {}
 
 

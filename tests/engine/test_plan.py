@@ -103,11 +103,17 @@ def test_a_benchmark_with_a_size_of_its_own_is_planned_once():
 def test_a_device_is_named_by_uuid_or_address_too():
     one = device(0, "x", pci="0000:1b:00.0", uuid="GPU-1234abcd-0000")
     here = machine([one, device(1, "x", pci="0000:3c:00.0", uuid="GPU-9999abcd-0000")])
-    for name in ("GPU-1234abcd-0000", "gpu-1234", "0000:1b:00.0", "1b:00.0", "1B:00.0"):
+    addresses = ("0000:1b:00.0", "1b:00.0", "1B:00.0", "00000000:1B:00.0")
+    for name in ("GPU-1234abcd-0000", "gpu-1234", *addresses):
         assert [d.memory for d in fabrics(here, [name])[0].devices] == ["x:0"], name
     for name in ("GPU", "0000", "GPU-5", ""):
         with pytest.raises(InputError):
             fabrics(here, [name])
+
+
+def test_a_device_near_a_node_without_memory_uses_another():
+    here = machine([device(0, "x", near=5)], nodes=2)
+    assert fabrics(here, ())[0].devices[0].near == 0
 
 
 def test_host_memory_may_be_put_on_another_node():

@@ -10,6 +10,7 @@ from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.rounds import tournament
 from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.errors import AllocationError
 from linkgauge.model.result import Settings, exit_code
 
 
@@ -30,11 +31,18 @@ class Silent:
     def completed(self, result): ...
 
 
-def run_of_four(*names, faulty=None):
+def run_of_four(*names, faulty=None, full=None):
     here = machine([device(number) for number in range(4)])
     backend = FakeBackend()
     if faulty is not None:
         backend.refuse = lambda t: "no path" if str(t.source) == faulty else None
+    if full is not None:
+
+        def allocate(memory, size):
+            if str(memory) == full:
+                raise AllocationError("cuMemAlloc", f"out of memory ({memory})")
+
+        backend.on_allocate = allocate
     worker = LocalWorker()
     worker._backends["fake"] = backend
     settings = Settings((4096,), samples=6, parallel_pairs=True)
@@ -67,6 +75,12 @@ def test_a_refused_pair_leaves_the_others_of_its_round():
         ("2", "0"), ("2", "1"), ("2", "3"),
     }  # fmt: skip
     assert sum(status == "pass" for status in statuses.values()) == 9
+
+
+def test_a_pair_that_fails_does_not_cost_the_others_of_its_round():
+    run, _ = run_of_four("device_to_device_memcpy_write_ce", full="fake:3")
+    for cell in run.results[0].cells:
+        assert cell.status == ("error" if "3" in (cell.row, cell.column) else "pass")
 
 
 def test_without_pairs_nothing_is_put_together():

@@ -137,6 +137,7 @@ def test_last_level_caches_are_counted_once_each(tmp_path):
 
 def test_garbled_caches_are_left_out(tmp_path):
     base = "sys/devices/system/cpu/cpu0/cache/index"
-    build(tmp_path, {f"{base}0/level": "x", f"{base}0/size": "1K", f"{base}1/level": "3",
-                     f"{base}1/size": "much", f"{base}2/level": "2", f"{base}2/size": "2M"})  # fmt: skip
+    files = {"0/level": "x", "0/size": "1K", "1/level": "3", "1/size": "much"}
+    files |= {"2/level": "2", "2/size": "2M"}
+    build(tmp_path, {base + name: text for name, text in files.items()})
     assert last_level_cache(tmp_path, (0,)) == 2 << 20

@@ -112,6 +112,7 @@ def run(
             return print_plan(plan, settings, as_json=json)
         if tune:  # 30 to 40 s a model
             tune_devices(worker, over)
+            machine = worker.survey(accelerators)  # which now tells what was remembered
         return carry_out(
             worker, machine, plan, settings,
             label=label, out=out, document=document,

@@ -63,6 +63,10 @@ def make_settings(
     )
 
 
+MOST_STREAMS = 32
+"""More than a GPU has hardware queues, and few enough to wait behind one gate."""
+
+
 def make_engines(
     kernel: str | None,
     blocks: int | None,
@@ -77,6 +81,8 @@ def make_engines(
         raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
     if threads is not None and (threads % 64 or not 64 <= threads <= 1024):
         raise InputError(f"--threads {threads}: give a multiple of 64, at most 1024")
+    if streams is not None and streams > MOST_STREAMS:
+        raise InputError(f"--streams {streams} is too many: give at most {MOST_STREAMS}")
     return EngineSettings(
         kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
         blocks=at_least_one("--blocks", blocks),

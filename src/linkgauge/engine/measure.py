@@ -24,13 +24,19 @@ def measure_together(
     together = _Together(cells, settings)
     try:
         return together.carry_out(pool)
-    except Unsupported as reason:
-        return tuple(unmeasured(cell.planned, "skip", str(reason)) for cell in cells)
     except LinkgaugeError as error:
-        what = f"while {together.phase}: {error}"
-        return tuple(unmeasured(cell.planned, "error", what) for cell in cells)
+        if len(cells) == 1:
+            return (_failed(cells[0].planned, together.phase, error),)
     finally:
         pool.take_back()
+    # One of them must not cost the others: each is measured alone.
+    return tuple(result for cell in cells for result in measure_together([cell], settings, pool))
+
+
+def _failed(planned: PlannedCell, phase: str, error: LinkgaugeError) -> CellResult:
+    if isinstance(error, Unsupported):
+        return unmeasured(planned, "skip", str(error))
+    return unmeasured(planned, "error", f"while {phase}: {error}")
 
 
 def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
@@ -64,8 +70,10 @@ class _Together:
     def carry_out(self, pool: BufferPool) -> tuple[CellResult, ...]:
         """The cells' results: `pass`, or `fail` where a byte is wrong."""
         self.phase = "allocating"
+        seed = 1
         for cell in self._cells:
-            cell.allocate(pool)
+            cell.allocate(pool, seed)
+            seed += len(cell.copies)
         with closing(self._prepare()) as group:
             self.phase = "warming up"
             least = 1 if any(cell.is_latency for cell in self._cells) else LEAST_LOOPS
@@ -172,19 +180,20 @@ class Measurement:
             return timing.seconds[0] / loops / self.accesses
         return headline(self._cell, self._size, timing, loops)
 
-    def allocate(self, pool: BufferPool) -> None:
-        self.copies = tuple(self._allocate(pool))
+    def allocate(self, pool: BufferPool, first_seed: int) -> None:
+        """Borrows the buffers; no two copies that run at once have the same seed."""
+        self.copies = tuple(self._allocate(pool, first_seed))
 
-    def _allocate(self, pool: BufferPool) -> Iterator[Copy]:
-        for number, (transfer, backend) in enumerate(
-            zip(self._cell.transfers, self.backends, strict=True)
+    def _allocate(self, pool: BufferPool, first_seed: int) -> Iterator[Copy]:
+        for seed, (transfer, backend) in enumerate(
+            zip(self._cell.transfers, self.backends, strict=True), start=first_seed
         ):
             size = self._size * transfer.scale
             source, destination = (
                 None if memory.is_null else pool.lend(backend, memory, size, transfer.engine)
                 for memory in (transfer.source, transfer.destination)
             )
-            yield Copy(transfer, source, destination, size, seed=number + 1)
+            yield Copy(transfer, source, destination, size, seed)
 
     def fill(self) -> None:
         """The pattern in the source; in the destination, a poison that differs in every byte.

@@ -41,12 +41,20 @@ def fabrics(
     if host_node is not None and host_node not in {node.index for node in nodes}:
         there = ", ".join(str(node.index) for node in nodes)
         raise InputError(f"there is no NUMA node {host_node}: this machine has {there}")
+    present = [node.index for node in nodes]
+
+    def near(device: Device) -> int:
+        """The host node to use: a device's own may have no memory."""
+        if host_node is not None:
+            return host_node
+        return device.near if device.near in present else present[0]
+
     laid_out = [
         Fabric(
             backend,
             nodes,
             tuple(
-                device if host_node is None else msgspec.structs.replace(device, near=host_node)
+                msgspec.structs.replace(device, near=near(device))
                 for device in found
                 if not devices or any(_is_named(device, name) for name in devices)
             ),
@@ -67,8 +75,9 @@ def _is_named(device: Device, name: str) -> bool:
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
         return True
-    address = device.pci or ""
-    return bool(address) and name.lower() in (address, address.partition(":")[2])
+    # nvidia-smi writes the domain with eight digits, sysfs with four, lspci often without.
+    address = (device.pci or "").lstrip("0:")
+    return bool(address) and name.lower().lstrip("0:") == address and ":" in name
 
 
 def lay_out(

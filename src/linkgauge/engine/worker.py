@@ -96,6 +96,9 @@ class LocalWorker:
                 reason = cell.reason or next(filter(None, refusals), None)
             except Unsupported as error:
                 reason = cell.reason or str(error)
+            except LinkgaugeError as error:  # a driver that fails at its first question
+                results[cell] = unmeasured(cell, "error", str(error))
+                continue
             if reason is not None:
                 results[cell] = unmeasured(cell, "skip", reason)
             else:

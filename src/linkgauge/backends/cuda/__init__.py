@@ -123,24 +123,28 @@ class CudaBackend:
             "the time, taken by the host's clock"
             for kind in sorted(UNGATED & {memory.kind for memory in transfer.memories})
         ]
+        if len(transfer.memories) < 2:
+            return tuple(remarks)  # pure reads, writes and chases have no settings
         settings = self.settings_of(transfer)
         if settings.in_place:
             remarks.append(
-                "every 512-byte chunk is copied for all loops before the next one, as nvbandwidth "
-                "does: caches on the way may serve the repeats"
+                "from 64 MiB on, every 512-byte chunk is copied for all loops before the next one, "
+                "as nvbandwidth does: caches on the way may serve the repeats"
             )
         if settings != defaults(transfer):
             remarks.append(f"{transfer.engine}: {settings.describe(transfer.engine.kind)}")
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Device memory is open to every peer, pinned memory portable to every device."""
-        return memory
+        """Device memory is open to every peer, pinned memory portable to every device; managed
+        memory is advised to one device."""
+        return (memory, engine.owner) if memory.kind == "managed" else memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
         home = self._device(memory if memory.is_device else engine.owner)
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
-        return cuda_memory.allocate(memory, size, home, node, self._engines.affinity)
+        alone = len(self._nodes) == 1
+        return cuda_memory.allocate(memory, size, home, node, alone, self._engines.affinity)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         self._verifier.fill(_ours(buffer), size, pattern, seed, inverted)
@@ -178,14 +182,17 @@ class CudaBackend:
         count = max(1, copy.size // CHASE_STRIDE)
         run(ours.home, link_launch(ours.home, ours.address, count, CHASE_STRIDE))
         each = max(1, CHASE_ACCESSES // device.multiprocessors)
-        launches = chase_launches(device, ours.address, each)
+        launches = chase_launches(device, ours.address, count, CHASE_STRIDE, each)
         return ChaseGroup(self._driver, ChaseWork(device, launches), each * len(launches))
 
     def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
         """Searches 30 to 40 s a device, and remembers the best for its model."""
         from .tune import tune
 
-        tune(self, device, peer, tell=tell)
+        try:
+            tune(self, device, peer, tell=tell)
+        except OSError as error:
+            raise BackendError("remember the settings", str(error)) from error
         for known in self._devices:
             known.recall()
 

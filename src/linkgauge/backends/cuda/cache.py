@@ -11,8 +11,12 @@ def cache_folder() -> Path:
     """Where linkgauge keeps what it can make again: $XDG_CACHE_HOME, else ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The specification says that a relative path is to be ignored.
-    root = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return root / "linkgauge"
+    if base.startswith("/"):
+        return Path(base) / "linkgauge"
+    try:
+        return Path.home() / ".cache" / "linkgauge"
+    except RuntimeError:  # a user without a home: nothing is kept
+        return Path("/nonexistent/linkgauge")
 
 
 def write_whole(path: Path, content: bytes) -> None:

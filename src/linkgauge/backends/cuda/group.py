@@ -89,10 +89,12 @@ class Track:
         self.work.enqueue(self.streams, loops)
 
     def close(self) -> None:
-        self.device.enter()
-        for event in (self.start, self.end):
-            self.device.driver.call("cuEventDestroy", event)
-        self.work.close()
+        # On a lost device these fail, too: what was lost has been told.
+        with suppress(BackendError):
+            self.device.enter()
+            for event in (self.start, self.end):
+                self.device.driver.call("cuEventDestroy", event)
+            self.work.close()
 
 
 class CudaGroup:
@@ -114,6 +116,8 @@ class CudaGroup:
     def arm(self, loops: int) -> None:
         """Enqueues warm-up, events and copies behind the shut gate. Loops beyond `most_loops`
         are enqueued once it is open, and may then be paced by the host."""
+        if self._closed:
+            raise BackendError("arm", "the group is closed")
         self._gate.shut()
         self._armed = True
         try:
@@ -169,9 +173,10 @@ class CudaGroup:
             self._abandon()
         for track in self._tracks:
             track.close()
-        self._first.device.enter()
-        self._driver.call("cuEventDestroy", self._total)
-        self._gate.free()
+        with suppress(BackendError):
+            self._first.device.enter()
+            self._driver.call("cuEventDestroy", self._total)
+            self._gate.free()
 
     def _record_starts(self) -> None:
         first = self._first

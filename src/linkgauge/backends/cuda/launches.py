@@ -164,18 +164,24 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> La
     return Launch(device, device.kernel("chase", "link"), _sweep(device, count * UNIT), arguments)
 
 
-def chase_launches(device: CudaDevice, address: int, accesses: int) -> list[Launch]:
-    """One launch for each multiprocessor, in each of which one block follows `accesses` pointers.
+def chase_launches(
+    device: CudaDevice, address: int, count: int, stride: int, accesses: int
+) -> list[Launch]:
+    """One launch for each multiprocessor, in each of which one block follows `accesses` pointers
+    of a ring of `count`.
 
     A grid of one block a multiprocessor spreads over all of them, so each launch chases from
-    another one (nvbandwidth's ptrChasingKernel).
+    another one (nvbandwidth's ptrChasingKernel). Each begins where the one before it ended, so
+    that together they go through the whole ring.
     """
     kernel = device.kernel("chase", "chase")
     grid = (device.multiprocessors, 1)
-    return [
-        Launch(device, kernel, grid, (c_uint64(address), c_uint32(accesses), c_uint32(block)))
-        for block in range(device.multiprocessors)
-    ]
+    launches = []
+    for block in range(device.multiprocessors):
+        start = address + block * accesses % count * stride
+        arguments = (c_uint64(start), c_uint32(accesses), c_uint32(block))
+        launches.append(Launch(device, kernel, grid, arguments))
+    return launches
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:

@@ -16,8 +16,6 @@ from linkgauge.model.units import approximate_size
 from .device import CudaDevice
 
 HOST_KINDS = ("", "pageable", "huge", "mapped", "wc", "managed")
-HUGE_PAGE = 2 << 20
-"""A size's last part of a huge page may lie in small ones."""
 MANAGED_SHARE = 4
 """Managed memory may take no more than 1/4 of what the device has free: a driver that must evict
 while kernels spin can hang the device."""
@@ -66,9 +64,10 @@ class CudaBuffer:
 
 
 def allocate(
-    memory: Memory, size: int, home: CudaDevice, node: Node | None, affinity: bool
+    memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool, affinity: bool
 ) -> CudaBuffer:
-    """`size` bytes of `memory`, for the use of `home`; `node` describes a host memory's node.
+    """`size` bytes of `memory`, for the use of `home`; `node` describes a host memory's node,
+    `alone` says that there is no other.
 
     Raises AllocationError where it cannot be had and Unsupported where its kind is unknown here.
     """
@@ -79,14 +78,16 @@ def allocate(
     if node is None:
         raise Unsupported(f"there is no node {memory.place} on this machine")
     if memory.kind in ("", "huge", "pageable"):
-        return _native_memory(memory, size, home, node)
+        return _native_memory(memory, size, home, node, alone)
     if memory.kind == "managed":
         return _managed(memory, size, home)
     with _on_cpus(node.cpus if affinity else ()):
         return _driver_memory(memory, size, home)
 
 
-def _native_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
+def _native_memory(
+    memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
+) -> CudaBuffer:
     """Memory of the native core, which binds it to its node, touches it from there with every CPU
     and asks for huge pages; then pinned by the driver, unless it is to stay pageable. Pinning
     pages that exist takes a fraction of the time in which the driver allocates them itself."""
@@ -99,8 +100,12 @@ def _native_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
         native = _native.Memory(size, kind, node.index, cpus)
     except OSError as error:
         raise AllocationError(f"allocate {_about(memory, size)}", str(error)) from error
-    nodes, huge = native.nodes(), native.huge_bytes()
-    if memory.kind == "huge" and huge < size // HUGE_PAGE * HUGE_PAGE:
+    if not native.bound and not alone:
+        reason = native.bind_error
+        native.close()
+        raise Unsupported(f"memory cannot be bound to {memory.place}: {reason}")
+    nodes, huge = native.nodes(), min(native.huge_bytes(), size)
+    if memory.kind == "huge" and huge < size:
         native.close()
         raise Unsupported(
             f"only {approximate_size(huge)} of {approximate_size(size)} could be had in huge "

@@ -43,12 +43,14 @@ class PageableGroup:
         self._barrier.reset()
         self._failures.clear()
         self._spans = [(0.0, 0.0)] * len(self._works)
-        self._threads = [
-            threading.Thread(target=self._run, args=(number, loops), daemon=True)
-            for number in range(len(self._works))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads = []
+        for number in range(len(self._works)):
+            thread = threading.Thread(target=self._run, args=(number, loops), daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise BackendError("start threads", str(error)) from error
+            self._threads.append(thread)
 
     def open(self) -> None:
         if not self._threads:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Memory, Transfer
@@ -50,13 +51,13 @@ class CopySettings(msgspec.Struct, frozen=True):
     """
 
     kernel: Literal["plain", "bulk"] = "plain"
-    blocks: int | None = None
-    threads: int = 512
-    unroll: int = 12
+    blocks: Annotated[int, Meta(ge=1, lt=1 << 31)] | None = None
+    threads: Annotated[int, Meta(ge=64, le=1024, multiple_of=64)] = 512
+    unroll: Annotated[int, Meta(ge=1, le=32)] = 12
     spread: bool = False
     in_place: bool = False
     streaming: bool = False
-    streams: int = 1
+    streams: Annotated[int, Meta(ge=1, le=32)] = 1
 
     def describe(self, engine: str) -> str:
         """What of it concerns an engine (`ce` or `sm`), for people."""
@@ -140,14 +141,19 @@ def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings
         return msgspec.json.decode(
             tuned_file(model, folder).read_bytes(), type=dict[str, CopySettings]
         )
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return {}
 
 
-def store_tuned(model: str, best: dict[str, CopySettings], folder: Path | None = None) -> Path:
-    """Remembers settings for a GPU model, beside those of other paths. Raises OSError."""
+def store_tuned(
+    model: str, best: dict[str, CopySettings | None], folder: Path | None = None
+) -> Path:
+    """Remembers settings for a GPU model, beside those of other paths; None forgets a path's, on
+    which the defaults are best. Raises OSError."""
     path = tuned_file(model, folder)
-    content = msgspec.json.format(msgspec.json.encode(load_tuned(model, folder) | best), indent=2)
+    known = load_tuned(model, folder) | best
+    kept = {name: settings for name, settings in known.items() if settings is not None}
+    content = msgspec.json.format(msgspec.json.encode(kept), indent=2)
     write_whole(path, content + b"\n")
     return path
 

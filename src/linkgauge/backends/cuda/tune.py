@@ -49,21 +49,20 @@ def tune(
     the machine meets all alike. What copies wrongly is no candidate. `peer` is the device that
     peer paths go to; without it there are none. Paths on which the defaults are best are left out.
     """
-    best: dict[str, CopySettings] = {}
-    for transfer in transfers(index, peer):
+    device = backend.devices()[index]
+    best: dict[str, CopySettings | None] = {}
+    for transfer in transfers(index, peer, device.near):
         if backend.refusal(transfer) is None:
-            found = _tune_path(backend, transfer, size, tell)
-            if found is not None:
-                best[key(transfer)] = found
-    store_tuned(backend.devices()[index].model, best, folder)
-    return best
+            best[key(transfer)] = _tune_path(backend, transfer, size, tell)
+    store_tuned(device.model, best, folder)
+    return {path: settings for path, settings in best.items() if settings is not None}
 
 
-def transfers(index: int, peer: int | None) -> Iterator[Transfer]:
+def transfers(index: int, peer: int | None, node: int = 0) -> Iterator[Transfer]:
     """One transfer for each path. Not `<->`: its order of loops is part of what it measures."""
     device = Memory("cuda", index)
     kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
-    host = Memory("host", 0)
+    host = Memory("host", node)
     yield Transfer(host, device, kernel)
     yield Transfer(device, host, kernel)
     yield Transfer(device, device, kernel)
@@ -97,13 +96,16 @@ def _tune_path(
     source = backend.allocate(transfer.source, size, transfer.engine)
     try:
         destination = backend.allocate(transfer.destination, size, transfer.engine)
-    except BackendError:
+    except (BackendError, Unsupported):
         source.free()
         raise
     try:
         course = _Course(backend, transfer, source, destination)
         every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
         heats = [tried for settings in every if (tried := course.run(settings, 1)) is not None]
+        # Where the defaults cannot run, or copy wrongly, there is nothing to compare with.
+        if not heats or heats[0].settings != DEFAULT:
+            return None
         final = course.take_turns(finalists(heats))
     finally:
         source.free()
@@ -162,8 +164,9 @@ class _Course:
             for settings, own in zip(finalists, rates, strict=True):
                 tried = self.run(settings, 1)
                 own.append(0.0 if tried is None else tried.rate)
+        # What copied wrongly even once has not won, however fast it was.
         return [
-            Candidate(key(self._copy.transfer), settings, median(own))
+            Candidate(key(self._copy.transfer), settings, median(own) if min(own) else 0.0)
             for settings, own in zip(finalists, rates, strict=True)
         ]
 

@@ -41,7 +41,7 @@ class Verifier:
     ) -> int | None:
         if buffer.host_only:
             return contents.first_mismatch(buffer.address, size, pattern, seed, _cpus())
-        word = self._word(buffer.home, _NOTHING)
+        word = self._word(buffer.home, 0xFF)
         run(buffer.home, compare_launch(buffer, size, pattern, seed, word))
         found = read_word(buffer.home, word)
         return None if found == _NOTHING else found
@@ -59,13 +59,14 @@ class Verifier:
             self._driver.call("cuMemFree", word)
         self._words.clear()
 
-    def _word(self, device: CudaDevice, value: int) -> int:
-        """Address of the device's word, set to `value`."""
+    def _word(self, device: CudaDevice, byte: int) -> int:
+        """Address of the device's word, each byte of it set to `byte` before what runs aside."""
         if device.index not in self._words:
             self._words[device.index] = (device, new_word(device))
         word = self._words[device.index][1]
         device.enter()
-        self._driver.call("cuMemcpyHtoD", word, value.to_bytes(_WORD, "little"), _WORD)
+        # On the same stream as what then uses it: nothing else would keep the order.
+        self._driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
         return word
 
 
