@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEV := $(VENV)/.dev
 MODULES := build/modules
 SOURCES := $(wildcard src/linkgauge tests bench)
 NATIVE := CMakeLists.txt $(wildcard native/*)
@@ -15,10 +16,10 @@ TEST_ENV := POCL_DEVICES="pthread pthread"
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
-test: $(STAMP)
+test: $(DEV)
 	$(TEST_ENV) $(BIN)/python -m pytest -m "not gpu and not gpu_pairs" $(ARGS)
 
-test-long: $(STAMP)
+test-long: $(DEV)
 	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -m "not gpu and not gpu_pairs" $(ARGS)
 
 # On a GPU. With PYTHON=python3 given, that interpreter and its packages are used as they are, and
@@ -31,7 +32,7 @@ $(GPU_SITE): $(NATIVE) $(shell find src -type f -not -name '*.pyc')
 	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --upgrade --target $@ .
 	touch $@
 else
-GPU_SITE := $(STAMP)
+GPU_SITE := $(DEV)
 GPU_RUN := $(BIN)/python
 endif
 
@@ -41,7 +42,7 @@ test-gpu: $(GPU_SITE)
 test-gpu-pairs: $(GPU_SITE)
 	$(GPU_RUN) -m pytest -m gpu_pairs $(GPU_TESTS) $(ARGS)
 
-check: $(STAMP)
+check: $(DEV)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
@@ -49,7 +50,7 @@ check: $(STAMP)
 	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*.cpp native/*.hpp)
 	PYTHON=$(BIN)/python tools/check-tree
 
-format: $(STAMP)
+format: $(DEV)
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/clang-format -i $(wildcard native/*.cpp native/*.hpp)
@@ -62,6 +63,11 @@ clean:
 
 $(STAMP): pyproject.toml $(wildcard constraints*.txt) tools/set-up $(NATIVE) $(MODULES)
 	PYTHON=$(PYTHON) tools/set-up $(VENV)
+	touch $@
+
+# What tests and checks need beside it.
+$(DEV): $(STAMP)
+	PYTHON=$(PYTHON) tools/set-up $(VENV) dev
 	touch $@
 
 # An editable installation knows each module by its file: it is renewed when one comes or goes, and
