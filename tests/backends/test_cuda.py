@@ -25,6 +25,7 @@ from linkgauge.backends.cuda.settings import (
 )
 from linkgauge.backends.cuda.tune import Candidate, candidates, finalists
 from linkgauge.backends.cuda.work import EngineCopy, slices
+from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings
@@ -116,7 +117,7 @@ class TestDriver:
     def test_says_that_there_is_no_driver(self, monkeypatch):
         monkeypatch.setattr(cuda_driver, "LIBRARY", "libno-such-driver.so.1")
         with pytest.raises(Unsupported, match="no NVIDIA driver: libno-such-driver"):
-            cuda.create(EngineSettings())
+            cuda.create(EngineSettings(), read_host())
 
 
 class TestSettings:

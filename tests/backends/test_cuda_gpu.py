@@ -9,6 +9,7 @@ from linkgauge.backends.base import Copy, Pattern
 from linkgauge.backends.cuda import driver as cuda_driver
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
+from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.result import EngineSettings
@@ -19,7 +20,7 @@ MiB = 1 << 20
 @pytest.fixture(scope="module")
 def backend():
     try:
-        opened = cuda.create(EngineSettings(tuned=False))
+        opened = cuda.create(EngineSettings(tuned=False), read_host())
     except Unsupported as reason:
         pytest.skip(str(reason))
     yield opened

@@ -19,7 +19,7 @@ def test_an_unknown_backend_is_refused():
 def test_ctrl_c_while_a_backend_loads_counts_afterwards(monkeypatch):
     done = []
 
-    def create(engines):
+    def create(engines, host):
         os.kill(os.getpid(), signal.SIGINT)
         done.append("created")
 

@@ -124,7 +124,7 @@ def test_host_threads_may_work_beside_one_accelerator():
 
 
 def test_a_survey_says_why_a_backend_is_missing(monkeypatch):
-    def only_host(name, engines):
+    def only_host(name, engines, host):
         if name == "host":
             return FakeBackend("host")
         raise Unsupported("no platform: install a driver")

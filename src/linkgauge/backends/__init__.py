@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
+from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Host
 from linkgauge.model.result import EngineSettings
 
 from .base import Backend
@@ -17,18 +19,22 @@ ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` is always there."""
 
 
-def open_backend(name: str, engines: EngineSettings = EngineSettings()) -> Backend:  # noqa: B008
+def open_backend(
+    name: str,
+    engines: EngineSettings = EngineSettings(),  # noqa: B008
+    host: Host | None = None,
+) -> Backend:
     """A ready backend. Raises Unsupported with the reason where the machine has none.
 
-    A backend's module has `create(engines: EngineSettings) -> Backend`; vendor libraries are
-    imported there.
+    A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
+    `host` is this machine's, where it was read already.
     """
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")
     with _interrupted_afterwards():
         module = import_module(f"{__name__}.{name}")
-        backend: Backend = module.create(engines)
+        backend: Backend = module.create(engines, host or read_host())
     return backend
 
 

@@ -10,16 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
 from linkgauge import _native
-from linkgauge.machine.host import read_host
-from linkgauge.model.errors import AllocationError, Unsupported
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
-from . import contents
+from . import native
 from .base import Backend, Buffer, Copy, Pattern, Timing
-from .contents import native_errors
+from .native import native_errors
 
 _KINDS = {
     "": _native.Kind.PINNED,
@@ -28,52 +26,41 @@ _KINDS = {
 }
 
 
-def create(engines: EngineSettings) -> Backend:
+def create(engines: EngineSettings, host: Host) -> Backend:
     """Threads have no settings of their own: the notation says how many."""
-    host = read_host()
     return HostBackend(host.nodes, host.last_level_cache)
 
 
 class HostBuffer:
     """Host memory of the native core. `address` is where it lies in this process."""
 
-    def __init__(self, memory: Memory, native: _native.Memory, cache: int | None = None) -> None:
+    def __init__(
+        self, memory: Memory, pages: _native.Memory, placement: Placement, cache: int | None = None
+    ) -> None:
         self.memory = memory
-        self._native = native
-        self._cache = cache or 0
-        self.size = native.size
-        self.address = native.address
-        self._placement = self._placed()
-        self.warnings = tuple(self._warn())
+        self._pages = pages
+        self._placement = placement
+        self.size = pages.size
+        self.address = pages.address
+        self.warnings = tuple(self._warn(cache or 0))
 
     def placement(self) -> Placement:
         return self._placement
 
     def free(self) -> None:
-        self._native.close()
+        self._pages.close()
 
-    def _placed(self) -> Placement:
-        nodes = self._native.nodes()
-        return Placement(
-            memory=str(self.memory),
-            bytes=self.size,
-            node=max(nodes, key=lambda node: nodes[node], default=None),
-            locked=None if self.memory.kind == "pageable" else self._native.locked,
-            huge_bytes=min(self._native.huge_bytes(), self.size),
-        )
-
-    def _warn(self) -> Iterator[str]:
+    def _warn(self, cache: int) -> Iterator[str]:
         if self._placement.locked is False:
             yield (
-                f"{self.memory} is not locked in memory ({self._native.lock_error}): "
+                f"{self.memory} is not locked in memory ({self._pages.lock_error}): "
                 "raise the memlock limit (ulimit -l)"
             )
-        if self._placement.node not in (None, self.memory.index):
-            yield f"{self.memory} lies on node {self._placement.node}"
-        if self.size < self._cache:
+        yield from native.misplaced(self.memory, self._placement)
+        if self.size < cache:
             yield (
                 f"{format_size(self.size)} fit into the last-level cache "
-                f"({approximate_size(self._cache)}): the figure may be the cache's"
+                f"({approximate_size(cache)}): the figure may be the cache's"
             )
 
 
@@ -151,35 +138,19 @@ class HostBackend:
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> HostBuffer:
         node = self._nodes[memory.index or 0]
-        try:
-            native = _native.Memory(
-                size, _KINDS[memory.kind], node.index, node.cpus or self._all_cpus
-            )
-        except OSError as error:
-            raise AllocationError(
-                f"allocate {approximate_size(size)} of {memory}", str(error)
-            ) from error
-        if not native.bound and len(self._nodes) > 1:
-            reason = native.bind_error
-            native.close()
-            raise Unsupported(f"memory cannot be bound to {memory.place}: {reason}")
-        if memory.kind == "huge" and native.huge_bytes() < size:
-            had = approximate_size(native.huge_bytes())
-            native.close()
-            raise Unsupported(
-                f"only {had} of {approximate_size(size)} could be had in huge pages: reserve some "
-                "(vm.nr_hugepages) or allow transparent ones (madvise)"
-            )
-        return HostBuffer(memory, native, self._cache)
+        alone, cpus = len(self._nodes) == 1, node.cpus or self._all_cpus
+        kind = _KINDS[memory.kind]
+        pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
+        return HostBuffer(memory, pages, placement, self._cache)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        contents.fill(_address(buffer), size, pattern, seed, inverted, self._all_cpus)
+        native.fill(_address(buffer), size, pattern, seed, inverted, self._all_cpus)
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return contents.first_mismatch(_address(buffer), size, pattern, seed, self._all_cpus)
+        return native.first_mismatch(_address(buffer), size, pattern, seed, self._all_cpus)
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        return contents.checksum(_address(buffer), size, self._all_cpus)
+        return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy]) -> HostGroup:
         return HostGroup(

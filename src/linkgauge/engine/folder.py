@@ -8,7 +8,7 @@ from pathlib import Path
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import PlannedSheet
 
 
@@ -25,7 +25,7 @@ def accelerator_name(machine: Machine, plan: tuple[PlannedSheet, ...]) -> str:
         for cell in sheet.cells:
             if cell.reason is not None:
                 continue
-            for transfer in parse_transfers(" & ".join(cell.transfers)):
+            for transfer in parse_cell(cell.transfers):
                 for place in (transfer.source, transfer.destination, transfer.engine.owner):
                     if str(place) in models:
                         return slug(models[str(place)], place.backend)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from linkgauge.benchmarks.table import Fabric, Row, Sweep
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
-from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Benchmark, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
@@ -174,35 +174,47 @@ def _rooms(machine: Machine) -> dict[Memory, Room]:
     return rooms
 
 
+def _buffers(transfers: Sequence[Transfer], size: int) -> Iterator[tuple[Memory, int]]:
+    """The place and the bytes of each buffer that a cell holds."""
+    for transfer in transfers:
+        for memory in transfer.memories:
+            yield memory.place, transfer.bytes_moved(size)
+
+
+def _held(transfers: Sequence[Transfer], size: int) -> Counter[Memory]:
+    """The bytes that a cell holds at once, by place."""
+    held: Counter[Memory] = Counter()
+    for place, need in _buffers(transfers, size):
+        held[place] += need
+    return held
+
+
 def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Room]) -> str | None:
     """Why the cell's buffers cannot fit, or None. What shares the host's DRAM counts there too."""
-    asked: Counter[Memory] = Counter()
+    if any(transfer.bytes_each_way(size) == 0 for transfer in transfers):
+        return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
+    for place, need in _buffers(transfers, size):
+        one = rooms.get(place, Room(None)).one
+        if one is not None and need > one:
+            return (
+                f"a buffer of {format_size(need)} is more than {place} allocates at "
+                f"once ({approximate_size(one)})"
+            )
     shared = 0
-    for transfer in transfers:
-        if transfer.bytes_each_way(size) == 0:
-            return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
-        for memory in transfer.memories:
-            need = size * transfer.scale
-            room = rooms.get(memory.place, Room(None))
-            if room.one is not None and need > room.one:
-                return (
-                    f"a buffer of {format_size(need)} is more than {memory.place} allocates at "
-                    f"once ({approximate_size(room.one)})"
-                )
-            asked[memory.place] += need
-            shared += need if room.shares_host or memory.is_host else 0
-    for place, need in asked.items():
+    for place, need in _held(transfers, size).items():
         room = rooms.get(place, Room(None))
         if room.all is not None and need > room.all:
-            return f"needs {_about(need)}, {place} has {_about(room.all)}"
+            has = approximate_size(room.all)
+            return f"needs {approximate_size(need)}, {place} has {has}"
+        shared += need if room.shares_host or place.is_host else 0
     dram = [room.all for memory, room in rooms.items() if memory.is_host]
     free = None if None in dram else sum(room for room in dram if room is not None)
     if free is not None and shared > free:
-        return f"needs {_about(shared)} of host memory, {_about(free)} are available"
+        return (
+            f"needs {approximate_size(shared)} of host memory, "
+            f"{approximate_size(free)} are available"
+        )
     return None
-
-
-_about = approximate_size
 
 
 def peak_memory(plan: Plan) -> dict[str, int]:
@@ -210,14 +222,9 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     peak: dict[str, int] = {}
     for sheet in plan:
         for cell in sheet.cells:
-            if cell.reason:
-                continue
-            asked: Counter[str] = Counter()
-            for transfer in parse_transfers(" & ".join(cell.transfers)):
-                for memory in transfer.memories:
-                    asked[str(memory.place)] += sheet.size * transfer.scale
-            for name, need in asked.items():
-                peak[name] = max(need, peak.get(name, 0))
+            if not cell.reason:
+                for place, need in _held(parse_cell(cell.transfers), sheet.size).items():
+                    peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 
 

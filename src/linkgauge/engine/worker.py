@@ -15,8 +15,8 @@ from linkgauge.backends import open_backend
 from linkgauge.backends.base import Backend, Tried, Tuner
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.machine import Device, Machine
-from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.machine import Device, Host, Machine
+from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
@@ -54,11 +54,12 @@ class LocalWorker:
 
     def __init__(self, engines: EngineSettings = EngineSettings()) -> None:  # noqa: B008
         self._engines = engines
+        self._host: Host | None = None
         self._backends: dict[str, Backend] = {}
         self._pool = BufferPool()
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        host = read_host()
+        host = self._host = read_host()
         if host.memory_available is not None:
             self._pool = BufferPool(int(host.memory_available * POOL_SHARE))
         # What is to be loaded is loaded before a run begins.
@@ -80,7 +81,7 @@ class LocalWorker:
 
     def _backend(self, name: str) -> Backend:
         if name not in self._backends:
-            self._backends[name] = open_backend(name, self._engines)
+            self._backends[name] = open_backend(name, self._engines, self._host)
         return self._backends[name]
 
     def measure(
@@ -89,7 +90,7 @@ class LocalWorker:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
-            transfers = parse_transfers(" & ".join(cell.transfers))
+            transfers = parse_cell(cell.transfers)
             try:
                 backends = [self._backend(name) for name in backends_of(transfers)]
                 refusals = (b.refusal(t) for b, t in zip(backends, transfers, strict=True))

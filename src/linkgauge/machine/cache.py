@@ -25,13 +25,12 @@ def last_level_cache(root: Path, cpus: Iterable[int]) -> int | None:
 def _outermost(root: Path, folder: str) -> tuple[str, int] | None:
     """Which CPUs share the cache of the highest level, and its bytes."""
     caches: list[tuple[int, str, int]] = []
-    for index in range(16):
-        level = read_text(root, f"{folder}/index{index}/level")
-        size = re.fullmatch(
-            r"([0-9]{1,12})([KMG]?)", read_text(root, f"{folder}/index{index}/size") or ""
-        )
+    for path in (root / folder).glob("index*"):
+        cache = f"{folder}/{path.name}"
+        level = read_text(root, f"{cache}/level")
+        size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", read_text(root, f"{cache}/size") or "")
         if level and level.isdecimal() and size:
-            shared_by = read_text(root, f"{folder}/index{index}/shared_cpu_list") or folder
+            shared_by = read_text(root, f"{cache}/shared_cpu_list") or folder
             caches.append((int(level), shared_by, int(size[1]) * _UNITS[size[2]]))
     if not caches:
         return None

@@ -13,6 +13,7 @@ NotationError that points at the first character at fault.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import get_args
 
 from .errors import NotationError
@@ -32,6 +33,11 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
     if not reader.at_end():
         raise reader.error("expected '&' or the end")
     return tuple(transfers)
+
+
+def parse_cell(transfers: Iterable[str]) -> tuple[Transfer, ...]:
+    """The concurrent transfers of one cell, each printed for itself."""
+    return tuple(map(parse_transfer, transfers))
 
 
 def parse_transfer(text: str) -> Transfer:

@@ -56,13 +56,8 @@ def render_result(result: Result) -> RenderableType:
     if not any(cell.summary for cell in result.cells):
         return _unmeasured(result)
     unit = unit_of(result.unit)
-    heading = Text.assemble(
-        (result.benchmark, "bold"),
-        f"  {result.backend}  {format_size(result.size)}  ",
-        (result.status, _STYLES[result.status]),
-    )
     what = "bandwidth" if unit.better == "higher" else "time"
-    lines: list[Text] = [heading, Text(f"{result.title} {what} ({unit.shown})")]
+    lines: list[Text] = [_heading(result), Text(f"{result.title} {what} ({unit.shown})")]
     by_place = {(cell.row, cell.column): cell for cell in result.cells}
     for matrix in matrices(result):
         lines += _matrix_lines(matrix, result, by_place)
@@ -78,13 +73,17 @@ def render_result(result: Result) -> RenderableType:
     return Group(*lines, Text())
 
 
-def _unmeasured(result: Result) -> Text:
+def _heading(result: Result) -> Text:
     return Text.assemble(
         (result.benchmark, "bold"),
         f"  {result.backend}  {format_size(result.size)}  ",
         (result.status, _STYLES[result.status]),
-        f": {result.reason or '; '.join(dict.fromkeys(c.reason or '' for c in result.cells))}",
     )
+
+
+def _unmeasured(result: Result) -> Text:
+    reason = result.reason or "; ".join(dict.fromkeys(c.reason or "" for c in result.cells))
+    return _heading(result).append(f": {reason}")
 
 
 def _complaint(cell: CellResult) -> Text:

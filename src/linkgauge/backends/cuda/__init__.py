@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, Tried
-from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
@@ -36,12 +35,12 @@ UNGATED = frozenset({"pageable", "managed"})
 CHASE_STRIDE = 128
 CHASE_ACCESSES = 60_000
 """nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, dealt out to the
-multiprocessors. A loop here makes this many of them, and there are at least six samples."""
+multiprocessors. A loop here makes this many of them."""
 
 
-def create(engines: EngineSettings) -> Backend:
+def create(engines: EngineSettings, host: Host) -> Backend:
     """A ready backend. Raises Unsupported, in one line, where there is no driver or device."""
-    return CudaBackend(open_driver(), read_host().nodes, engines)
+    return CudaBackend(open_driver(), host.nodes, engines)
 
 
 class ChaseGroup(CudaGroup):

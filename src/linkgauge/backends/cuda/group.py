@@ -102,7 +102,9 @@ class CudaGroup:
 
     def __init__(self, driver: Driver, works: Sequence[Work]) -> None:
         self._driver = driver
-        self._tracks = _tracks(works)
+        self._tracks = [
+            Track(work, own) for work, own in zip(works, streams_of(works), strict=True)
+        ]
         self._first = self._tracks[0]
         self._first.device.enter()
         flags = driver.enums.CUevent_flags.CU_EVENT_DEFAULT
@@ -211,16 +213,15 @@ class CudaGroup:
                     self._driver.call("cuStreamSynchronize", stream)
 
 
-def _tracks(works: Sequence[Work]) -> list[Track]:
-    """Gives each work streams of its device that no other work of the group has."""
+def streams_of(works: Sequence[Work]) -> list[list[Any]]:
+    """For each work, streams of its device that no other work of the group has."""
     used: Counter[int] = Counter()
-    tracks = []
+    streams = []
     for work in works:
         first = used[work.device.index]
         used[work.device.index] += work.streams
-        streams = [work.device.stream(first + i) for i in range(work.streams)]
-        tracks.append(Track(work, streams))
-    return tracks
+        streams.append([work.device.stream(first + i) for i in range(work.streams)])
+    return streams
 
 
 def most_loops(works: Sequence[Work]) -> int:

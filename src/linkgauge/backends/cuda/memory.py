@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+import msgspec
+
+from linkgauge._native import Kind
+from linkgauge.backends import native
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Memory
@@ -15,7 +19,9 @@ from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
 
-HOST_KINDS = ("", "pageable", "huge", "mapped", "wc", "managed")
+_KINDS = {"": Kind.PINNED, "pageable": Kind.PAGEABLE, "huge": Kind.HUGE}
+"""What the native core allocates; the rest is the driver's own."""
+HOST_KINDS = (*_KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """Managed memory may take no more than 1/4 of what the device has free: a driver that must evict
 while kernels spin can hang the device."""
@@ -40,7 +46,7 @@ class CudaBuffer:
         self.home = home
         self._release: Callable[[], None] | None = release
         self._placement = placement or Placement(memory=str(memory), bytes=size)
-        self.warnings = tuple(self._warn())
+        self.warnings = tuple(native.misplaced(memory, self._placement))
 
     @property
     def host_only(self) -> bool:
@@ -57,11 +63,6 @@ class CudaBuffer:
             self.home.enter()
             release()
 
-    def _warn(self) -> Iterator[str]:
-        asked, got = self.memory.index, self._placement.node
-        if self.memory.is_host and got is not None and got != asked:
-            yield f"{self.memory} lies on node {got}"
-
 
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool, affinity: bool
@@ -77,7 +78,7 @@ def allocate(
         return CudaBuffer(memory, size, address, home, _release(home, "cuMemFree", address))
     if node is None:
         raise Unsupported(f"there is no node {memory.place} on this machine")
-    if memory.kind in ("", "huge", "pageable"):
+    if memory.kind in _KINDS:
         return _native_memory(memory, size, home, node, alone)
     if memory.kind == "managed":
         return _managed(memory, size, home)
@@ -91,47 +92,24 @@ def _native_memory(
     """Memory of the native core, which binds it to its node, touches it from there with every CPU
     and asks for huge pages; then pinned by the driver, unless it is to stay pageable. Pinning
     pages that exist takes a fraction of the time in which the driver allocates them itself."""
-    from linkgauge import _native
-
-    kinds = {"": _native.Kind.PINNED, "huge": _native.Kind.HUGE}
-    kind = kinds.get(memory.kind, _native.Kind.PAGEABLE)
+    kind = _KINDS[memory.kind]
     cpus = node.cpus or sorted(os.sched_getaffinity(0))
-    try:
-        native = _native.Memory(size, kind, node.index, cpus)
-    except OSError as error:
-        raise AllocationError(f"allocate {_about(memory, size)}", str(error)) from error
-    if not native.bound and not alone:
-        reason = native.bind_error
-        native.close()
-        raise Unsupported(f"memory cannot be bound to {memory.place}: {reason}")
-    nodes, huge = native.nodes(), min(native.huge_bytes(), size)
-    if memory.kind == "huge" and huge < size:
-        native.close()
-        raise Unsupported(
-            f"only {approximate_size(huge)} of {approximate_size(size)} could be had in huge "
-            "pages: reserve some (vm.nr_hugepages) or allow transparent ones (madvise)"
-        )
+    pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
     pinned = memory.kind != "pageable"
     if pinned:
         try:
-            _register(home, native.address, size, _about(memory, size))
+            _register(home, pages.address, size, _about(memory, size))
         except BackendError:
-            native.close()
+            pages.close()
             raise
+        placement = msgspec.structs.replace(placement, locked=True)
 
     def release() -> None:
         if pinned:
-            home.driver.call("cuMemHostUnregister", native.address)
-        native.close()
+            home.driver.call("cuMemHostUnregister", pages.address)
+        pages.close()
 
-    placed = Placement(
-        memory=str(memory),
-        bytes=size,
-        node=max(nodes, key=lambda index: nodes[index], default=None),
-        locked=pinned or None,
-        huge_bytes=huge,
-    )
-    return CudaBuffer(memory, size, native.address, home, release, placed)
+    return CudaBuffer(memory, size, pages.address, home, release, placement)
 
 
 def _register(home: CudaDevice, address: int, size: int, about: str) -> None:

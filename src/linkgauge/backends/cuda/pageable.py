@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from linkgauge.backends.base import Timing
 from linkgauge.model.errors import BackendError
 
-from .group import GATE_SECONDS
+from .group import GATE_SECONDS, streams_of
 from .work import Work
 
 
@@ -27,12 +26,7 @@ class PageableGroup:
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = works
-        self._streams: list[list[Any]] = []
-        used: dict[int, int] = {}
-        for work in works:
-            first = used.get(work.device.index, 0)
-            used[work.device.index] = first + work.streams
-            self._streams.append([work.device.stream(first + i) for i in range(work.streams)])
+        self._streams = streams_of(works)
         self._barrier = threading.Barrier(len(works) + 1)
         self._spans: list[tuple[float, float]] = []
         self._failures: list[BackendError] = []

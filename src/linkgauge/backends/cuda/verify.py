@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from linkgauge.backends import contents
+from linkgauge.backends import native
 from linkgauge.backends.base import Pattern
 
 from .device import CudaDevice, Launch
@@ -32,7 +32,7 @@ class Verifier:
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, inverted: bool
     ) -> None:
         if buffer.host_only:
-            contents.fill(buffer.address, size, pattern, seed, inverted, _cpus())
+            native.fill(buffer.address, size, pattern, seed, inverted, _cpus())
         else:
             run(buffer.home, fill_launch(buffer, size, pattern, seed, inverted))
 
@@ -40,7 +40,7 @@ class Verifier:
         self, buffer: CudaBuffer, size: int, pattern: Pattern, seed: int
     ) -> int | None:
         if buffer.host_only:
-            return contents.first_mismatch(buffer.address, size, pattern, seed, _cpus())
+            return native.first_mismatch(buffer.address, size, pattern, seed, _cpus())
         word = self._word(buffer.home, 0xFF)
         run(buffer.home, compare_launch(buffer, size, pattern, seed, word))
         found = read_word(buffer.home, word)
@@ -48,7 +48,7 @@ class Verifier:
 
     def checksum(self, buffer: CudaBuffer, size: int) -> int:
         if buffer.host_only:
-            return contents.checksum(buffer.address, size, _cpus())
+            return native.checksum(buffer.address, size, _cpus())
         word = self._word(buffer.home, 0)
         run(buffer.home, read_launch(buffer.home, buffer.address, size, word))
         return read_word(buffer.home, word)

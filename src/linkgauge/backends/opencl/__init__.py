@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern
-from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.machine import Device, Node
+from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from .runtime import Unit
 
 
-def create(engines: EngineSettings) -> Backend:
+def create(engines: EngineSettings, host: Host) -> Backend:
     """The backend over all OpenCL devices. Raises Unsupported, with the reason and the remedy,
     where pyopencl, a runtime or a device is missing."""
     try:
@@ -37,7 +36,7 @@ def create(engines: EngineSettings) -> Backend:
         raise Unsupported(f"{why}: pip install 'linkgauge[opencl]'") from error
     from .runtime import discover
 
-    return OpenCL(discover(), read_host().nodes)
+    return OpenCL(discover(), host.nodes)
 
 
 class OpenCL:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge import _native
-from linkgauge.backends import contents
+from linkgauge._native import Kind
+from linkgauge.backends import native
 from linkgauge.backends.base import Pattern
-from linkgauge.model.errors import AllocationError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import EngineKind, Memory
@@ -34,7 +33,7 @@ def allocate_host(
     # Only where there is one node is it certain on which the driver's memory lies.
     surely = node.index if alone else None
     if memory.kind == "pageable":
-        return PageableBuffer(unit, memory, size, None if alone else node.index, cpus)
+        return PageableBuffer(unit, memory, size, node.index, cpus, alone)
     if kind == "ce":
         return PinnedBuffer(unit, memory, size, surely, cpus)
     if unit.facts.fine_grained:
@@ -43,7 +42,7 @@ def allocate_host(
 
 
 class HostBuffer(OpenCLBuffer):
-    """Host memory. `node` is where it surely lies (None: unknown), `cpus` work on its contents."""
+    """Host memory. `node` is where it surely lies (None: unknown), `cpus` work on its native."""
 
     def __init__(
         self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
@@ -62,15 +61,15 @@ class HostBuffer(OpenCLBuffer):
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         with self._address() as address:
-            contents.fill(address, size, pattern, seed, inverted, self._cpus)
+            native.fill(address, size, pattern, seed, inverted, self._cpus)
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
         with self._address() as address:
-            return contents.first_mismatch(address, size, pattern, seed, self._cpus)
+            return native.first_mismatch(address, size, pattern, seed, self._cpus)
 
     def checksum(self, size: int) -> int:
         with self._address() as address:
-            return contents.checksum(address, size, self._cpus)
+            return native.checksum(address, size, self._cpus)
 
     def _address(self) -> AbstractContextManager[int]:
         """A context in which the bytes stand at the address that it yields."""
@@ -81,23 +80,22 @@ class PageableBuffer(HostBuffer):
     """The system's own memory, which OpenCL knows nothing of: for ce."""
 
     def __init__(
-        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+        self,
+        unit: Unit,
+        memory: Memory,
+        size: int,
+        node: int | None,
+        cpus: Sequence[int],
+        alone: bool = True,
     ) -> None:
         super().__init__(unit, memory, size, node, cpus)
-        try:
-            self._pages = _native.Memory(size, _native.Kind.PAGEABLE, node, cpus)
-        except OSError as error:
-            raise AllocationError("mmap", f"{error.strerror} for {size} bytes") from error
-        if self._pages.bind_error:
-            self._pages.close()
-            raise Unsupported(f"{memory} cannot be bound: {self._pages.bind_error}")
+        self._pages, self._placement = native.allocate(
+            memory, size, Kind.PAGEABLE, node, alone, cpus
+        )
+        self.warnings = tuple(native.misplaced(memory, self._placement))
 
     def placement(self) -> Placement:
-        pages = self._pages.nodes()
-        node = max(pages, key=lambda index: pages[index]) if pages else self._node
-        return Placement(
-            str(self.memory), self.size, node, huge_bytes=min(self.size, self._pages.huge_bytes())
-        )
+        return self._placement
 
     def free(self) -> None:
         self._pages.close()
@@ -107,8 +105,8 @@ class PageableBuffer(HostBuffer):
         yield self._pages.address
 
 
-class PinnedBuffer(HostBuffer):
-    """Memory that the driver allocates and pins, mapped for as long as it lives: for ce."""
+class DriverBuffer(HostBuffer):
+    """Memory that the driver allocates on the host, as an OpenCL buffer."""
 
     def __init__(
         self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
@@ -116,23 +114,37 @@ class PinnedBuffer(HostBuffer):
         super().__init__(unit, memory, size, node, cpus)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         self._buffer: Any = create(unit, size, flags)
+
+    def free(self) -> None:
+        if self._buffer is not None:
+            with calling("clReleaseMemObject"):
+                self._buffer.release()
+            self._buffer = None
+
+
+class PinnedBuffer(DriverBuffer):
+    """Memory that the driver pins, mapped for as long as it lives: for ce."""
+
+    def __init__(
+        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+    ) -> None:
+        super().__init__(unit, memory, size, node, cpus)
         self._map: Any = _map(unit, self._buffer, size)
         # First touch, by CPUs of the right node, where the driver has left it to us.
         self.fill(size, Pattern.WORDS, 0, False)
 
     def free(self) -> None:
-        if self._buffer is not None:
+        if self._map is not None:
             _unmap(self.unit, self._map)
-            with calling("clReleaseMemObject"):
-                self._buffer.release()
-            self._map = self._buffer = None
+            self._map = None
+        super().free()
 
     @contextmanager
     def _address(self) -> Iterator[int]:
         yield self._map.ctypes.data
 
 
-class InPlaceBuffer(HostBuffer):
+class InPlaceBuffer(DriverBuffer):
     """Memory of a device that shares the host's, used without a copy: for sm.
 
     It is mapped only while the host looks at it: a kernel must not use a mapped buffer.
@@ -142,8 +154,6 @@ class InPlaceBuffer(HostBuffer):
         self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
     ) -> None:
         super().__init__(unit, memory, size, node, cpus)
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        self._buffer: Any = create(unit, size, flags)
         self.fill(size, Pattern.WORDS, 0, False)  # first touch
 
     def for_copy(self, size: int) -> Any:
@@ -151,12 +161,6 @@ class InPlaceBuffer(HostBuffer):
 
     def for_kernel(self) -> Any:
         return self._buffer
-
-    def free(self) -> None:
-        if self._buffer is not None:
-            with calling("clReleaseMemObject"):
-                self._buffer.release()
-            self._buffer = None
 
     @contextmanager
     def _address(self) -> Iterator[int]:
