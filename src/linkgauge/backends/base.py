@@ -21,13 +21,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
+
+
+Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
+"""What is being done to a cell, in this order."""
 
 
 class Pattern(IntEnum):
@@ -122,6 +126,20 @@ class Tuner(Protocol):
 
     def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
         """Searches every path of `device`; `peer` is the device that peer paths go to."""
+        ...
+
+
+@runtime_checkable
+class Virtual(Protocol):
+    """A backend whose time is not the wall's: a simulated machine."""
+
+    def clock(self) -> float:
+        """Seconds of its own time."""
+        ...
+
+    def enter(self, cell: int, phase: Phase) -> None:
+        """A phase of this cell begins: cells are counted from 0 over the whole plan, so that what
+        is scheduled for one strikes it whichever process measures it."""
         ...
 
 

@@ -137,10 +137,20 @@ class EngineSettings(msgspec.Struct, frozen=True):
     numa_node: int | None = None
 
 
+class Simulation(msgspec.Struct, frozen=True):
+    """What is measured instead of this machine: a description (YAML, its text), by its name, and
+    the faults that strike it, each in the grammar of `--fault`."""
+
+    machine: str
+    description: str
+    faults: tuple[str, ...] = ()
+
+
 class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
     is relative; `max_time` is seconds a cell; `sizes` are bytes. With `parallel_pairs`, disjoint
-    pairs of devices are measured at the same time."""
+    pairs of devices are measured at the same time. A cell that takes longer than `timeout` seconds
+    is given up (null: as long as its size and its warm-up let expect)."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -151,6 +161,8 @@ class Settings(msgspec.Struct, frozen=True):
     verify: bool = True
     parallel_pairs: bool = False
     engines: EngineSettings = EngineSettings()
+    timeout: float | None = None
+    simulation: Simulation | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
