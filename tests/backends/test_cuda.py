@@ -1,6 +1,7 @@
 """The cuda backend's logic, without a GPU: test_cuda_gpu.py has what needs one."""
 
 import ctypes
+import math
 from enum import IntEnum
 from itertools import pairwise
 
@@ -24,7 +25,7 @@ from linkgauge.backends.cuda.settings import (
     store_tuned,
 )
 from linkgauge.backends.cuda.tune import Candidate, candidates, finalists
-from linkgauge.backends.cuda.work import EngineCopy, slices
+from linkgauge.backends.cuda.work import MARGIN, EngineCopy, Interference, slices
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
 from linkgauge.model.notation import parse_transfer
@@ -284,6 +285,70 @@ class TestGroup:
         (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
         with pytest.raises(BackendError, match="gate: not opened"):
             group.wait()
+        group.close()
+
+
+class TestInterference:
+    LOOPS = 4
+
+    def interference(self, bindings, size=1 << 30):
+        return Interference(FakeDevice(Driver(bindings)), 1 << 41, 1 << 40, size)
+
+    def enqueued(self, bindings, work):
+        bindings.calls.clear()
+        work.enqueue(["stream"], self.LOOPS)
+        return [call[1:4] for call in bindings.calls]
+
+    def test_pieces_make_up_every_loop(self, bindings):
+        work = self.interference(bindings)
+        pieces = self.enqueued(bindings, work)
+        assert len(pieces) == work.operations(self.LOOPS)
+        assert sum(length for *_, length in pieces) == self.LOOPS << 30
+        assert {destination - source for destination, source, _ in pieces} == {1 << 40}
+
+    @pytest.mark.parametrize(("measured", "share"), [(0.2, 0.2 * MARGIN), (0.5, 0.5 * MARGIN)])
+    def test_next_sample_outlasts_the_measured_copy_by_the_margin(self, bindings, measured, share):
+        work = self.interference(bindings)
+        whole = len(self.enqueued(bindings, work))
+        assert work.settle(self.LOOPS, 1.0, measured) == 1.0
+        shortened = len(self.enqueued(bindings, work))
+        assert shortened == max(whole // self.LOOPS, math.ceil(whole * share))
+
+    def test_every_byte_is_copied_however_little_is_needed(self, bindings):
+        work = self.interference(bindings)
+        self.enqueued(bindings, work)
+        work.settle(self.LOOPS, 1.0, 0.001)
+        assert sum(length for *_, length in self.enqueued(bindings, work)) == 1 << 30
+
+    def test_what_ended_too_early_does_not_count(self, bindings):
+        work = self.interference(bindings)
+        self.enqueued(bindings, work)
+        work.settle(self.LOOPS, 1.0, 0.5)
+        self.enqueued(bindings, work)
+        assert work.settle(self.LOOPS, 0.6, 0.7) is None
+        assert len(self.enqueued(bindings, work)) == work.operations(self.LOOPS)
+
+    def test_with_all_loops_it_counts_though_it_ended_first(self, bindings):
+        work = self.interference(bindings)
+        self.enqueued(bindings, work)
+        assert work.settle(self.LOOPS, 0.6, 0.7) == 0.6
+
+    def test_a_group_takes_the_sample_again(self, bindings, monkeypatch):
+        driver = Driver(bindings)
+        device = FakeDevice(driver)
+        measured = EngineCopy(device, 1 << 40, 1 << 41, 1 << 29, 1)
+        other = Interference(device, 1 << 42, 1 << 43, 1 << 30)
+        group = CudaGroup(driver, [measured, other])
+        times = iter([1.0, 2.0, 1.0, 0.9, 1.0, 2.1, 1.0])
+        monkeypatch.setattr(group, "_elapsed", lambda start, end: next(times))
+        group.arm(self.LOOPS)
+        group.open()
+        assert group.wait().seconds == (1.0, 2.0)
+        times = iter([1.0, 0.9, 1.0, 2.1, 1.0])
+        group.arm(self.LOOPS)
+        group.open()
+        assert group.wait().seconds == (1.0, 2.1)
+        assert list(times) == []
         group.close()
 
 

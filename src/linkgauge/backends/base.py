@@ -60,13 +60,15 @@ class Buffer(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none."""
+    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none.
+    Where it is `interference`, all that is asked of it is to outlast the first copy of its group."""
 
     transfer: Transfer
     source: Buffer | None
     destination: Buffer | None
     size: int
     seed: int
+    interference: bool = False
 
 
 class Timing(msgspec.Struct, frozen=True):

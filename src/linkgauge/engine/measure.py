@@ -185,15 +185,17 @@ class Measurement:
         self.copies = tuple(self._allocate(pool, first_seed))
 
     def _allocate(self, pool: BufferPool, first_seed: int) -> Iterator[Copy]:
-        for seed, (transfer, backend) in enumerate(
-            zip(self._cell.transfers, self.backends, strict=True), start=first_seed
+        only_first = self._cell.report is Report.FIRST
+        for number, (transfer, backend) in enumerate(
+            zip(self._cell.transfers, self.backends, strict=True)
         ):
             size = self._size * transfer.scale
             source, destination = (
                 None if memory.is_null else pool.lend(backend, memory, size, transfer.engine)
                 for memory in (transfer.source, transfer.destination)
             )
-            yield Copy(transfer, source, destination, size, seed)
+            interferes = only_first and number > 0
+            yield Copy(transfer, source, destination, size, first_seed + number, interferes)
 
     def fill(self) -> None:
         """The pattern in the source; in the destination, a poison that differs in every byte.

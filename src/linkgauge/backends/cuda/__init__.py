@@ -28,7 +28,7 @@ from .memory import HOST_KINDS, CudaBuffer
 from .pageable import PageableGroup
 from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
-from .work import ChaseWork, EngineCopy, KernelWork, ReadWork, Work
+from .work import ChaseWork, EngineCopy, Interference, KernelWork, ReadWork, Work
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -229,6 +229,8 @@ class CudaBackend:
             return ReadWork(device, kernel, word, in_kernel)
         ends = _address(copy.destination), _address(copy.source)
         if copy.transfer.engine.kind == "ce":
+            if copy.interference and settings.streams == 1:
+                return Interference(device, *ends, copy.size)
             return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
         kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
         return KernelWork(device, kernel, in_kernel, warm_up)

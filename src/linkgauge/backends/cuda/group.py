@@ -22,7 +22,7 @@ from linkgauge.model.errors import BackendError
 from .device import CudaDevice, Launch
 from .driver import Driver
 from .launches import gate_launch
-from .work import Work
+from .work import Interference, Work
 
 GATE_SECONDS = 10.0
 """A gate opens by itself after this long: the sample is lost, the device is not."""
@@ -110,7 +110,7 @@ class CudaGroup:
         flags = driver.enums.CUevent_flags.CU_EVENT_DEFAULT
         self._total = driver.call("cuEventCreate", flags)
         self._gate = Gate(driver, [track.device for track in self._tracks])
-        self._rest = 0
+        self._loops = self._rest = 0
         self._armed = False
         self._closed = False
         self.most_loops = most_loops(works)
@@ -132,7 +132,7 @@ class CudaGroup:
             now = min(loops, self.most_loops)
             for track in self._tracks:
                 track.enqueue(now)
-            self._rest = loops - now
+            self._loops, self._rest = loops, loops - now
             if self._rest == 0:
                 self._record_ends()
         except BackendError:
@@ -160,11 +160,27 @@ class CudaGroup:
         self._armed = False
         if self._gate.gave_up:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
+        seconds = self._settled([self._elapsed(track.start, track.end) for track in self._tracks])
+        if seconds is None:
+            self.arm(self._loops)
+            self.open()
+            return self.wait()
         return Timing(
-            seconds=tuple(self._elapsed(track.start, track.end) for track in self._tracks),
+            seconds=seconds,
             span=self._elapsed(self._first.start, self._total),
             checksums=tuple(track.work.checksum() for track in self._tracks),
         )
+
+    def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
+        """Seconds of all loops of each track; None where interference ended too early."""
+        settled = [
+            track.work.settle(self._loops, own, seconds[0])
+            if isinstance(track.work, Interference)
+            else own
+            for track, own in zip(self._tracks, seconds, strict=True)
+        ]
+        whole = tuple(own for own in settled if own is not None)
+        return whole if len(whole) == len(settled) else None
 
     def close(self) -> None:
         """Opens the gate if it is shut, waits for what is enqueued and frees all; idempotent."""

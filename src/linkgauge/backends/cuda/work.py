@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, Protocol
 
 from .device import CudaDevice, Launch
@@ -11,6 +13,10 @@ from .verify import read_word
 
 ALIGNMENT = 4096
 """Slices of a transfer begin at multiples of this, bytes."""
+PIECE = 128 << 20
+"""About what interference copies in one go, bytes: milliseconds over any link to a host."""
+MARGIN = 1.2
+"""How much longer interference is to go on than what is measured took the last time."""
 
 
 class Work(Protocol):
@@ -86,6 +92,52 @@ class EngineCopy:
         for event in self._joins:
             self.device.driver.call("cuEventDestroy", event)
         self._joins.clear()
+
+
+class Interference:
+    """A copy by a copy engine that only has to outlast another one. It is enqueued in pieces, and
+    of those only a `share`: what goes on after the measured copy has ended costs time and shows
+    nothing."""
+
+    streams = 1
+    warm_up = 0
+
+    def __init__(self, device: CudaDevice, destination: int, source: int, size: int) -> None:
+        self.device = device
+        self._pieces = [
+            (destination + offset, source + offset, length)
+            for offset, length in slices(size, max(1, size // PIECE))
+        ]
+        self._enqueued = 0
+        self.share = 1.0
+
+    def operations(self, loops: int) -> int:
+        return loops * len(self._pieces)
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        # Every byte at least once: all of them are compared in the end.
+        count = max(len(self._pieces), math.ceil(self.operations(loops) * self.share))
+        for _, piece in zip(range(count), cycle(self._pieces), strict=False):
+            self.device.driver.call("cuMemcpyAsync", *piece, streams[0])
+        self._enqueued += count
+
+    def settle(self, loops: int, seconds: float, measured: float) -> float | None:
+        """Seconds that all loops would have taken, from those that a sample's pieces took; None
+        where the measured copy took longer, so that the sample does not count. The next one
+        enqueues as much as outlasts the measured copy by `MARGIN`."""
+        enqueued, self._enqueued = self._enqueued, 0
+        whole = seconds * self.operations(loops) / enqueued
+        if seconds < measured and self.share < 1:
+            self.share = 1.0
+            return None
+        self.share = min(1.0, MARGIN * measured / whole)
+        return whole
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing of its own."""
 
 
 class KernelWork:
