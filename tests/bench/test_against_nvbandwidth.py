@@ -389,9 +389,8 @@ class TestProcesses:
         opened = Opened(id="r", label="l", command=(), started="s", machine=whole.machine,
                         settings=whole.settings, plan=(planned,))  # fmt: skip
         (tmp_path / "gpu").mkdir()
-        journal = Journal(tmp_path / "gpu" / bench.JOURNAL_FILE)
-        for one in (opened, Measured(0, whole.results[0].cells[0])):
-            journal.append(one)
+        journal = Journal.begin(tmp_path / "gpu" / bench.JOURNAL_FILE, opened)
+        journal.append(Measured(0, whole.results[0].cells[0]))
         journal.close()
         step = schedule("device", 1, False)[0][0]
         document = bench.document_of(step, bench.Finished(-9), tmp_path)

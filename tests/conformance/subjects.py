@@ -7,6 +7,9 @@ import ctypes
 import pytest
 
 from linkgauge.backends import open_backend
+from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.description import load
+from linkgauge.model.result import EngineSettings, Simulation
 
 
 class Subject:
@@ -114,6 +117,54 @@ class OpenCL(Subject):
         return bytes(data)
 
 
+class Sim(Subject):
+    name = "sim"
+    memories = ("sim:0", "host:0", "host:1/pageable")
+    paths = (
+        "host:0 -> sim:0 by ce",
+        "sim:0 -> host:1 by ce",
+        "sim:0 -> sim:0 by ce",
+        "sim:0 -> sim:5 by ce",
+        "sim:0 -> sim:5 by sim:5.ce",
+        "host:0 -> sim:0 by sm",
+        "sim:0 -> host:0 by sm",
+        "sim:0 -> sim:1 by sm",
+        "host:0 <-> sim:0 by sm",
+        "sim:0 <-> sim:7 by sim:7.sm",
+        "sim:1 -> null by sim:0.sm",
+        "null -> sim:1 by sim:0.sm",
+        "host:0 -> host:1 by cpu*2",
+        "host:1 -> null by host:0.cpu",
+        "null -> host:1/pageable by cpu",
+    )
+    groups = (
+        "host:0 -> sim:0 by ce & sim:0 -> host:0 by ce x2",
+        "sim:0 -> sim:1 by sm & sim:0 -> sim:2 by sm & host:0 -> sim:0 by sm",
+        "host:0 -> host:1 by cpu & sim:3 -> sim:4 by sim:4.ce & sim:1 -> null by sm x2",
+    )
+    refused = (
+        "host:0 -> sim:77 by ce",
+        "host:77 -> sim:0 by ce",
+        "host:0 -> cuda:0 by sim:0.ce",
+        "host:0 -> sim:0 by host:0.cpu",
+        "sim:1 -> sim:2 by sim:0.ce",
+        "sim:0 <-> sim:1 by ce",
+        "sim:0 -> null by ce",
+        "host:0/huge -> sim:0 by ce",
+        "host:0 <-> host:1 by cpu",
+        "host:0 -> host:0 by cpu*1000",
+    )
+
+    def __init__(self):
+        self.backend = simulate(Simulation(*load("ppu-8")), EngineSettings())
+
+    def corrupt(self, buffer, offset):
+        buffer.flip(offset, 4)
+
+    def content(self, buffer):
+        return bytes(buffer.window[: buffer.size])
+
+
 class Cuda(Subject):
     name = "cuda"
     memories = ("cuda:0", "host:0", "host:0/pageable")
@@ -184,6 +235,7 @@ class CudaPair(Cuda):
 SUBJECTS = (
     Host,
     OpenCL,
+    Sim,
     pytest.param(Cuda, marks=pytest.mark.gpu),
     pytest.param(CudaPair, marks=pytest.mark.gpu_pairs),
 )

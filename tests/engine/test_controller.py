@@ -1,5 +1,8 @@
 """The controller hands over whole cells, keeps each before the next, and survives Ctrl-C."""
 
+import signal
+
+import msgspec
 import pytest
 
 from fakes import FakeBackend, device, machine
@@ -30,12 +33,15 @@ class Silent:
         self.told.append(result.benchmark)
 
 
-def opened(*names):
+def begun(*names):
+    """The records of a run that has its plan and nothing more."""
     plan = make_plan(
         lay_out(select(names, ()), fabrics(HERE, ()), HERE.host.nodes), HERE, SETTINGS.sizes
     )
-    return Opened(
-        id="1", label="l", command=(), started="s", machine=HERE, settings=SETTINGS, plan=plan
+    return (
+        Opened(
+            id="1", label="l", command=(), started="s", machine=HERE, settings=SETTINGS, plan=plan
+        ),
     )
 
 
@@ -47,14 +53,12 @@ def worker_with(backend):
 
 def test_a_run_is_measured_in_the_plans_order():
     observer, records = Silent(), []
-    run = execute(
-        opened("device_to_device_memcpy_read_ce"), worker_with(FakeBackend()), records.append,
-        observer,
-    )  # fmt: skip
+    plan = begun("device_to_device_memcpy_read_ce")
+    run = execute(plan, worker_with(FakeBackend()), records.append, observer)
     name = "device_to_device_memcpy_read_ce"
     assert observer.told == [(name, "0", "1"), "pass", (name, "1", "0"), "pass", name]
-    assert [type(record) for record in records] == [Opened, Measured, Measured, Closed]
-    assert assemble(records) == run
+    assert [type(record) for record in records] == [Measured, Measured, Closed]
+    assert assemble((*plan, *records)) == run
     assert exit_code(run) == 0
 
 
@@ -67,7 +71,7 @@ def test_an_error_costs_its_cell_and_the_run_goes_on():
 
     backend.on_sample = fail_once
     run = execute(
-        opened("device_to_device_memcpy_read_ce"), worker_with(backend), lambda r: None, Silent()
+        begun("device_to_device_memcpy_read_ce"), worker_with(backend), lambda r: None, Silent()
     )
     assert [cell.status for cell in run.results[0].cells] == ["error", "pass"]
     assert exit_code(run) == 3
@@ -77,37 +81,86 @@ def test_ctrl_c_keeps_what_was_measured():
     backend, records = FakeBackend(), []
 
     def interrupt(group):
-        if len(records) == 2:
+        if len(records) == 1:
             raise KeyboardInterrupt
 
     backend.on_sample = interrupt
     run = execute(
-        opened("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent()
+        begun("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent()
     )
     assert run.finished is None
     assert [len(result.cells) for result in run.results] == [1]
     assert backend.open_groups == 0
 
 
+def test_ctrl_c_while_a_cell_is_kept_keeps_it():
+    kept = []
+
+    def interrupted(record):
+        signal.raise_signal(signal.SIGINT)
+        kept.append(record)
+
+    plan = begun("device_to_device_memcpy_read_ce")
+    run = execute(plan, worker_with(FakeBackend()), interrupted, Silent())
+    assert len(kept) == 1
+    assert run == assemble((*plan, *kept))
+    assert run.finished is None
+
+
+@pytest.mark.parametrize("done", range(7))
+def test_a_run_that_broke_off_measures_what_is_left_and_nothing_twice(done):
+    plan = begun("device_to_device_memcpy_read_ce", "device_local_copy", "host_device_latency_sm")
+    first, observer, rest = [], Silent(), []
+    whole = execute(plan, worker_with(FakeBackend()), first.append, Silent())
+    known = (*plan, *first[:done])
+    run = execute(known, worker_with(FakeBackend()), rest.append, observer)
+    assert len(first) == 6 + 1
+    assert [(r.sheet, r.cell.row, r.cell.column) for r in rest[:-1]] == [
+        (r.sheet, r.cell.row, r.cell.column) for r in first[done:-1]
+    ]
+    assert assemble((*known, *rest)) == run
+    assert [[cell.transfers for cell in result.cells] for result in run.results] == [
+        [cell.transfers for cell in result.cells] for result in whole.results
+    ]
+    completed = [told for told in observer.told if told in {r.benchmark for r in whole.results}]
+    assert completed == [result.benchmark for result in whole.results]
+
+
+def test_of_a_round_that_was_kept_in_part_the_rest_is_measured():
+    plan = begun("device_to_device_memcpy_read_ce")
+    cells = tuple(msgspec.structs.replace(cell, round=0) for cell in plan[0].plan[0].cells)
+    sheet = msgspec.structs.replace(plan[0].plan[0], cells=cells)
+    plan = (msgspec.structs.replace(plan[0], plan=(sheet,)),)
+    records = []
+    execute(plan, worker_with(FakeBackend()), records.append, Silent())
+    rest = []
+    run = execute((*plan, records[1]), worker_with(FakeBackend()), rest.append, Silent())
+    assert [record.cell.row for record in rest[:-1]] == ["0"]
+    assert [cell.row for cell in run.results[0].cells] == ["0", "1"]
+
+
 def test_a_journal_that_cannot_be_written_ends_the_run():
+    backend = FakeBackend()
+
     def full(record):
         raise ResultsError("cannot write journal.jsonl: No space left on device")
 
     with pytest.raises(ResultsError):
-        execute(opened("device_local_copy"), worker_with(FakeBackend()), full, Silent())
+        execute(begun("device_local_copy"), worker_with(backend), full, Silent())
+    assert backend.groups == 1
 
 
 def test_a_refused_transfer_is_skipped_with_the_backends_reason():
     backend = FakeBackend()
     backend.refuse = lambda transfer: "no path to host memory"
-    run = execute(opened("device_local_copy"), worker_with(backend), lambda r: None, Silent())
+    run = execute(begun("device_local_copy"), worker_with(backend), lambda r: None, Silent())
     assert {cell.reason for cell in run.results[0].cells} == {"no path to host memory"}
     assert exit_code(run) == 4
 
 
 def test_latency_is_skipped_where_a_backend_cannot_chase_pointers():
     run = execute(
-        opened("host_device_latency_sm"), worker_with(FakeBackend()), lambda r: None, Silent()
+        begun("host_device_latency_sm"), worker_with(FakeBackend()), lambda r: None, Silent()
     )
     assert {cell.status for cell in run.results[0].cells} == {"skip"}
     assert "latency" in run.results[0].reason

@@ -1,5 +1,8 @@
-"""What was written before a crash is read back, whatever the crash cut off."""
+"""What was written before a crash is read back and gone on with, whatever the crash cut off."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +15,13 @@ from linkgauge.engine.journal import (
     Journal,
     Measured,
     Opened,
+    Resumed,
     assemble,
+    cells_left,
     read_records,
     result_of,
 )
-from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.errors import Busy, InputError, ResultsError
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Report
 
@@ -43,22 +48,27 @@ RECORDS = (OPENED, Measured(0, cell("0")), Measured(0, cell("1", "skip", "no")),
 
 
 @pytest.fixture
-def data(tmp_path):
-    journal = Journal(tmp_path / "journal.jsonl")
-    for record in RECORDS:
+def path(tmp_path):
+    return tmp_path / "journal.jsonl"
+
+
+@pytest.fixture
+def data(path):
+    journal = Journal.begin(path, OPENED)
+    for record in RECORDS[1:]:
         journal.append(record)
     journal.close()
-    return (tmp_path / "journal.jsonl").read_bytes()
+    return path.read_bytes()
 
 
 def test_records_are_read_back_as_they_were_written(data):
     assert read_records(data) == RECORDS
 
 
-def test_each_record_is_on_disk_before_the_next(tmp_path):
-    path = tmp_path / "journal.jsonl"
-    journal = Journal(path)
-    for count, record in enumerate(RECORDS, start=1):
+def test_each_record_is_on_disk_before_the_next(path):
+    journal = Journal.begin(path, OPENED)
+    assert read_records(path.read_bytes()) == RECORDS[:1]
+    for count, record in enumerate(RECORDS[1:], start=2):
         journal.append(record)
         assert read_records(path.read_bytes()) == RECORDS[:count]
     journal.close()
@@ -122,17 +132,108 @@ def test_a_reason_that_all_share_is_the_results_own(cells, reason):
     assert result_of(sheet(), tuple(cells)).reason == reason
 
 
-def test_a_journal_never_overwrites(tmp_path):
-    (tmp_path / "journal.jsonl").write_text("precious")
+def test_cells_are_in_the_plans_order_however_they_were_measured():
+    records = (
+        OPENED,
+        Measured(0, cell("1")),
+        Resumed("noon", ("linkgauge",)),
+        Measured(0, cell("0")),
+    )
+    run = assemble(records)
+    assert [one.column for one in run.results[0].cells] == ["0", "1"]
+    assert run.resumed == ("noon",)
+
+
+def test_left_is_what_has_no_record():
+    def columns(*records):
+        return [[one.column for one in cells] for cells in cells_left((OPENED, *records))]
+
+    assert columns() == [["0", "1"], []]
+    assert columns(Measured(0, cell("1", "error", "lost"))) == [["0"], []]
+    assert columns(*RECORDS[1:]) == [[], []]
+
+
+def test_a_journal_never_overwrites(path):
+    path.write_text("precious")
     with pytest.raises(ResultsError, match=r"journal\.jsonl"):
-        Journal(tmp_path / "journal.jsonl")
-    assert (tmp_path / "journal.jsonl").read_text() == "precious"
+        Journal.begin(path, OPENED)
+    assert path.read_text() == "precious"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_full_disk_is_said_with_the_path(tmp_path):
-    journal = Journal(tmp_path / "journal.jsonl")
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, "tests")
+import linkgauge.engine.journal as journal
+from engine.test_journal import OPENED
+name = sys.argv[2]
+setattr(journal.os, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+journal.Journal.begin(Path(sys.argv[1]), OPENED)
+"""
+
+
+def test_killed_before_its_first_record_is_on_disk_it_leaves_no_journal(path):
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", KILLED, path, "fsync"], cwd=root, check=False)
+    assert done.returncode < 0
+    assert not path.exists()
+    with pytest.raises(InputError, match="give a run's folder"):
+        Journal.reopen(path)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40])
+def test_it_goes_on_after_its_last_whole_record(path, data, cut):
+    ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
+    path.write_bytes(data[: ends[1] + cut])
+    journal, records = Journal.reopen(path)
+    assert records == RECORDS[:2]
+    for record in RECORDS[2:]:
+        journal.append(record)
+    journal.close()
+    assert path.read_bytes() == data
+
+
+def test_a_journal_without_a_whole_plan_cannot_be_gone_on_with_and_stays_as_it_is(path, data):
+    path.write_bytes(data[:100])
+    with pytest.raises(
+        InputError, match=r"journal\.jsonl: the journal does not begin with a run's plan"
+    ):
+        Journal.reopen(path)
+    assert path.read_bytes() == data[:100]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_only_one_process_writes_it(path, data, begun):
+    if begun:
+        path.unlink()
+        journal = Journal.begin(path, OPENED)
+    else:
+        journal, _ = Journal.reopen(path)
+    before = path.read_bytes()
+    with pytest.raises(Busy, match=str(path.parent)):
+        Journal.reopen(path)
+    assert path.read_bytes() == before
+    journal.close()
+    Journal.reopen(path)[0].close()
+
+
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+
+
+@FULL
+def test_a_full_disk_is_said_with_the_path(path):
+    journal = Journal.begin(path, OPENED)
     journal._file.close()
     message = pytest.raises(ResultsError, match=r"journal\.jsonl.*No space left")
     with Path("/dev/full").open("wb", buffering=0) as journal._file, message:
         journal.append(OPENED)
+
+
+def test_a_disk_too_full_for_the_plan_leaves_nothing(path, monkeypatch):
+    def full(_descriptor):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("linkgauge.engine.journal.os.fsync", full)
+    with pytest.raises(ResultsError, match=r"journal\.jsonl.*No space left"):
+        Journal.begin(path, OPENED)
+    assert list(path.parent.iterdir()) == []

@@ -51,7 +51,7 @@ def run_of_four(*names, faulty=None, full=None):
     opened = Opened(
         id="1", label="l", command=(), started="s", machine=here, settings=settings, plan=plan
     )
-    return execute(opened, worker, lambda record: None, Silent()), backend
+    return execute((opened,), worker, lambda record: None, Silent()), backend
 
 
 def test_pairs_of_a_round_are_measured_at_once_and_say_so():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linkgauge.machine.cache import last_level_cache
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host
 from linkgauge.machine.numa import read_nodes
-from linkgauge.machine.tree import parse_cpu_list, parse_meminfo
+from linkgauge.machine.tree import Captured, names_in, parse_cpu_list, parse_meminfo, read_text
 
 
 def build(root: Path, files: dict[str, str]) -> Path:
@@ -54,6 +54,50 @@ def test_an_empty_tree_reads_as_nulls(tmp_path):
     assert host.memory_total is None
     assert host.transparent_huge_pages is None
     assert [node.index for node in host.nodes] == [0]
+
+
+CAPTURED = TWO_NODES | {
+    "proc/sys/kernel/hostname": "far\n",
+    "proc/sys/kernel/osrelease": "6.6.12\n",
+    "proc/sys/kernel/ostype": "Linux\n",
+    "proc/sys/kernel/arch": "riscv64\n",
+    "sys/devices/system/cpu/online": "0-3,5\n",
+}
+
+
+def held(files: dict[str, str]) -> Captured:
+    return Captured({path: text.encode() for path, text in files.items()})
+
+
+def test_a_captured_machine_is_read_without_anything_of_this_process(tmp_path):
+    host = read_host(build(tmp_path, CAPTURED))
+    assert (host.hostname, host.system, host.kernel, host.architecture) == (
+        "far", "Linux", "6.6.12", "riscv64",
+    )  # fmt: skip
+    assert host.cpus == 5
+    assert [node.cpus for node in host.nodes] == [(0, 1), (2, 3)]
+    assert host.memlock_limit is None
+
+
+def test_a_captured_tree_without_names_has_empty_ones(tmp_path):
+    host = read_host(tmp_path)
+    assert (host.hostname, host.system, host.kernel, host.architecture, host.cpus) == (
+        "", "", "", "", 0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("files", [CAPTURED, TWO_NODES, {}])
+def test_a_tree_held_in_memory_reads_like_its_folder(tmp_path, files):
+    assert read_host(held(files)) == read_host(build(tmp_path, files))
+
+
+def test_names_in_a_folder_are_found_in_memory_as_on_disk(tmp_path):
+    files = {"a/b/c": "1\n", "a/d": "\xff", "e": ""}
+    memory, disk = held(files), build(tmp_path, files)
+    for folder in ("", "a", "a/b", "a/d", "none"):
+        assert sorted(names_in(memory, folder)) == sorted(names_in(disk, folder))
+    for path in ("a/b/c", "/a/d", "e", "a", "none"):
+        assert read_text(memory, path) == read_text(disk, path)
 
 
 def test_this_machine_has_a_node_with_cpus_and_memory():

@@ -61,6 +61,9 @@ def test_a_summary_agrees_with_numpy(values):
     assert summary.p95 == pytest.approx(np.percentile(values, 95))
     assert summary.p99 == pytest.approx(np.percentile(values, 99))
     assert (summary.stddev is None) == (len(values) == 1)
+    if summary.stddev is not None:
+        largest = max(map(abs, values))
+        assert summary.stddev == pytest.approx(np.std(values, ddof=1), abs=1e-9 * largest)
     assert (summary.ci95 is None) == (len(values) < 6)
     if summary.ci95 is not None:
         assert summary.min <= summary.ci95[0] <= summary.median <= summary.ci95[1] <= summary.max

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 
 from linkgauge.machine.host import read_host
@@ -17,6 +13,8 @@ from .base import Backend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` is always there."""
+SIMULATED = "sim"
+"""The backend of a simulated machine, its host included."""
 
 
 def open_backend(
@@ -32,24 +30,6 @@ def open_backend(
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")
-    with _interrupted_afterwards():
-        module = import_module(f"{__name__}.{name}")
-        backend: Backend = module.create(engines, host or read_host())
+    module = import_module(f"{__name__}.{name}")
+    backend: Backend = module.create(engines, host or read_host())
     return backend
-
-
-@contextmanager
-def _interrupted_afterwards() -> Iterator[None]:
-    """Ctrl-C counts once this is over: within an import it may be swallowed (by a weak reference's
-    callback) or be fatal (in the initialiser of a C++ module)."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt

@@ -19,7 +19,7 @@ what a machine cannot do is Unsupported; memory that could not be had is Allocat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Literal, Protocol, runtime_checkable
 
@@ -28,7 +28,6 @@ import msgspec
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
-
 
 Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
 """What is being done to a cell, in this order."""
@@ -60,8 +59,8 @@ class Buffer(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none.
-    Where it is `interference`, all that is asked of it is to outlast the first copy of its group."""
+    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none. All
+    that is asked of `interference` is to outlast the first copy of its group."""
 
     transfer: Transfer
     source: Buffer | None
@@ -139,9 +138,10 @@ class Virtual(Protocol):
         """Seconds of its own time."""
         ...
 
-    def enter(self, cell: int, phase: Phase) -> None:
-        """A phase of this cell begins: cells are counted from 0 over the whole plan, so that what
-        is scheduled for one strikes it whichever process measures it."""
+    def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
+        """A phase begins of the cells that are measured at the same time: by their numbers, from 0
+        over the whole plan, so that what is scheduled for one strikes it whichever process measures
+        it. Raises what strikes a cell as the phase's calls would."""
         ...
 
 

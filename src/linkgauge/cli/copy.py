@@ -13,6 +13,7 @@ from .options import Csv, Json, Label, Loops, MaxTime, NoVerify, Precision, Prof
 
 
 def copy(
+    context: typer.Context,
     transfers: Annotated[
         str, typer.Argument(help="Transfers in the notation; '&' joins those that run at once.")
     ],
@@ -22,6 +23,7 @@ def copy(
     loops: Loops = None,
     precision: Precision = None,
     max_time: MaxTime = None,
+    timeout: options.Timeout = None,
     no_verify: NoVerify = False,
     kernel: options.Kernel = None,
     blocks: options.Blocks = None,
@@ -32,6 +34,10 @@ def copy(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the run below this folder.")
     ] = None,
+    machine: options.Machine = None,
+    fault: options.Faults = None,
+    list_faults: options.ListFaults = False,
+    wait: options.Wait = False,
     json: Json = False,
     csv: Csv = False,
 ) -> int:
@@ -39,26 +45,35 @@ def copy(
 
     Example: linkgauge copy "host:0 -> opencl:0 by ce & opencl:0 -> host:0 by ce" --size 256M
     """
+    from linkgauge.engine.locks import devices_measured, hold
     from linkgauge.engine.plan import check_exists, make_plan
-    from linkgauge.engine.worker import LocalWorker
+    from linkgauge.engine.supervisor import Supervisor
     from linkgauge.model.notation import parse_transfers
     from linkgauge.model.transfer import Benchmark, Cell, Report
+    from linkgauge.report.terminal import make_console
 
-    from .session import carry_out, choose_document, make_engines, make_settings
+    from .resume import in_effect
+    from .session import carry_out, choose_document, make_engines, make_settings, make_simulation
 
     document = choose_document(json, csv)
     engines = make_engines(kernel, blocks, threads, streams, untuned)
-    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify, engines)
+    settings = make_settings(
+        profile, size, samples, loops, precision, max_time, no_verify, engines, timeout,
+        make_simulation(machine, fault),
+    )  # fmt: skip
     parsed = parse_transfers(transfers)
     spaces = {place.backend for t in parsed for place in (*t.memories, t.engine.owner)} - {"host"}
     report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
     cell = Cell("0", "0", parsed, report)
-    with closing(LocalWorker(engines)) as worker:
-        machine = worker.survey(sorted(spaces))
-        check_exists(parsed, machine)
+    with closing(Supervisor(settings)) as worker:
+        surveyed = worker.survey(sorted(spaces))
+        check_exists(parsed, surveyed)
         benchmark = Benchmark("copy", str(cell), "+".join(sorted(spaces)) or "host", (cell,))
-        plan = make_plan((benchmark,), machine, settings.sizes)
-        return carry_out(
-            worker, machine, plan, settings,
-            label=label, out=out, document=document,
-        )  # fmt: skip
+        plan = make_plan((benchmark,), surveyed, settings.sizes)
+        with hold(
+            devices_measured(surveyed, plan), wait=wait, tell=make_console(stderr=True).print
+        ):
+            return carry_out(
+                worker, surveyed, plan, settings,
+                label=label, out=out, document=document, options=in_effect(context, settings),
+            )  # fmt: skip

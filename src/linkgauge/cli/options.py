@@ -9,6 +9,22 @@ import typer
 
 from linkgauge.model.errors import InputError
 
+
+def complete_machine(incomplete: str) -> list[str]:
+    from linkgauge.backends.sim.description import shipped
+
+    return [name for name in shipped() if name.startswith(incomplete)]
+
+
+def list_faults(asked: bool) -> None:
+    """Shows the grammar of faults, and ends."""
+    if asked:
+        from linkgauge.report.faults import print_faults
+
+        print_faults()
+        raise typer.Exit
+
+
 Backends = Annotated[
     list[str] | None,
     typer.Option(
@@ -63,6 +79,42 @@ Json = Annotated[bool, typer.Option("--json", help="The document on stdout, all 
 Csv = Annotated[bool, typer.Option("--csv", help="Raw samples on stdout, all else on stderr.")]
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.", file_okay=True)
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="Give a cell up that takes longer than this in all."
+    ),
+]
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE.yml",
+        help="SIMULATED: measure a described machine, such as ppu-8, instead of this one.",
+        autocompletion=complete_machine,
+    ),
+]
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="FAULT",
+        help="What is to go wrong with the simulated machine: see --list-faults. Repeatable.",
+    ),
+]
+ListFaults = Annotated[
+    bool,
+    typer.Option(
+        "--list-faults", is_eager=True, callback=list_faults, help="Show what --fault takes."
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", metavar="FOLDER", help="Go on with the run in this folder."),
+]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Wait where another run measures one of the devices.")
 ]
 
 

@@ -33,6 +33,7 @@ def _complete(incomplete: str) -> list[str]:
 
 
 def run(
+    context: typer.Context,
     benchmarks: Annotated[
         list[str] | None,
         typer.Argument(help="Names of benchmarks; all without any.", autocompletion=_complete),
@@ -49,6 +50,7 @@ def run(
     loops: Loops = None,
     precision: Precision = None,
     max_time: MaxTime = None,
+    timeout: options.Timeout = None,
     no_verify: NoVerify = False,
     label: Label = "default",
     out: options.Out = Path("results"),
@@ -75,6 +77,11 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show cells, memory and time; measure nothing.")
     ] = False,
+    machine: options.Machine = None,
+    fault: options.Faults = None,
+    list_faults: options.ListFaults = False,
+    resume: options.Resume = None,
+    wait: options.Wait = False,
 ) -> int:
     """Measure benchmarks and keep the results.
 
@@ -83,40 +90,52 @@ def run(
     import msgspec
 
     from linkgauge.benchmarks.catalog import select
+    from linkgauge.engine.locks import devices_measured, hold
     from linkgauge.engine.plan import fabrics, lay_out, make_plan
-    from linkgauge.engine.worker import LocalWorker
+    from linkgauge.engine.supervisor import Supervisor
     from linkgauge.report.dry_run import print_plan
+    from linkgauge.report.terminal import make_console
 
+    from .resume import go_on, in_effect
     from .session import (
         carry_out,
         choose_backends,
         choose_document,
         make_engines,
         make_settings,
+        make_simulation,
         tune_devices,
     )
 
     document = choose_document(json, csv)
+    if resume is not None:
+        return go_on(resume, context, wait=wait, document=document)
     engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
-    settings = make_settings(profile, size, samples, loops, precision, max_time, no_verify, engines)
+    simulation = make_simulation(machine, fault)
+    settings = make_settings(
+        profile, size, samples, loops, precision, max_time, no_verify, engines, timeout, simulation
+    )
     settings = msgspec.structs.replace(settings, parallel_pairs=parallel_pairs)
     rows = select(benchmarks or (), prefix or (), only_d2d=only_d2d)
-    accelerators, with_host = choose_backends(backend)
-    with closing(LocalWorker(engines)) as worker:
-        machine = worker.survey(accelerators)
-        _refuse_missing(backend or (), machine.unavailable)
-        over = fabrics(machine, device or (), numa_node) if accelerators else ()
-        laid_out = lay_out(rows, over, machine.host.nodes if with_host else ())
-        plan = make_plan(laid_out, machine, settings.sizes, parallel_pairs=parallel_pairs)
+    accelerators, with_host = choose_backends(backend, simulation)
+    with closing(Supervisor(settings)) as worker:
+        surveyed = worker.survey(accelerators)
+        _refuse_missing(backend or (), surveyed.unavailable)
+        over = fabrics(surveyed, device or (), numa_node) if accelerators else ()
+        laid_out = lay_out(rows, over, surveyed.host.nodes if with_host else ())
+        plan = make_plan(laid_out, surveyed, settings.sizes, parallel_pairs=parallel_pairs)
         if dry_run:
             return print_plan(plan, settings, as_json=json)
-        if tune:  # 30 to 40 s a model
-            tune_devices(worker, over)
-            machine = worker.survey(accelerators)  # which now tells what was remembered
-        return carry_out(
-            worker, machine, plan, settings,
-            label=label, out=out, document=document,
-        )  # fmt: skip
+        with hold(
+            devices_measured(surveyed, plan), wait=wait, tell=make_console(stderr=True).print
+        ):
+            if tune:  # 30 to 40 s a model
+                tune_devices(worker, over)
+                surveyed = worker.survey(accelerators)  # which now tells what was remembered
+            return carry_out(
+                worker, surveyed, plan, settings,
+                label=label, out=out, document=document, options=in_effect(context, settings),
+            )  # fmt: skip
 
 
 def _refuse_missing(asked: Sequence[str], unavailable: dict[str, str]) -> None:

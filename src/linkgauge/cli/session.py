@@ -6,26 +6,27 @@ import math
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from rich.console import Console
 
-from linkgauge.backends import ACCELERATORS
+from linkgauge.backends import ACCELERATORS, SIMULATED
 from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
-from linkgauge.engine.controller import Observer, execute, now
+from linkgauge.engine.controller import Sink, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
-from linkgauge.engine.journal import Journal, Opened
+from linkgauge.engine.journal import Journal, Opened, Record, cells_left
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.worker import Worker
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import EngineSettings, Result, Run, Settings, exit_code
+from linkgauge.model.result import EngineSettings, Result, Run, Settings, Simulation, exit_code
 from linkgauge.model.units import parse_fraction, parse_sizes
-from linkgauge.report.files import JOURNAL_FILE, json_document, samples_csv, write_run
+from linkgauge.report.files import JOURNAL_FILE, json_document, read_run, samples_csv, write_run
 from linkgauge.report.matrix import shown
 from linkgauge.report.progress import LiveReport, progress_bar
 from linkgauge.report.terminal import make_console, render, render_summary, render_warnings
@@ -44,12 +45,15 @@ def make_settings(
     max_time: float | None,
     no_verify: bool,
     engines: EngineSettings,
+    timeout: float | None = None,
+    simulation: Simulation | None = None,
 ) -> Settings:
     """The profile's settings with what was asked otherwise. Raises InputError."""
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
-    if max_time is not None and not (math.isfinite(max_time) and max_time > 0):
-        raise InputError(f"--max-time {max_time} must be a positive number of seconds")
+    for name, seconds in (("--max-time", max_time), ("--timeout", timeout)):
+        if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+            raise InputError(f"{name} {seconds} must be a positive number of seconds")
     base = PROFILES[profile]
     return Settings(
         sizes=base.sizes if size is None else parse_sizes(size),
@@ -60,7 +64,24 @@ def make_settings(
         loops=at_least_one("--loops", loops),
         verify=not no_verify,
         engines=engines,
+        timeout=timeout,
+        simulation=simulation,
     )
+
+
+def make_simulation(machine: str | None, faults: Sequence[str] | None) -> Simulation | None:
+    """What is measured instead of this machine, if anything. Raises InputError for a description
+    or a fault that is wrong."""
+    if machine is None:
+        if faults:
+            raise InputError("--fault strikes simulated machines only: give --machine, too")
+        return None
+    from linkgauge.backends.sim import simulate
+    from linkgauge.backends.sim.description import load
+
+    simulation = Simulation(*load(machine), tuple(faults or ()))
+    simulate(simulation, EngineSettings()).close()
+    return simulation
 
 
 MOST_STREAMS = 32
@@ -103,6 +124,7 @@ def carry_out(
     label: str,
     out: Path | None,
     document: Document,
+    options: dict[str, str],
 ) -> int:
     """Measures the plan, shows each result once it is whole and keeps the run under `out`.
 
@@ -116,12 +138,34 @@ def carry_out(
     opened = Opened(
         id=folder.name if folder else started,
         label=label,
-        command=("linkgauge", *map(valid, sys.argv[1:])),
+        simulated=machine.simulated is not None,
+        command=command_line(),
         started=started,
         machine=machine,
         settings=settings,
         plan=plan,
+        options=options,
     )
+    if folder is None:
+        return measure_left((opened,), worker, lambda record: None, folder, document)
+    journal = folder / JOURNAL_FILE
+    try:
+        with closing(Journal.begin(journal, opened)) as kept:
+            return measure_left((opened,), worker, kept.append, folder, document)
+    except KeyboardInterrupt:  # while nothing was being measured: what the journal has, is kept
+        if not journal.exists():
+            raise
+        return _end(read_run(journal), folder, document)
+
+
+def measure_left(
+    records: Sequence[Record],
+    worker: Worker,
+    sink: Sink,
+    folder: Path | None,
+    document: Document,
+) -> int:
+    """Measures what of the plan these records do not tell of yet, and shows the run."""
     console, errors = make_console(), make_console(stderr=True)
     with progress_bar(errors) as progress:
         # Where the bar stands on the same terminal, figures go above it.
@@ -131,21 +175,36 @@ def carry_out(
             if document is None:
                 figures.print(render(result))
 
-        cells = sum(len(sheet.cells) for sheet in plan)
-        run = _measure(opened, worker, folder, LiveReport(progress, cells, show))
+        left = sum(map(len, cells_left(records)))
+        try:
+            run = execute(records, worker, sink, LiveReport(progress, left, show))
+        except ResultsError as error:
+            if folder is None:
+                raise
+            raise ResultsError(f"{error}: {how_to_go_on(folder)}") from error
+    return _end(run, folder, document)
+
+
+def _end(run: Run, folder: Path | None, document: Document) -> int:
+    """Keeps the run and tells of it. Returns the exit code."""
     with _undisturbed():
-        _conclude(errors if document else console, run, folder, document)
+        _conclude(make_console(stderr=document is not None), run, folder, document)
     return exit_code(run)
 
 
-def _measure(opened: Opened, worker: Worker, folder: Path | None, observer: Observer) -> Run:
-    if folder is None:
-        return execute(opened, worker, lambda record: None, observer)
-    journal = Journal(folder / JOURNAL_FILE)
-    try:
-        return execute(opened, worker, journal.append, observer)
-    finally:
-        journal.close()
+def show_whole(run: Run, folder: Path, document: Document) -> int:
+    """Shows a run that has nothing left to measure, and sees to its files."""
+    console = make_console(stderr=document is not None)
+    if document is None:
+        for result in run.results:
+            console.print(render(result))
+    _conclude(console, run, folder, document)
+    return exit_code(run)
+
+
+def how_to_go_on(folder: Path) -> str:
+    """What to type once a run has broken off."""
+    return f"what was measured is kept; to go on: linkgauge run --resume {quote(str(folder))}"
 
 
 def _conclude(console: Console, run: Run, folder: Path | None, document: Document) -> None:
@@ -164,6 +223,8 @@ def _conclude(console: Console, run: Run, folder: Path | None, document: Documen
         raise problem
     if kept is not None:
         console.print(f"results: {kept}")
+    if run.finished is None and folder is not None:
+        console.print(how_to_go_on(folder))
 
 
 @contextmanager
@@ -174,6 +235,11 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def command_line() -> tuple[str, ...]:
+    """The command as it was typed, for the record."""
+    return ("linkgauge", *map(valid, sys.argv[1:]))
 
 
 def valid(text: str) -> str:
@@ -192,15 +258,18 @@ def write_document(run: Run, document: Literal["json", "csv"]) -> None:
     sys.stdout.write(json_document(run) if document == "json" else samples_csv(run))
 
 
-def choose_backends(asked: Sequence[str] | None) -> tuple[tuple[str, ...], bool]:
+def choose_backends(
+    asked: Sequence[str] | None, simulation: Simulation | None = None
+) -> tuple[tuple[str, ...], bool]:
     """Accelerator backends to open, and whether the host's benchmarks are wanted."""
+    there = ACCELERATORS if simulation is None else (SIMULATED,)
     for name in asked or ():
-        if name != "host" and name not in ACCELERATORS:
-            known = ", ".join(("host", *ACCELERATORS))
+        if name != "host" and name not in there:
+            known = ", ".join(("host", *there))
             raise InputError(f"unknown backend {name!r}: there are {known}")
     if not asked:
-        return ACCELERATORS, True
-    return tuple(name for name in ACCELERATORS if name in asked), "host" in asked
+        return there, True
+    return tuple(name for name in there if name in asked), "host" in asked
 
 
 def tune_devices(worker: Worker, over: Sequence[Fabric]) -> None:

@@ -20,15 +20,19 @@ def show(
     Example: linkgauge show results/cpu/default/20261121T201500Z
     """
     from linkgauge.model.result import exit_code
-    from linkgauge.report.files import read_run
+    from linkgauge.report.files import JOURNAL_FILE, read_run
     from linkgauge.report.terminal import make_console, print_run
 
-    from .session import choose_document, write_document
+    from .session import choose_document, how_to_go_on, write_document
 
     document = choose_document(json, csv)
     kept = read_run(run)
     if document is not None:
         write_document(kept, document)
     else:
-        print_run(make_console(), kept)
+        console = make_console()
+        print_run(console, kept)
+        folder = run if run.is_dir() else run.parent
+        if kept.finished is None and (folder / JOURNAL_FILE).exists():
+            console.print(how_to_go_on(folder))
     return exit_code(kept)

@@ -9,7 +9,17 @@ from typing import Protocol
 
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 
-from .journal import Closed, Measured, Opened, Record, assemble, result_of
+from .interrupts import interrupted_afterwards
+from .journal import (
+    Closed,
+    Measured,
+    Record,
+    assemble,
+    cells_by_sheet,
+    cells_left,
+    opening,
+    result_of,
+)
 from .worker import Worker
 
 Sink = Callable[[Record], None]
@@ -28,32 +38,36 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def execute(opened: Opened, worker: Worker, sink: Sink, observer: Observer) -> Run:
-    """Measures the whole plan. Ctrl-C ends it with what was measured: `finished` is then null.
+def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Observer) -> Run:
+    """Measures what of the plan these records do not tell of yet: the plan itself is the first.
+    Ctrl-C ends it with what was measured: `finished` is then null.
 
     Raises ResultsError where the journal cannot be written.
     """
-    records: list[Record] = []
+    opened = opening(records)
+    known = list(records)
+    done = cells_by_sheet(records)
+    left = cells_left(records)
 
     def keep(record: Record) -> None:
-        sink(record)
-        records.append(record)
+        with interrupted_afterwards():  # run.json is to have what the journal has
+            sink(record)
+            known.append(record)
 
-    keep(opened)
     try:
         for number, sheet in enumerate(opened.plan):
-            cells: list[CellResult] = []
-            for together in _together(sheet.cells):
+            cells = done.get(number, [])
+            for together in _together(left[number]):
                 observer.started(sheet, together[0])
-                for cell in worker.measure(together, sheet.size, opened.settings):
-                    cells.append(cell)
+                for cell in worker.measure(together, sheet.size):
                     keep(Measured(number, cell))
+                    cells.append(cell)
                     observer.finished(cell)
-            observer.completed(result_of(sheet, tuple(cells)))
+            observer.completed(result_of(sheet, cells))
         keep(Closed(now()))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end
-    return assemble(records)
+    return assemble(known)
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:

@@ -19,7 +19,10 @@ def slug(text: str, otherwise: str) -> str:
 
 
 def accelerator_name(machine: Machine, plan: tuple[PlannedSheet, ...]) -> str:
-    """The model of the first device that is measured, `cpu` without one."""
+    """The model of the first device that is measured, `cpu` without one; of a simulated machine
+    `simulated-` and its name."""
+    if machine.simulated is not None:
+        return f"simulated-{slug(machine.simulated, 'machine')}"
     models = {d.memory: d.model for devices in machine.devices.values() for d in devices}
     for sheet in plan:
         for cell in sheet.cells:

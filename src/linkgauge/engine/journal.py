@@ -1,30 +1,43 @@
 """The journal: a run's records as JSON lines, each written before the next cell starts.
 
-The first line opens the run and holds its plan; each further line is a whole cell; the last
-closes it. A journal cut off anywhere reads up to its last whole line, and `assemble` makes the
-run of what is there: run.json is never anything but its journal put together.
+The first line opens the run and holds its plan and its machine; each further line is a whole cell;
+the last closes it. The file comes into being with its first line, by rename. Cut off anywhere it
+reads up to its last whole line, goes on from there, and `assemble` makes the run of what is there:
+run.json is never anything but its journal put together.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 import msgspec
 
-from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.errors import Busy, InputError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
+from linkgauge.model.result import (
+    CellResult,
+    PlannedCell,
+    PlannedSheet,
+    Result,
+    Run,
+    Settings,
+    Sheet,
+    worst,
+)
 
 SYNC_SECONDS = 1.0
 """A power cut may cost this much; a crash of the process costs nothing that was flushed."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """The run's identity and plan: all that is known before the first cell."""
+    """The run's identity and plan: all that is known before the first cell, and so all that it
+    takes to go on. `options` are those in effect, by their names, as a person reads them."""
 
     schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
     id: str
@@ -35,6 +48,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     machine: Machine
     settings: Settings
     plan: tuple[PlannedSheet, ...]
+    options: dict[str, str] = {}
 
 
 class Measured(msgspec.Struct, frozen=True, tag_field="record", tag="cell"):
@@ -44,48 +58,112 @@ class Measured(msgspec.Struct, frozen=True, tag_field="record", tag="cell"):
     cell: CellResult
 
 
+class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
+    """The run broke off before this record and went on at this time, by this command."""
+
+    started: str
+    command: tuple[str, ...]
+
+
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     """The run came to its end at this time."""
 
     finished: str
 
 
-Record = Opened | Measured | Closed
+Record = Opened | Measured | Resumed | Closed
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 
 
 class Journal:
-    """Appends records to a file that must not exist yet. Raises ResultsError with the path."""
+    """Appends records to a run's file, which no other process can open for that meanwhile (the
+    kernel lets go of it however this one ends). Raises ResultsError with the path."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
+        self._file = file
         self._synced = time.monotonic()
+
+    @classmethod
+    def begin(cls, path: Path, opened: Opened) -> Journal:
+        """Makes the file, which must not exist yet, with its first record or not at all."""
+        partial = path.with_name(path.name + ".partial")
+        if path.exists():
+            raise ResultsError(f"cannot write {path}: File exists")
         try:
-            self._file: BinaryIO = path.open("xb")
+            with ExitStack() as undo:
+                file = undo.enter_context(partial.open("xb"))
+                undo.callback(partial.unlink, missing_ok=True)
+                _hold(file, path)
+                file.write(_line(opened))
+                file.flush()
+                os.fsync(file.fileno())
+                partial.rename(path)
+                _sync_folder(path.parent)
+                undo.pop_all()
         except OSError as error:
             raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        return cls(path, file)
+
+    @classmethod
+    def reopen(cls, path: Path) -> tuple[Journal, tuple[Record, ...]]:
+        """Goes on after the last whole record; what follows it is cut off. Raises InputError where
+        there is no journal, Busy while another process writes it."""
+        try:
+            with ExitStack() as undo:
+                file = undo.enter_context(path.open("r+b"))
+                _hold(file, path)
+                data = file.read()
+                records = read_records(data)
+                file.truncate(data.rfind(b"\n") + 1)
+                file.seek(0, os.SEEK_END)
+                undo.pop_all()
+        except (OSError, InputError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"cannot go on with {path}: {why}: give a run's folder") from error
+        return cls(path, file), records
 
     def append(self, record: Record) -> None:
         try:
-            self._file.write(_encoder.encode(record) + b"\n")
+            self._file.write(_line(record))
             self._file.flush()
             if time.monotonic() - self._synced >= SYNC_SECONDS:
-                self._sync()
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
         except OSError as error:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
-
-    def _sync(self) -> None:
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
 
     def close(self) -> None:
         try:
-            self._sync()
-            self._file.close()
+            with self._file:
+                os.fsync(self._file.fileno())
         except OSError as error:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
+
+
+def _line(record: Record) -> bytes:
+    return _encoder.encode(record) + b"\n"
+
+
+def _hold(file: BinaryIO, path: Path) -> None:
+    """Raises Busy where another process holds it. File systems without locks go without."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Busy(f"{path.parent} is still being measured by another process") from error
+    except OSError:
+        pass
+
+
+def _sync_folder(folder: Path) -> None:
+    """A power cut after this keeps the file's name too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_records(data: bytes) -> tuple[Record, ...]:
@@ -98,48 +176,68 @@ def read_records(data: bytes) -> tuple[Record, ...]:
             records.append(_decoder.decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
-    if not records or not isinstance(records[0], Opened):
-        raise InputError("the journal does not begin with a run's plan")
+    opening(records)
     return tuple(records)
 
 
-def assemble(records: Iterable[Record]) -> Run:
-    """The run that the records tell of. Sheets without cells keep their plan's reason; cells
-    that were not reached are absent."""
-    opened: Opened | None = None
-    finished: str | None = None
+def opening(records: Sequence[Record]) -> Opened:
+    """The first record. Raises InputError where it is no run's plan."""
+    if records and isinstance(records[0], Opened):
+        return records[0]
+    raise InputError("the journal does not begin with a run's plan")
+
+
+def cells_by_sheet(records: Iterable[Record]) -> dict[int, list[CellResult]]:
+    """What was measured, by the number of its sheet in the plan, in the order of the journal."""
     cells: dict[int, list[CellResult]] = {}
     for record in records:
-        if isinstance(record, Opened):
-            opened = record
-        elif isinstance(record, Measured):
+        if isinstance(record, Measured):
             cells.setdefault(record.sheet, []).append(record.cell)
-        else:
-            finished = record.finished
-    if opened is None:
-        raise InputError("the journal does not begin with a run's plan")
+    return cells
+
+
+def cells_left(records: Sequence[Record]) -> tuple[tuple[PlannedCell, ...], ...]:
+    """Of each sheet of the plan, the cells without a record, in the plan's order."""
+    measured = cells_by_sheet(records)
+    left: list[tuple[PlannedCell, ...]] = []
+    for number, sheet in enumerate(opening(records).plan):
+        done = {(cell.row, cell.column) for cell in measured.get(number, ())}
+        left.append(tuple(cell for cell in sheet.cells if (cell.row, cell.column) not in done))
+    return tuple(left)
+
+
+def assemble(records: Sequence[Record]) -> Run:
+    """The run that the records tell of. Sheets without cells keep their plan's reason; cells
+    that were not reached are absent."""
+    opened = opening(records)
+    cells = cells_by_sheet(records)
+    ends = [record.finished for record in records if isinstance(record, Closed)]
     return Run(
         id=opened.id,
         label=opened.label,
         simulated=opened.simulated,
         command=opened.command,
         started=opened.started,
-        finished=finished,
+        resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
+        finished=ends[-1] if ends else None,
         machine=opened.machine,
         settings=opened.settings,
         results=tuple(
-            result_of(sheet, tuple(cells.get(number, ())))
+            result_of(sheet, cells.get(number, ()))
             for number, sheet in enumerate(opened.plan)
             if number in cells or not sheet.cells
         ),
     )
 
 
-def result_of(sheet: PlannedSheet, cells: tuple[CellResult, ...]) -> Result:
-    """The sheet's result: its reason is the plan's, or that which all cells share that have one."""
+def result_of(sheet: PlannedSheet, measured: Iterable[CellResult]) -> Result:
+    """The sheet's result, its cells in the plan's order. Its reason is the plan's, or that which
+    all cells share that have one."""
+    order = {(cell.row, cell.column): number for number, cell in enumerate(sheet.cells)}
+    cells = sorted(measured, key=lambda cell: order.get((cell.row, cell.column), len(order)))
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
     shown = {name: getattr(sheet, name) for name in Sheet.__struct_fields__}
     shown["reason"] = sheet.reason or shared
-    return Result(**shown, status=status, cells=cells)
+    return Result(**shown, status=status, cells=tuple(cells))

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 
-from linkgauge.backends.base import Backend, Buffer, Chaser, Copy, Group, Pattern, Timing
+from linkgauge.backends.base import (
+    Backend,
+    Buffer,
+    Chaser,
+    Copy,
+    Group,
+    Pattern,
+    Phase,
+    Timing,
+    Virtual,
+)
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
 from linkgauge.model.statistics import relative_error, summarize
@@ -15,13 +26,28 @@ from .joined import JoinedGroup
 from .pool import BufferPool
 from .sampler import LEAST_LOOPS, Samples, take_samples, warm_up
 
+DOING: dict[Phase, str] = {
+    "plan": "planning",
+    "allocate": "allocating",
+    "warm up": "warming up",
+    "fill": "filling the buffers",
+    "measure": "measuring",
+    "verify": "verifying",
+}
+"""Phases in the words of a reason."""
+
+Tell = Callable[[Phase], None]
+
 
 def measure_together(
-    cells: Sequence[Measurement], settings: Settings, pool: BufferPool
+    cells: Sequence[Measurement],
+    settings: Settings,
+    pool: BufferPool,
+    tell: Tell = lambda phase: None,
 ) -> tuple[CellResult, ...]:
-    """Measures cells at the same time. Never raises for what befalls them: that is their status
-    and reason."""
-    together = _Together(cells, settings)
+    """Measures cells at the same time; `tell` hears of each phase as it begins. Never raises for
+    what befalls them: that is their status and reason."""
+    together = _Together(cells, settings, tell)
     try:
         return together.carry_out(pool)
     except LinkgaugeError as error:
@@ -30,13 +56,15 @@ def measure_together(
     finally:
         pool.take_back()
     # One of them must not cost the others: each is measured alone.
-    return tuple(result for cell in cells for result in measure_together([cell], settings, pool))
+    return tuple(
+        result for cell in cells for result in measure_together([cell], settings, pool, tell)
+    )
 
 
-def _failed(planned: PlannedCell, phase: str, error: LinkgaugeError) -> CellResult:
+def _failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
     if isinstance(error, Unsupported):
         return unmeasured(planned, "skip", str(error))
-    return unmeasured(planned, "error", f"while {phase}: {error}")
+    return unmeasured(planned, "error", f"while {DOING[phase]}: {error}")
 
 
 def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
@@ -62,33 +90,44 @@ class _Together:
     """Cells while they are measured at the same time. `phase` is what is being done, for the
     reason of an error."""
 
-    def __init__(self, cells: Sequence[Measurement], settings: Settings) -> None:
-        self.phase = "planning"
+    def __init__(self, cells: Sequence[Measurement], settings: Settings, tell: Tell) -> None:
+        self.phase: Phase = "plan"
         self._cells = cells
         self._settings = settings
+        self._tell = tell
+        backends = {id(backend): backend for cell in cells for backend in cell.backends}
+        self._virtual = [one for one in backends.values() if isinstance(one, Virtual)]
 
     def carry_out(self, pool: BufferPool) -> tuple[CellResult, ...]:
         """The cells' results: `pass`, or `fail` where a byte is wrong."""
-        self.phase = "allocating"
+        self._enter("allocate")
         seed = 1
         for cell in self._cells:
             cell.allocate(pool, seed)
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
-            self.phase = "warming up"
+            self._enter("warm up")
             least = 1 if any(cell.is_latency for cell in self._cells) else LEAST_LOOPS
             loops = warm_up(group, self._settings, least)
             # After the warm-up: what it brought over must not pass for the samples' work.
-            self.phase = "filling the buffers"
+            self._enter("fill")
             for cell in self._cells:
                 cell.fill()
-            self.phase = "measuring"
-            taken = take_samples(group, loops, self._settings, self._figures)
-            self.phase = "verifying"
+            self._enter("measure")
+            clock = self._virtual[0].clock if self._virtual else time.monotonic
+            taken = take_samples(group, loops, self._settings, self._figures, clock)
+            self._enter("verify")
             return tuple(
                 cell.report(taken, own, self._remarks())
                 for cell, own in zip(self._cells, self._split(taken.timings), strict=True)
             )
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self._tell(phase)
+        cells = {cell.planned.number: cell.transfers for cell in self._cells}
+        for backend in self._virtual:
+            backend.enter(cells, phase)
 
     def _prepare(self) -> Group:
         if any(cell.is_latency for cell in self._cells):
@@ -169,6 +208,10 @@ class Measurement:
         """Of one loop of a pointer chase."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
         self._verifies = settings.verify and not self.is_latency
+
+    @property
+    def transfers(self) -> tuple[Transfer, ...]:
+        return self._cell.transfers
 
     @property
     def is_latency(self) -> bool:

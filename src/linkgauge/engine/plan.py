@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 import msgspec
 
@@ -124,7 +125,17 @@ def make_plan(
     if parallel_pairs:
         named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
         plan = [_in_rounds(sheet) if sheet.benchmark in named else sheet for sheet in plan]
-    return tuple(plan)
+    numbers = count()
+    return tuple(
+        msgspec.structs.replace(
+            sheet, cells=_numbered(sheet, numbers), simulated=machine.simulated is not None
+        )
+        for sheet in plan
+    )
+
+
+def _numbered(sheet: PlannedSheet, numbers: Iterator[int]) -> tuple[PlannedCell, ...]:
+    return tuple(msgspec.structs.replace(cell, number=next(numbers)) for cell in sheet.cells)
 
 
 def _in_rounds(sheet: PlannedSheet) -> PlannedSheet:

@@ -19,19 +19,27 @@ class BufferPool:
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
-        self._idle: OrderedDict[int, tuple[_Key, Buffer]] = OrderedDict()
+        self._idle: OrderedDict[_Key, list[Buffer]] = OrderedDict()
+        """By what they are good for, the longest unused first."""
+        self._idle_bytes = 0
         self._lent: list[tuple[_Key, Buffer]] = []
 
     def lend(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
         """A buffer of exactly `size` bytes, which no other transfer of the cell has."""
         key = (backend.name, memory, backend.reach(memory, engine), size)
-        for ticket, (kept, buffer) in self._idle.items():
-            if kept == key:
-                del self._idle[ticket]
-                self._lent.append((key, buffer))
-                return buffer
-        buffer = self._allocate(backend, memory, size, engine)
+        buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
+        return buffer
+
+    def _unused(self, key: _Key) -> Buffer | None:
+        """Takes an idle buffer out of the pool."""
+        kept = self._idle.get(key)
+        if not kept:
+            return None
+        buffer = kept.pop(0)
+        self._idle_bytes -= buffer.size
+        if not kept:
+            del self._idle[key]
         return buffer
 
     def _allocate(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
@@ -49,8 +57,10 @@ class BufferPool:
 
     def take_back(self) -> None:
         """The cell is over: its buffers may be lent again."""
-        for entry in self._lent:
-            self._idle[id(entry[1])] = entry
+        for key, buffer in self._lent:
+            self._idle.setdefault(key, []).append(buffer)
+            self._idle.move_to_end(key)
+            self._idle_bytes += buffer.size
         self._lent.clear()
 
     def free_idle(self) -> None:
@@ -58,8 +68,7 @@ class BufferPool:
 
     def _trim(self, keep_bytes: int) -> None:
         """Frees idle buffers, the longest unused first, until they hold no more than this."""
-        held = sum(buffer.size for _, buffer in self._idle.values())
-        while self._idle and held > keep_bytes:
-            _, (_, buffer) = self._idle.popitem(last=False)
-            held -= buffer.size
-            buffer.free()
+        while self._idle and self._idle_bytes > keep_bytes:
+            buffer = self._unused(next(iter(self._idle)))
+            if buffer is not None:
+                buffer.free()

@@ -1,14 +1,15 @@
 """Who measures: a worker holds backends and is handed whole cells.
 
-The controller speaks only to `Worker`; nothing crosses this seam while a clock runs, so a worker
-may as well live in another process.
+The controller speaks only to `Worker`; nothing crosses this seam while a clock runs. It has a
+`Supervisor`, whose workers live in other processes; a `LocalWorker` is what such a process runs.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from linkgauge import __version__
 from linkgauge.backends import open_backend
@@ -17,11 +18,14 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_cell, parse_memory
-from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings
+from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Measurement, measure_together, unmeasured
+from .measure import Measurement, Tell, measure_together, unmeasured
 from .pool import BufferPool
+
+if TYPE_CHECKING:
+    from linkgauge.backends.sim import SimBackend
 
 POOL_SHARE = 0.5
 """Share of the host's available memory that buffers may keep between cells."""
@@ -34,9 +38,7 @@ class Worker(Protocol):
         """The host and the devices of these backends; why a backend has none."""
         ...
 
-    def measure(
-        self, cells: Sequence[PlannedCell], size: int, settings: Settings
-    ) -> tuple[CellResult, ...]:
+    def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
         """Measures these cells at the same time (one, unless they are of a round), and gives back
         theirs in their order. Never raises for what befalls them."""
         ...
@@ -50,16 +52,23 @@ class Worker(Protocol):
 
 
 class LocalWorker:
-    """A worker in this process. `engines` is how its accelerators' engines are to work."""
+    """A worker in this process, for a run with these settings. `tell` hears of each phase of a
+    cell as it begins."""
 
-    def __init__(self, engines: EngineSettings = EngineSettings()) -> None:  # noqa: B008
-        self._engines = engines
+    def __init__(
+        self,
+        settings: Settings = Settings(sizes=()),  # noqa: B008
+        tell: Tell = lambda phase: None,
+    ) -> None:
+        self._settings = settings
+        self._tell = tell
         self._host: Host | None = None
         self._backends: dict[str, Backend] = {}
         self._pool = BufferPool()
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        host = self._host = read_host()
+        simulated = self._simulated
+        host = self._host = read_host() if simulated is None else simulated.host()
         if host.memory_available is not None:
             self._pool = BufferPool(int(host.memory_available * POOL_SHARE))
         # What is to be loaded is loaded before a run begins.
@@ -77,16 +86,26 @@ class LocalWorker:
             unavailable=unavailable,
             linkgauge=__version__,
             python=platform.python_version(),
+            simulated=self._settings.simulation.machine if self._settings.simulation else None,
         )
 
     def _backend(self, name: str) -> Backend:
         if name not in self._backends:
-            self._backends[name] = open_backend(name, self._engines, self._host)
+            self._backends[name] = self._simulated or open_backend(
+                name, self._settings.engines, self._host
+            )
         return self._backends[name]
 
-    def measure(
-        self, cells: Sequence[PlannedCell], size: int, settings: Settings
-    ) -> tuple[CellResult, ...]:
+    @cached_property
+    def _simulated(self) -> SimBackend | None:
+        """The simulated machine, which is all backends at once; None where this one is measured."""
+        if self._settings.simulation is None:
+            return None
+        from linkgauge.backends.sim import simulate
+
+        return simulate(self._settings.simulation, self._settings.engines)
+
+    def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
@@ -103,9 +122,9 @@ class LocalWorker:
             if reason is not None:
                 results[cell] = unmeasured(cell, "skip", reason)
             else:
-                able.append(Measurement(cell, transfers, size, settings, backends))
+                able.append(Measurement(cell, transfers, size, self._settings, backends))
         if able:
-            together = measure_together(able, settings, self._pool)
+            together = measure_together(able, self._settings, self._pool, self._tell)
             results.update(zip((cell.planned for cell in able), together, strict=True))
         return tuple(results[cell] for cell in cells)
 
@@ -118,8 +137,12 @@ class LocalWorker:
         backend.tune(place.index or 0, other, tell)
         return True
 
-    def close(self) -> None:
+    def release(self) -> None:
+        """Frees the buffers kept for later cells."""
         self._pool.free_idle()
+
+    def close(self) -> None:
+        self.release()
         for backend in self._backends.values():
             backend.close()
         self._backends.clear()

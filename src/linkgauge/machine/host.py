@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import resource
 from pathlib import Path
@@ -12,27 +11,31 @@ from linkgauge.model.machine import Host
 
 from .cache import last_level_cache
 from .numa import read_nodes
-from .tree import ROOT, parse_meminfo, read_text
+from .tree import ROOT, Root, parse_cpu_list, parse_meminfo, read_text
 
 
-def read_host(root: Path = ROOT) -> Host:
-    """Reads what can be read below `root`; what cannot is null."""
+def read_host(root: Root = ROOT) -> Host:
+    """Reads what can be read below `root`; what cannot is null.
+
+    This machine's CPUs and limits are those of this process. A captured machine has no process:
+    its CPUs are those online, and what limits them is null.
+    """
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = _least(meminfo.get("MemAvailable"), cgroup_headroom(root))
-    allowed = os.sched_getaffinity(0)
-    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    name = os.uname()
+    here = root == ROOT
+    allowed = os.sched_getaffinity(0) if here else _online(root)
+    hostname, kernel, architecture = _names(root)
     return Host(
-        hostname=name.nodename,
+        hostname=hostname,
         system=_os_name(root),
-        kernel=name.release,
-        architecture=name.machine,
+        kernel=kernel,
+        architecture=architecture,
         cpu_model=cpu_model(root),
         cpus=len(allowed),
         nodes=read_nodes(root, allowed, available),
         memory_total=meminfo.get("MemTotal"),
         memory_available=available,
-        memlock_limit=None if limit == resource.RLIM_INFINITY else limit,
+        memlock_limit=_memlock_limit() if here else None,
         transparent_huge_pages=_selected(
             read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
         ),
@@ -40,7 +43,7 @@ def read_host(root: Path = ROOT) -> Host:
     )
 
 
-def cpu_model(root: Path) -> str | None:
+def cpu_model(root: Root) -> str | None:
     """The processor's name: of /proc/cpuinfo (x86, some arm and riscv), else the board's."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch"):
@@ -51,7 +54,7 @@ def cpu_model(root: Path) -> str | None:
     return board.strip("\0 ") if board else None
 
 
-def cgroup_headroom(root: Path) -> int | None:
+def cgroup_headroom(root: Root) -> int | None:
     """Bytes this process's memory cgroups still allow, the tightest of them; None if unlimited.
 
     Version 2 (memory.max of the group and each group above), else version 1's limit.
@@ -67,7 +70,7 @@ def cgroup_headroom(root: Path) -> int | None:
     return _least(headroom, _room(root, first, "limit_in_bytes", "usage_in_bytes"))
 
 
-def _room(root: Path, stem: str, limit_name: str, usage_name: str) -> int | None:
+def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None:
     limit, usage = read_text(root, stem + limit_name), read_text(root, stem + usage_name)
     if limit is None or not limit.isdecimal() or int(limit) >= 1 << 60:
         return None
@@ -82,10 +85,32 @@ def _least(*values: int | None) -> int | None:
     return min((value for value in values if value is not None), default=None)
 
 
-def _os_name(root: Path) -> str:
+def _online(root: Root) -> set[int]:
+    return set(parse_cpu_list(read_text(root, "sys/devices/system/cpu/online") or ""))
+
+
+def _memlock_limit() -> int | None:
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _names(root: Root) -> tuple[str, str, str]:
+    """The host's name, the kernel's release and the architecture, as `uname` prints them."""
+    if root == ROOT:
+        name = os.uname()
+        return name.nodename, name.release, name.machine
+    # Linux shows `arch` since 6.1.
+    hostname, release, arch = (
+        read_text(root, f"proc/sys/kernel/{name}") or ""
+        for name in ("hostname", "osrelease", "arch")
+    )
+    return hostname, release, arch
+
+
+def _os_name(root: Root) -> str:
     release = read_text(root, "etc/os-release") or ""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', release, re.MULTILINE)
-    return match[1] if match else platform.system()
+    return match[1] if match else read_text(root, "proc/sys/kernel/ostype") or ""
 
 
 def _selected(choice: str | None) -> str | None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from linkgauge.model.machine import Node
 
-from .tree import parse_cpu_list, parse_meminfo, read_text
+from .tree import Root, names_in, parse_cpu_list, parse_meminfo, read_text
 
 NODES = "sys/devices/system/node"
 
 
 def read_nodes(
-    root: Path, allowed: Iterable[int], memory_available: int | None
+    root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
     """Nodes that have memory, by number; `allowed` are the CPUs that may be used.
 
@@ -22,11 +21,8 @@ def read_nodes(
     has all of the machine. `memory_available` (bytes) bounds what a node can offer.
     """
     usable = set(allowed)
-    try:
-        names = [path.name for path in (root / NODES).iterdir()]
-    except OSError:
-        names = []
-    found = sorted(int(m[1]) for name in names if (m := re.fullmatch(r"node([0-9]{1,6})", name)))
+    numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
+    found = sorted(int(match[1]) for match in numbers if match)
     nodes = [_read_node(root, index, usable, memory_available) for index in found]
     with_memory = tuple(node for node in nodes if node.memory_total != 0)
     if len(with_memory) > 1:
@@ -37,7 +33,7 @@ def read_nodes(
     return (Node(index, tuple(sorted(usable)), total, memory_available),)
 
 
-def _read_node(root: Path, index: int, usable: set[int], available: int | None) -> Node:
+def _read_node(root: Root, index: int, usable: set[int], available: int | None) -> Node:
     folder = f"{NODES}/node{index}"
     cpus = parse_cpu_list(read_text(root, f"{folder}/cpulist") or "")
     meminfo = parse_meminfo(read_text(root, f"{folder}/meminfo") or "")

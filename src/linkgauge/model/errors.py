@@ -1,7 +1,7 @@
 """The one exception tree. Whatever leaves linkgauge as an error is one of these.
 
 `exit_code` is what the command line ends with when the error ends it (DESIGN: 2 bad input,
-3 an error cost results).
+3 an error cost results, 4 nothing was measured).
 """
 
 from __future__ import annotations
@@ -56,3 +56,9 @@ class AllocationError(BackendError):
 
 class ResultsError(LinkgaugeError):
     """Results could not be written: what was written before stays valid."""
+
+
+class Busy(LinkgaugeError):
+    """Another process holds what is to be measured: nothing was measured."""
+
+    exit_code = 4

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .inventory import Inventory
+
 
 class Node(msgspec.Struct, frozen=True):
     """A NUMA node. `cpus` are those this process may use; sizes in bytes, null if unknown."""
@@ -57,10 +59,13 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A host, its accelerators by backend, and why a backend has none."""
+    """A host, its accelerators by backend, and why a backend has none. `simulated` names the
+    description of one that does not exist; `inventory` is what else is known of it."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
     unavailable: dict[str, str] = {}
     linkgauge: str = ""
     python: str = ""
+    simulated: str | None = None
+    inventory: Inventory | None = None

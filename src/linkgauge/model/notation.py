@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import get_args
 
 from .errors import NotationError
@@ -40,6 +41,7 @@ def parse_cell(transfers: Iterable[str]) -> tuple[Transfer, ...]:
     return tuple(map(parse_transfer, transfers))
 
 
+@lru_cache(maxsize=1024)
 def parse_transfer(text: str) -> Transfer:
     """Exactly one transfer."""
     reader = _Reader(text)

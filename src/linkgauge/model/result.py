@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from .inventory import Inventory, Reading
 from .machine import Machine
 from .statistics import Summary
 from .transfer import Report
@@ -55,7 +56,8 @@ class Expected(msgspec.Struct, frozen=True):
 
 class CellResult(msgspec.Struct, frozen=True):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
-    a host buffer that should be locked in memory is not (null: none should be)."""
+    a host buffer that should be locked in memory is not (null: none should be). `readings` are
+    of its accelerators, taken while it was measured."""
 
     row: str
     column: str
@@ -75,13 +77,15 @@ class CellResult(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     expected: Expected | None = None
     verdict: Verdict = "unknown"
+    readings: tuple[Reading, ...] = ()
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
 
     `parts` names the matrices of single transfers; `reason` says why there are no cells. The
-    columns of a `sweep` are settings, not memories: their sum means nothing.
+    columns of a `sweep` are settings, not memories: their sum means nothing. What is `simulated`
+    says so wherever it is shown.
     """
 
     benchmark: str
@@ -93,11 +97,12 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...] = ()
     sweep: bool = False
     reason: str | None = None
+    simulated: bool = False
 
 
 class PlannedCell(msgspec.Struct, frozen=True):
     """A cell to be measured: transfers in the notation. With `reason` it is skipped; cells of a
-    sheet with the same `round` are measured at the same time."""
+    sheet with the same `round` are measured at the same time. `number` counts the plan's cells."""
 
     row: str
     column: str
@@ -105,6 +110,7 @@ class PlannedCell(msgspec.Struct, frozen=True):
     report: Report
     reason: str | None = None
     round: int | None = None
+    number: int = 0
 
 
 class PlannedSheet(Sheet, frozen=True, kw_only=True):
@@ -166,7 +172,8 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run, as kept in `run.json`. `finished` is null where it was interrupted."""
+    """A whole run, as kept in `run.json`. `finished` is null where it was interrupted; `resumed`
+    are the times at which it was gone on with."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -174,8 +181,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
     command: tuple[str, ...]
     started: str
+    resumed: tuple[str, ...] = ()
     finished: str | None
     machine: Machine
+    after: Inventory | None = None
     settings: Settings
     results: tuple[Result, ...]
 

@@ -66,18 +66,25 @@ def summarize(samples: Sequence[float]) -> Summary | None:
         return None
     ordered = sorted(samples)
     median = statistics.median(ordered)
+    mean = statistics.fmean(ordered)
     return Summary(
         n=len(ordered),
         min=ordered[0],
         median=median,
-        mean=statistics.fmean(ordered),
+        mean=mean,
         max=ordered[-1],
         p50=median,
         p95=percentile(ordered, 0.95),
         p99=percentile(ordered, 0.99),
-        stddev=statistics.stdev(ordered) if len(ordered) > 1 else None,
+        stddev=_deviation(ordered, mean) if len(ordered) > 1 else None,
         ci95=median_interval(ordered),
     )
+
+
+def _deviation(samples: Sequence[float], mean: float) -> float:
+    """Standard deviation of a sample (n - 1). statistics.stdev works in exact fractions and
+    takes twenty times as long."""
+    return math.hypot(*(sample - mean for sample in samples)) / math.sqrt(len(samples) - 1)
 
 
 def relative_error(samples: Sequence[float]) -> float | None:

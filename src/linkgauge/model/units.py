@@ -88,12 +88,12 @@ def approximate_size(size: int) -> str:
     return f"{size} B"
 
 
-def parse_fraction(text: str) -> float:
-    """`0.01` or `1%` as 0.01. Raises InputError unless 0 < fraction < 1."""
+def parse_fraction(text: str, what: str = "precision") -> float:
+    """`0.01` or `1%` as 0.01. Raises InputError, which names `what`, unless 0 < fraction < 1."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text, re.ASCII)
     if not match or len(text) > 40:
-        raise InputError(f"precision {text!r} is not understood: write 0.01 or 1%")
+        raise InputError(f"{what} {text!r} is not understood: write 0.01 or 1%")
     value = float(match[1]) / (100 if match[2] else 1)
     if not 0 < value < 1:
-        raise InputError(f"precision {text!r} must lie between 0 and 1 (100%)")
+        raise InputError(f"{what} {text!r} must lie between 0 and 1 (100%)")
     return value

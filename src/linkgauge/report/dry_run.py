@@ -11,7 +11,7 @@ from linkgauge.model.result import Settings
 from linkgauge.model.units import approximate_size, format_size
 
 from .files import json_document
-from .terminal import make_console
+from .terminal import make_console, simulated
 
 
 def print_plan(plan: Plan, settings: Settings, *, as_json: bool) -> int:
@@ -22,6 +22,8 @@ def print_plan(plan: Plan, settings: Settings, *, as_json: bool) -> int:
         sys.stdout.write(json_document(document))
         return 0
     console = make_console()
+    if any(sheet.simulated for sheet in plan):
+        console.print(simulated())
     for sheet in plan:
         where = f"  {sheet.backend}  {format_size(sheet.size)}"
         head = Text.assemble((sheet.benchmark, "bold"), where)

@@ -18,6 +18,8 @@ RUN_FILE = "run.json"
 SAMPLES_FILE = "samples.csv"
 JOURNAL_FILE = "journal.jsonl"
 
+SIMULATED = "SIMULATED"
+
 COLUMNS = (
     "run",
     "benchmark",
@@ -29,8 +31,10 @@ COLUMNS = (
     "sample",
     "value",
     "unit",
+    "simulated",
 )
-"""`transfer` is empty for the headline figure, else the notation of the single transfer."""
+"""`transfer` is empty for the headline figure, else the notation of the single transfer;
+`simulated` says SIMULATED or nothing."""
 
 
 def json_document(value: object) -> str:
@@ -44,10 +48,11 @@ def samples_csv(run: Run) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for result in run.results:
+        origin = SIMULATED if result.simulated else ""
         for cell in result.cells:
             head = (run.id, result.benchmark, result.backend, result.size, cell.row, cell.column)
             for transfer, number, value in _samples(cell):
-                writer.writerow((*head, transfer, number, repr(value), result.unit))
+                writer.writerow((*head, transfer, number, repr(value), result.unit, origin))
     return text.getvalue()
 
 

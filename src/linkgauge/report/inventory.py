@@ -12,7 +12,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
 from .files import json_document
-from .terminal import make_console
+from .terminal import make_console, simulated
 
 
 def _size(size: int | None) -> str:
@@ -26,6 +26,8 @@ def print_machine(machine: Machine, *, as_json: bool) -> None:
         return
     host = machine.host
     console = make_console()
+    if machine.simulated is not None:
+        console.print(simulated().append(f" {machine.simulated}"))
     console.print(f"{host.cpu_model or 'unknown processor'}, {host.cpus} CPUs, {host.architecture}")
     console.print(f"{host.system}, kernel {host.kernel}\n")
     table = Table(box=None, pad_edge=False, header_style="bold")

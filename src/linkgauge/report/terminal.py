@@ -18,6 +18,8 @@ from linkgauge.model.units import format_size, unit_of
 from .matrix import ABSENT, Matrix, matrices, shown
 
 WIDTH = 10
+NAMED = 6
+"""Cells that are named of those that something befell."""
 WIDE = 1000
 """Columns of what is no terminal: lines are never broken there."""
 _STYLES: dict[Status, str] = {
@@ -64,21 +66,25 @@ def render_result(result: Result) -> RenderableType:
         if matrix.total is not None:
             total = shown(matrix.total, result.unit)
             lines += [Text(f"SUM {matrix.name} {total}", style="dim")]
-    lines += [_complaint(cell) for cell in result.cells if cell.status not in ("pass", "skip")]
-    lines += [
-        _complaint(cell)
-        for cell in result.cells
-        if cell.status == "skip" and result.reason != cell.reason
-    ]
+    lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
+    lines += _complaints(
+        [c for c in result.cells if c.status == "skip" and c.reason != result.reason]
+    )
     return Group(*lines, Text())
 
 
 def _heading(result: Result) -> Text:
-    return Text.assemble(
+    heading = Text.assemble(
         (result.benchmark, "bold"),
         f"  {result.backend}  {format_size(result.size)}  ",
         (result.status, _STYLES[result.status]),
     )
+    return heading.append("  ").append(simulated()) if result.simulated else heading
+
+
+def simulated() -> Text:
+    """What stands beside every figure of a machine that does not exist."""
+    return Text("SIMULATED", "bold magenta")
 
 
 def _unmeasured(result: Result) -> Text:
@@ -86,9 +92,16 @@ def _unmeasured(result: Result) -> Text:
     return _heading(result).append(f": {reason}")
 
 
-def _complaint(cell: CellResult) -> Text:
-    place = f"({cell.row}, {cell.column})"
-    return Text.assemble((cell.status, _STYLES[cell.status]), f" {place}: {cell.reason}")
+def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:
+    """A line for each thing that befell cells, with those that it befell."""
+    befallen: dict[tuple[Status, str | None], list[str]] = {}
+    for cell in cells:
+        places = befallen.setdefault((cell.status, cell.reason), [])
+        places.append(f"({cell.row}, {cell.column})")
+    for (status, reason), places in befallen.items():
+        named = " ".join(places[:NAMED])
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        yield Text.assemble((status, _STYLES[status]), f" {named}{more}: {reason}")
 
 
 def _matrix_lines(
@@ -114,7 +127,7 @@ def render_transfers(result: Result) -> RenderableType:
     """One cell of `linkgauge copy`: each transfer's figure, then the total."""
     cell = result.cells[0] if result.cells else None
     if cell is None or cell.summary is None:
-        return _unmeasured(result) if cell is None else _complaint(cell)
+        return _unmeasured(result) if cell is None else Group(*_complaints([cell]))
     unit = unit_of(result.unit)
     rows = [
         (cell.transfers[part.transfer], part.summary)
@@ -124,6 +137,8 @@ def render_transfers(result: Result) -> RenderableType:
     rows.append(("total" if cell.parts else " & ".join(cell.transfers), cell.summary))
     width = max(len(name) for name, _ in rows)
     lines = [Text(f"{format_size(result.size)}", style="bold")]
+    if result.simulated:
+        lines[0].append("  ").append(simulated())
     for name, summary in rows:
         figure = shown(summary.median, result.unit)
         line = Text(f"{name:<{width}}{figure:>{WIDTH + 2}} {unit.shown}")
@@ -132,7 +147,7 @@ def render_transfers(result: Result) -> RenderableType:
             line.append(f"  [{low}, {high}]", "dim")
         line.append(f"  {summary.n} samples of {cell.loops} loops", "dim")
         lines.append(line)
-    lines += [_complaint(cell)] if cell.status != "pass" else []
+    lines += _complaints([cell]) if cell.status != "pass" else []
     return Group(*lines)
 
 
@@ -169,7 +184,7 @@ def render_summary(run: Run) -> Text:
     if run.finished is None:
         line.append(" (interrupted: what was measured is kept)", "yellow")
     if run.simulated:
-        line.append(" SIMULATED", "bold magenta")
+        line.append(" ").append(simulated())
     return line
 
 

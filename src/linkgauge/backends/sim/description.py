@@ -1,0 +1,282 @@
+"""The description of a simulated machine: YAML to plain values, as written, without duplicates.
+
+`docs/simulation.md` explains every field. A small one:
+
+    source: where its figures come from, in words
+    noise: 0.1%                     # relative standard deviation of every figure
+    host:
+      cpu_model: Example CPU
+      nodes:
+        - {count: 2, cpus: 8, memory: 64G}    # host:0 and host:1, CPUs 0-7 and 8-15
+    link_kinds:
+      pcie5: {kind: pcie, speed: 32, width: 16, latency: 300 ns,
+              efficiency: {read: 0.86, write: 0.88}}
+      mesh: {kind: fabric, rate: 50 GB/s, count: 2, latency: 400 ns}
+      upi: {kind: socket, rate: 60 GB/s}
+    switches:
+      - {name: root0..1}
+    devices:                        # sim:0 to sim:3
+      - {count: 4, model: Example Card, memory: 64G, memory_rate: 2 TB/s}
+    links:
+      - {kind: mesh, mesh: sim:0..3}                # each with each other
+      - {kind: pcie5, each: sim:0..3, to: root0..1} # 0, 1 to root0; 2, 3 to root1
+      - {kind: pcie5, each: root0..1, to: host:0..1}
+      - {kind: upi, pairs: [[host:0, host:1]]}
+
+`A..B` at the end of a name is a range. Rates are bytes a second of one direction, sizes are powers
+of two, times have a unit, shares are 0.5 or 50%. hardware.py makes single devices and links of it.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.units import parse_size
+
+LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
+SwitchType = Literal["pcie", "root", "fabric", "network"]
+Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+_NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
+_RATES = {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+class Size(int):
+    """Bytes: `64G`, a power of two."""
+
+
+class Rate(float):
+    """Bytes a second: `50 GB/s` is 50 × 10^9."""
+
+
+class Seconds(float):
+    """Seconds: `415 ns`."""
+
+
+class Share(float):
+    """A relative figure, 0 or more: `0.5` or `50%`."""
+
+
+class Ways(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A share for reads (pulled by the destination's engine) and for writes (pushed by the
+    source's)."""
+
+    read: Share = Share(1.0)
+    write: Share = Share(1.0)
+
+    def __post_init__(self) -> None:
+        if not (self.read and self.write):
+            raise ValueError("an efficiency of 0 moves nothing")
+
+
+class Back(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes that go the other way for a byte of payload, of reads and of writes."""
+
+    read: Share = Share(0.0)
+    write: Share = Share(0.0)
+
+
+class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An engine: the most it reads and writes over links (null: as fast as they are), and what
+    each copy takes to start."""
+
+    read: Rate | None = None
+    write: Rate | None = None
+    startup: Seconds = Seconds(3e-6)
+
+
+class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What links of a kind have in common. Every direction has its own `rate` × `count`.
+
+    Without a `rate`, PCIe's follows from `speed` (GT/s a lane) and `width` (lanes). `both` bounds
+    the two directions together. Payload takes payload ÷ `efficiency` of its direction (of kernels:
+    ÷ `sm_efficiency`) and payload × `reverse` (of kernels: × `sm_reverse`) of the other one, for
+    requests and acknowledgements. `latency` is what it adds to one access, there and back; `jitter`
+    is the relative standard deviation that crossing it adds to a figure. The rest is shown by PCI's
+    registers.
+    """
+
+    kind: LinkType
+    rate: Rate | None = None
+    count: Count = 1
+    both: Rate | None = None
+    efficiency: Ways = Ways()
+    sm_efficiency: Ways | None = None
+    reverse: Back = Back()
+    sm_reverse: Back | None = None
+    latency: Seconds = Seconds(0.0)
+    jitter: Share = Share(0.0)
+    speed: Positive | None = None
+    width: Count | None = None
+    max_speed: Positive | None = None
+    max_width: Count | None = None
+    max_payload: int = 256
+    max_read_request: int = 512
+
+
+class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`count` NUMA nodes alike: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
+    written), `latency` of one access to it. `cache` is its last-level cache."""
+
+    count: Count = 1
+    cpus: Count
+    memory: Size
+    rate: Rate = Rate(300e9)
+    latency: Seconds = Seconds(100e-9)
+    cache: Size = Size(32 << 20)
+
+
+class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The host. A thread moves `thread` bytes a second. `distances` is the NUMA distance table
+    (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine."""
+
+    nodes: tuple[NodeGroup, ...]
+    cpu_model: str
+    hostname: str = "simulated"
+    architecture: str = "x86_64"
+    system: str = "Simulated Linux"
+    kernel: str = "6.8.0-simulated"
+    hypervisor: str | None = None
+    sockets: Count = 1
+    threads_per_core: Count = 1
+    thread: Rate = Rate(12e9)
+    distances: tuple[tuple[int, ...], ...] | None = None
+
+
+class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`count` devices alike. `memory_rate` is bytes read and written a second (null: never the
+    limit), `memory_latency` one access from afar, without the links. One that `forwards` passes on
+    traffic of others. `pci` and `uuids` name each (null: made up); addresses stand in quotes, YAML
+    would take them for numbers. `numa_node` is what sysfs says (null: the nearest node).
+    `properties` is what the vendor's library would tell, as it is.
+    """
+
+    count: Count = 1
+    model: str
+    memory: Size
+    driver: str = "simulated"
+    vendor_id: int = 0x1AF4
+    device_id: int = 0x1110
+    memory_rate: Rate | None = None
+    memory_latency: Seconds = Seconds(300e-9)
+    ce: Caps = Caps()
+    sm: Caps = Caps()
+    forwards: bool = False
+    pci: tuple[str, ...] | None = None
+    uuids: tuple[str, ...] | None = None
+    numa_node: int | None = None
+    properties: dict[str, Any] = {}
+
+
+class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Switches alike, named by a range: PCIe switches, root complexes, a fabric's crossbars."""
+
+    name: str
+    kind: SwitchType = "root"
+    model: str = ""
+    vendor_id: int = 0x1AF4
+    device_id: int = 0x1111
+
+
+class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Links of a `kind` (a key of `link_kinds`): a full `mesh`, or `pairs`, or `each` to its `to`:
+    where there are more of `each`, consecutive ones share one. `name` names a single link."""
+
+    kind: str
+    mesh: str | None = None
+    pairs: tuple[tuple[str, str], ...] | None = None
+    each: str | None = None
+    to: str | None = None
+    name: str | None = None
+
+
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A machine. `noise` is the relative standard deviation of every figure, drawn from `seed`;
+    `faults` are in the grammar of `--fault`."""
+
+    source: str
+    host: HostDescription
+    link_kinds: dict[str, LinkKind] = {}
+    switches: tuple[SwitchGroup, ...] = ()
+    devices: tuple[DeviceGroup, ...] = ()
+    links: tuple[LinkGroup, ...] = ()
+    noise: Share = Share(0.001)
+    seed: int = 1
+    faults: tuple[str, ...] = ()
+
+
+def parse_description(text: str) -> Description:
+    """Reads the YAML. Raises InputError, one line with the place of what is wrong."""
+    try:
+        tree = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        what = getattr(error, "problem", None) or "it cannot be read"
+        raise InputError(f"not YAML: {where}{what}") from error
+    if not isinstance(tree, dict):
+        raise InputError("a machine is described by a mapping with the fields host, devices, …")
+    try:
+        return msgspec.convert(tree, Description, dec_hook=_quantity)
+    except msgspec.ValidationError as error:
+        raise InputError(f"machine description: {error}") from error
+
+
+def _quantity(kind: type, value: object) -> object:
+    """A figure with its unit. Raises ValueError, which gets the field's path."""
+    text = str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004
+    if kind is Size:
+        try:
+            return Size(parse_size(text))
+        except InputError as error:
+            raise ValueError(str(error)) from error
+    if kind is Rate:
+        rate = Rate(_scaled(text, _RATES, "a rate such as 50 GB/s"))
+        if rate <= 0:
+            raise ValueError("a rate of 0 moves nothing")
+        return rate
+    if kind is Seconds:
+        return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
+    return Share(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))
+
+
+def _scaled(text: str, units: dict[str, float], expected: str) -> float:
+    match = re.fullmatch(_NUMBER + f"({'|'.join(units)})", text, re.ASCII)
+    if not match or len(text) > 40:
+        raise ValueError(f"{expected} expected, found {text[:40]!r}")
+    return float(match[1]) * units[match[2]]
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the machines that come with linkgauge."""
+    files = (resources.files(__package__) / "machines").iterdir()
+    return tuple(sorted(f.name.removesuffix(".yml") for f in files if f.name.endswith(".yml")))
+
+
+def load(name: str) -> tuple[str, str]:
+    """The name and the YAML of a shipped machine, or of a file (`*.yml`, or any path).
+
+    Raises InputError where there is neither.
+    """
+    if name in shipped():
+        text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
+        return name, text
+    path = Path(name)
+    if path.suffix not in (".yml", ".yaml") and path.name == name:
+        raise InputError(f"unknown machine {name!r}: there are {', '.join(shipped())}, or a .yml")
+    try:
+        return path.stem, path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"machine {name!r} cannot be read: {reason}") from error

@@ -1,0 +1,333 @@
+"""Faults that strike a simulated machine, and the grammar they are written in.
+
+    fault      = kind target { name "=" value }
+    target     = a device (`sim:3`), a host node (`host:0`), a link by its name, or `*`
+    cells      = N | N ".." | N ".." N      ordinals in the whole plan, from 0
+
+`slow sim:0-sim:1 rate=25% cells=3..9`. A fault strikes the cells whose transfers touch its target:
+that read or write it, that it carries out, or that cross it. Printing is `str()` of the value;
+reading what was printed gives the same value. docs/faults.md describes each kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from signal import Signals
+from typing import Any, ClassVar, get_args
+
+import msgspec
+
+from linkgauge.backends.base import Phase
+from linkgauge.model.errors import InputError, NotationError
+from linkgauge.model.units import parse_fraction, parse_size
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+
+
+class Cells(msgspec.Struct, frozen=True):
+    """Ordinals in the plan, first to last, both included; without `last`, all from there on."""
+
+    first: int = 0
+    last: int | None = None
+
+    def __contains__(self, cell: int) -> bool:
+        return self.first <= cell and (self.last is None or cell <= self.last)
+
+    def __str__(self) -> str:
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first}..{'' if self.last is None else self.last}"
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What befalls `target` (a device, a host node, a link or `*`) in these cells of the plan."""
+
+    kind: ClassVar[str]
+    meaning: ClassVar[str]
+    example: ClassVar[str]
+
+    target: str
+    cells: Cells = Cells()
+
+    def __str__(self) -> str:
+        given = (
+            f" {field.encode_name}={PARAMETERS[field.encode_name].write(value)}"
+            for field in _parameters(type(self))
+            if (value := getattr(self, field.name)) != field.default
+        )
+        return f"{self.kind} {self.target}{''.join(given)}"
+
+
+class Slow(Fault, frozen=True):
+    """`rate` is the fraction that is left."""
+
+    kind = "slow"
+    meaning = "a link, or a device with all its links, runs at a fraction of its rate"
+    example = "slow sim:0-sim:1 rate=25%"
+
+    rate: float = 0.5
+
+
+class Drift(Fault, frozen=True):
+    """The rate of cell n is (1 + `per_cell`)^(n - first of its cells) of what it should be."""
+
+    kind = "drift"
+    meaning = "the rate falls or rises from cell to cell"
+    example = "drift sim:2 per_cell=-0.1%"
+
+    per_cell: float = -0.001
+
+
+class Jitter(Fault, frozen=True):
+    """`sigma` is relative and comes on top of the machine's own noise."""
+
+    kind = "jitter"
+    meaning = "the samples scatter more"
+    example = "jitter sim:1 sigma=5%"
+
+    sigma: float = 0.05
+
+
+class Stall(Fault, frozen=True):
+    """Samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
+
+    kind = "stall"
+    meaning = "every so many samples the transfer stands still: shows in the p99"
+    example = "stall sim:0 every=7 for=0.05"
+
+    every: int = 5
+    seconds: float = msgspec.field(default=0.01, name="for")
+
+
+class Flip(Fault, frozen=True):
+    """`offset` is in bytes; a cell that moves fewer is not struck."""
+
+    kind = "flip"
+    meaning = "a bit of what was copied flips between the last sample and the check"
+    example = "flip sim:3 offset=54321 bit=3"
+
+    offset: int = 0
+    bit: int = 0
+
+
+class Strike(Fault, frozen=True):
+    """A fault that ends its cell as `phase` begins."""
+
+    phase: Phase = "measure"
+
+
+class Hang(Strike, frozen=True):
+    """The worker never comes back."""
+
+    kind = "hang"
+    meaning = "the call never returns"
+    example = "hang sim:1 phase=warm-up cells=4"
+
+
+class Crash(Strike, frozen=True):
+    """The worker's process dies of `signal`."""
+
+    kind = "crash"
+    meaning = "the worker process dies of a real signal"
+    example = "crash sim:0 signal=KILL cells=2"
+
+    signal: Signals = Signals.SIGSEGV
+
+
+class Lost(Strike, frozen=True):
+    """Lost in the first of its cells, and in every later one from the beginning."""
+
+    kind = "lost"
+    meaning = "the device is lost in that cell and from there on: every call that touches it fails"
+    example = "lost sim:3 cells=10"
+
+
+class NoMem(Strike, frozen=True):
+    """Memory that looked sufficient cannot be had."""
+
+    kind = "nomem"
+    meaning = "allocation fails"
+    example = "nomem host:0 cells=0..3"
+
+    phase: Phase = "allocate"
+
+
+FAULTS: dict[str, type[Fault]] = {
+    kind.kind: kind for kind in (Slow, Drift, Jitter, Stall, Flip, Hang, Crash, Lost, NoMem)
+}
+"""The kinds of faults by their names, as `--list-faults` shows them."""
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter means the same in each kind that takes it. `read` raises InputError."""
+
+    form: str
+    meaning: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+
+def _decimal(value: float) -> str:
+    return format(Decimal(repr(value)), "f")
+
+
+def _match(pattern: str, text: str, form: str) -> re.Match[str]:
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if not match:
+        raise InputError(f"expected {form}")
+    return match
+
+
+def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = int(_match(r"[0-9]{1,9}", text, form)[0])
+        if not least <= number <= most:
+            raise InputError(f"expected {form}")
+        return number
+
+    return read
+
+
+def _fraction(text: str) -> float:
+    """A fraction that is something: less than a millionth would be as good as nothing."""
+    _match(r"[0-9.]{1,20}%?", text, "a fraction such as 0.5 or 50%")
+    value = parse_fraction(text, "fraction")
+    if value < 1e-6:
+        raise InputError(f"fraction {text!r} is less than 0.0001%")
+    return value
+
+
+def _signed_fraction(text: str) -> float:
+    value = _fraction(text.removeprefix("-"))
+    return -value if text.startswith("-") else value
+
+
+def _seconds(text: str) -> float:
+    form = "seconds such as 0.05"
+    seconds = float(_match(r"[0-9]{1,6}(\.[0-9]{1,9})?", text, form)[0])
+    if seconds == 0:
+        raise InputError(f"expected {form}")
+    return seconds
+
+
+def _cells(text: str) -> Cells:
+    form = "ordinals in the plan such as 5, 5.. or 5..9"
+    first, dots, last = _match(r"([0-9]{1,9})(\.\.)?([0-9]{1,9})?", text, form).groups()
+    if last is not None and not dots:
+        raise InputError(f"expected {form}")
+    cells = Cells(int(first), int(last) if last else None if dots else int(first))
+    if cells.last is not None and cells.last < cells.first:
+        raise InputError(f"there are no cells {text}: the last comes before the first")
+    return cells
+
+
+def _named(values: dict[str, Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        if text not in values:
+            raise InputError(f"expected {_listed(values)}")
+        return values[text]
+
+    return read
+
+
+def _phase(phase: Phase) -> str:
+    return phase.replace(" ", "-")
+
+
+PARAMETERS: dict[str, Parameter] = {
+    "cells": Parameter(
+        "N|A..|A..B", "the cells it strikes, counted from 0 over the whole plan", _cells, str
+    ),
+    "phase": Parameter(
+        "|".join(map(_phase, PHASES[1:])),
+        "what is being done to the cell as it strikes",
+        # What is only planned has touched nothing yet.
+        _named({_phase(phase): phase for phase in PHASES[1:]}),
+        _phase,
+    ),
+    "rate": Parameter("FRACTION", "the rate that is left", _fraction, _decimal),
+    "per_cell": Parameter(
+        "FRACTION", "change of the rate, -0.1% or 0.1%", _signed_fraction, _decimal
+    ),
+    "sigma": Parameter("FRACTION", "standard deviation, relative", _fraction, _decimal),
+    "every": Parameter(
+        "N", "samples from one to the next", _whole(1, 10**9, "a number of samples, 1 or more"), str
+    ),
+    "for": Parameter("SECONDS", "how long", _seconds, _decimal),
+    "offset": Parameter(
+        "SIZE", "the byte", lambda text: 0 if text == "0" else parse_size(text), str
+    ),
+    "bit": Parameter("0..7", "the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
+    "signal": Parameter(
+        "SEGV|KILL",
+        "what the worker dies of",
+        _named({"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),
+        lambda signal: str(signal.name).removeprefix("SIG"),
+    ),
+}
+"""What the kinds take, by name; `parameters` tells which kind takes which."""
+
+
+def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(kind)[1:]  # the first is the target
+
+
+def parameters(kind: type[Fault]) -> dict[str, str]:
+    """The names that a kind takes, each with its default as it would be written."""
+    return {
+        field.encode_name: PARAMETERS[field.encode_name].write(field.default)
+        for field in _parameters(kind)
+    }
+
+
+_TOKEN = re.compile(r"\S+", re.ASCII)
+_ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
+
+
+def parse_fault(text: str) -> Fault:
+    """The fault of one `--fault`. Raises NotationError, with the first character at fault.
+
+    Whether the machine has such a target only the machine can tell.
+    """
+    tokens = list(_TOKEN.finditer(text))
+    if not tokens:
+        raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))
+    kind = FAULTS.get(tokens[0][0])
+    if kind is None:
+        problem = f"unknown fault {tokens[0][0]!r}: there are {_listed(FAULTS)}"
+        raise NotationError(problem, text, tokens[0].start())
+    if len(tokens) == 1 or _ASSIGNMENT.fullmatch(tokens[1][0]):
+        at = len(text) if len(tokens) == 1 else tokens[1].start()
+        problem = f"expected what {kind.kind} strikes: a device such as sim:0, a link or *"
+        raise NotationError(problem, text, at)
+    known = {field.encode_name: field.name for field in _parameters(kind)}
+    values: dict[str, Any] = {}
+    for token in tokens[2:]:
+        name, value = _read_parameter(kind, token)
+        if known[name] in values:
+            raise NotationError(f"{name} is given twice", text, token.start())
+        values[known[name]] = value
+    return kind(tokens[1][0], **values)
+
+
+def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
+    """The name and the value of one `NAME=VALUE`."""
+    text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
+    takes = parameters(kind)
+    if not match or match[1] not in takes:
+        problem = f"{kind.kind} takes {_listed(takes)}, each as NAME=VALUE"
+        raise NotationError(problem, text, token.start())
+    at = token.start() + match.start(2)
+    try:
+        value = PARAMETERS[match[1]].read(match[2])
+    except InputError as error:
+        raise NotationError(f"{match[1]}: {error}", text, at) from error
+    if kind is Lost and match[1] == "cells" and value.last != value.first:
+        raise NotationError("a lost device does not come back: give one cell", text, at)
+    return match[1], value
+
+
+def _listed(names: dict[str, Any]) -> str:
+    return ", ".join(names)

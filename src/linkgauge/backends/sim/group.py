@@ -1,0 +1,100 @@
+"""Groups of a simulated machine: bytes that really move, in time that does not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from linkgauge.backends.base import Copy, Pattern, Timing
+from linkgauge.model.errors import BackendError
+
+from .memory import SimBuffer, exchange, move
+from .motion import Course
+
+Stall = Callable[[int, int], float]
+"""Seconds that a copy of the group, by its place, stands still in a sample, by its number."""
+
+
+class SimGroup:
+    """Copies behind a gate. Copy i takes `seconds[i]` a loop, give or take its `sigmas[i]`, and
+    stands still as `stall` says."""
+
+    most_loops = 1 << 30
+
+    def __init__(
+        self,
+        copies: Sequence[Copy],
+        seconds: Sequence[float],
+        sigmas: Sequence[float],
+        course: Course,
+        stall: Stall,
+    ) -> None:
+        self._copies = copies
+        self._seconds = seconds
+        self._sigmas = sigmas
+        self._course = course
+        self._stall = stall
+        self._loops = 0
+        self._opened = False
+
+    def arm(self, loops: int) -> None:
+        if self._loops or loops < 1:
+            raise BackendError("arm", "armed already" if self._loops else "no loops to run")
+        self._loops = loops
+
+    def open(self) -> None:
+        if not self._loops or self._opened:
+            raise BackendError("open", "open already" if self._opened else "not armed")
+        for copy in self._copies:
+            _carry_out(copy)
+        self._opened = True
+
+    def wait(self) -> Timing:
+        if not self._opened:
+            raise BackendError("wait", "the gate is not open")
+        course, loops = self._course, self._loops
+        seconds = tuple(
+            seconds * loops * course.noise(number, sigma) + self._stall(number, course.sample)
+            for number, (seconds, sigma) in enumerate(zip(self._seconds, self._sigmas, strict=True))
+        )
+        span = max(seconds)
+        course.pass_by(span)
+        self._loops, self._opened = 0, False
+        return Timing(seconds, span, tuple(map(_checksum, self._copies)))
+
+    def close(self) -> None:
+        self._loops, self._opened = 0, False
+
+
+class SimChase(SimGroup):
+    """One thread follows pointers: a loop is `accesses` of them, one after another."""
+
+    def __init__(
+        self,
+        copy: Copy,
+        latency: float,
+        accesses: int,
+        sigma: float,
+        course: Course,
+        stall: Stall,
+    ) -> None:
+        super().__init__((copy,), (latency * accesses,), (sigma,), course, stall)
+        self.accesses = accesses
+
+
+def _carry_out(copy: Copy) -> None:
+    """Moves the bytes. Once is enough: another loop would move the same ones."""
+    source, destination = copy.source, copy.destination
+    if not isinstance(destination, SimBuffer):
+        return
+    if not isinstance(source, SimBuffer):
+        destination.fill(copy.size, Pattern.CONSTANT, copy.seed, inverted=False)
+    elif copy.transfer.both_ways:
+        exchange(source, destination, copy.size)
+    else:
+        move(source, destination, copy.size)
+
+
+def _checksum(copy: Copy) -> int | None:
+    if copy.destination is None and isinstance(copy.source, SimBuffer):
+        return copy.source.checksum(copy.size)
+    return None

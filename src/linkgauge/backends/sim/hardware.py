@@ -1,0 +1,207 @@
+"""Single nodes, devices, switches and links, with their names, made of a description's groups."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import msgspec
+
+from linkgauge.model.errors import InputError
+
+from .description import Description, DeviceGroup, LinkGroup, LinkKind, NodeGroup, SwitchGroup
+
+_RANGE = re.compile(r"(.*?)([0-9]{1,4})\.\.([0-9]{1,4})")
+_SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_FIRST_BUS = 0x10
+_SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
+"""Made-up UUIDs are drawn from this name space, so that a machine's are always the same."""
+
+
+class NodeUnit(msgspec.Struct, frozen=True):
+    """A NUMA node: `name` is `host:0`, `cpus` its CPU numbers."""
+
+    name: str
+    index: int
+    cpus: tuple[int, ...]
+    group: NodeGroup
+
+
+class DeviceUnit(msgspec.Struct, frozen=True):
+    """A device: `name` is `sim:0`, `pci` its address as sysfs writes it."""
+
+    name: str
+    index: int
+    pci: str
+    uuid: str
+    group: DeviceGroup
+
+
+class SwitchUnit(msgspec.Struct, frozen=True):
+    """A switch."""
+
+    name: str
+    group: SwitchGroup
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link between the vertices `a` and `b`; `name` is `a-b` unless it was given one.
+
+    `rate` is bytes a second of each direction, `both` of the two together (null: not bounded).
+    """
+
+    name: str
+    a: str
+    b: str
+    kind_name: str
+    kind: LinkKind
+    rate: float
+    both: float | None
+
+
+class Hardware(msgspec.Struct, frozen=True):
+    """Everything that a machine is made of, one by one."""
+
+    nodes: tuple[NodeUnit, ...]
+    devices: tuple[DeviceUnit, ...]
+    switches: tuple[SwitchUnit, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What links may join: nodes, devices, switches."""
+        nodes, devices, switches = self.nodes, self.devices, self.switches
+        return (
+            *(unit.name for unit in nodes),
+            *(unit.name for unit in devices),
+            *(unit.name for unit in switches),
+        )
+
+
+def build(description: Description) -> Hardware:
+    """Expands groups and ranges. Raises InputError, one line that names the field."""
+    nodes = tuple(_nodes(description.host.nodes))
+    devices = tuple(_devices(description.devices))
+    switches = tuple(_switches(description.switches))
+    if not nodes:
+        raise InputError("machine description: host.nodes is empty: a host has at least one node")
+    places = Hardware(nodes, devices, switches, ()).names
+    links = tuple(_links(description, set(places)))
+    for what, names in (("switches", places), ("links", [link.name for link in links])):
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise InputError(f"machine description: {what}: there are two of the name {twice}")
+    return Hardware(nodes, devices, switches, links)
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """Names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name is itself."""
+    match = _RANGE.fullmatch(text)
+    if not match:
+        return (text,)
+    return tuple(f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
+
+
+def pcie_rate(speed: float, width: int) -> float:
+    """Bytes a second of one direction, after line coding: 8b/10b up to 5 GT/s, 128b/130b up to
+    32 GT/s, flits of 236 in 256 bytes above (PCI Express Base Specification 6.0)."""
+    if speed <= 5:
+        coding = 8 / 10
+    elif speed <= 32:
+        coding = 128 / 130
+    else:
+        coding = 236 / 256
+    return speed * 1e9 / 8 * width * coding
+
+
+def _nodes(groups: Sequence[NodeGroup]) -> Iterator[NodeUnit]:
+    first = index = 0
+    for group in groups:
+        for _ in range(group.count):
+            yield NodeUnit(f"host:{index}", index, tuple(range(first, first + group.cpus)), group)
+            index += 1
+            first += group.cpus
+
+
+def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
+    index = 0
+    for place, group in enumerate(groups):
+        for field in ("pci", "uuids"):
+            given = getattr(group, field)
+            if given is not None and len(given) != group.count:
+                counts = f"{group.count} expected, found {len(given)}"
+                raise InputError(f"machine description: {counts} - at `$.devices[{place}].{field}`")
+        for number in range(group.count):
+            pci = group.pci[number] if group.pci else f"0000:{_FIRST_BUS + index:02x}:00.0"
+            if not _PCI.fullmatch(pci):
+                raise InputError(f"machine description: {pci!r} is no PCI address (0000:1b:00.0)")
+            made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
+            own = group.uuids[number] if group.uuids else made_up
+            yield DeviceUnit(f"sim:{index}", index, pci, own, group)
+            index += 1
+
+
+def _switches(groups: Sequence[SwitchGroup]) -> Iterator[SwitchUnit]:
+    for group in groups:
+        for name in expand(group.name):
+            if not _SWITCH.fullmatch(name):
+                raise InputError(
+                    f"machine description: switch {name!r}: give small letters, digits, '_' and '.'"
+                )
+            yield SwitchUnit(name, group)
+
+
+def _links(description: Description, names: set[str]) -> Iterator[Link]:
+    for place, group in enumerate(description.links):
+        where = f"$.links[{place}]"
+        kind = description.link_kinds.get(group.kind)
+        if kind is None:
+            known = ", ".join(description.link_kinds)
+            unknown = f"unknown kind {group.kind!r}: there are {known}"
+            raise InputError(f"machine description: {unknown} - at `{where}`")
+        pairs = list(_pairs(group, where))
+        if group.name is not None and len(pairs) != 1:
+            raise InputError(f"machine description: name is of a single link - at `{where}`")
+        for a, b in pairs:
+            if a == b:
+                raise InputError(f"machine description: a link from {a!r} to itself - at `{where}`")
+            for end in (a, b):
+                if end not in names:
+                    raise InputError(f"machine description: there is no {end!r} - at `{where}`")
+            rate = _rate(group.kind, kind)
+            yield Link(group.name or f"{a}-{b}", a, b, group.kind, kind, rate, kind.both)
+
+
+def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
+    given = [way for way in (group.mesh, group.pairs, group.each and group.to) if way is not None]
+    if len(given) != 1 or (group.each is None) != (group.to is None):
+        raise InputError(
+            f"machine description: give one of mesh, pairs, each with to - at `{where}`"
+        )
+    if group.mesh is not None:
+        yield from combinations(expand(group.mesh), 2)
+    elif group.pairs is not None:
+        yield from group.pairs
+    else:
+        many, few = expand(group.each or ""), expand(group.to or "")
+        if not few or len(many) % len(few):
+            raise InputError(
+                f"machine description: {len(many)} do not share {len(few)} evenly - at `{where}`"
+            )
+        for number, one in enumerate(many):
+            yield one, few[number * len(few) // len(many)]
+
+
+def _rate(name: str, kind: LinkKind) -> float:
+    if kind.rate is not None:
+        return kind.rate * kind.count
+    if kind.kind == "pcie" and kind.speed and kind.width:
+        return pcie_rate(kind.speed, kind.width) * kind.count
+    raise InputError(
+        f"machine description: give a rate, or speed and width of a pcie link - "
+        f"at `$.link_kinds.{name}`"
+    )

@@ -1,0 +1,179 @@
+"""Memory of a simulated machine: the first bytes of a buffer are real, the rest is remembered.
+
+A buffer of any size holds real bytes in its window. Beyond it, only what was last written there is
+kept (a pattern and its seed), and every bit that flipped since. So copies, comparisons and their
+offsets are exact, and half a gigabyte costs nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import Counter
+from functools import cache, lru_cache, reduce
+from operator import xor
+from typing import NamedTuple
+
+from linkgauge.backends import native
+from linkgauge.backends.base import Pattern
+from linkgauge.model.errors import AllocationError
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import CHUNK, Memory
+from linkgauge.model.units import approximate_size
+
+WINDOW = 8 * CHUNK
+"""Bytes of a buffer that are real: an even number of chunks."""
+_ALL_BITS = bytes(255 - byte for byte in range(256))
+
+
+class Stored(NamedTuple):
+    """What was written: words of `seed` (or its word 0 everywhere), or their complement."""
+
+    constant: bool
+    seed: int
+    inverted: bool
+
+
+class Tail(NamedTuple):
+    """What lies beyond the window, in chunks of even and of odd number. None: never written."""
+
+    even: Stored | None
+    odd: Stored | None
+
+
+class SimBuffer:
+    """A buffer of `size` bytes; `free` gives them back to the place that holds them."""
+
+    warnings = ()
+
+    def __init__(self, memory: Memory, size: int, room: Room) -> None:
+        self.memory = memory
+        self.size = size
+        self.window = bytearray(min(size, WINDOW))
+        self.tail = Tail(None, None)
+        self.flipped: dict[int, int] = {}
+        """Bits that differ beyond the window, by offset."""
+        self._room: Room | None = room
+        room.take(memory, size)
+
+    def placement(self) -> Placement:
+        node = self.memory.index if self.memory.is_host else None
+        locked = self.memory.kind != "pageable" if self.memory.is_host else None
+        huge = self.size if self.memory.kind == "huge" else None
+        return Placement(str(self.memory), self.size, node, locked, huge)
+
+    def free(self) -> None:
+        if self._room is not None:
+            self._room.give(self.memory, self.size)
+            self._room = None
+
+    def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        """Writes the pattern over the first `size` bytes; beyond the window, over all of them."""
+        near = min(size, WINDOW)
+        self.window[:near] = _window(pattern, seed, inverted)[:near]
+        if size > WINDOW:
+            self.tail = _tail(pattern, seed, inverted)
+            self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
+
+    def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
+        """Offset of the first byte that differs from the pattern, None if all agree."""
+        near = min(size, WINDOW)
+        expected = _window(pattern, seed, False)
+        if self.window[:near] != expected[:near]:
+            return next(at for at in range(near) if self.window[at] != expected[at])
+        bad = [at for at in self.flipped if at < size]
+        wanted = _tail(pattern, seed, False)
+        if self.tail.even != wanted.even:
+            bad.append(WINDOW)
+        if self.tail.odd != wanted.odd:
+            bad.append(WINDOW + CHUNK)
+        return min((at for at in bad if at < size), default=None)
+
+    def checksum(self, size: int) -> int:
+        """Xor of the 64-bit words of the window, and a sum of what is beyond it: of equal contents
+        equal."""
+        data = bytes(self.window[:size])
+        words = memoryview(data + bytes(-len(data) % 8)).cast("Q")
+        total = reduce(xor, words, 0)
+        if size > WINDOW:
+            total ^= hash(self.tail) & 0xFFFF_FFFF
+            total = reduce(xor, (bits << at % 8 * 8 for at, bits in self.flipped.items()), total)
+        return total
+
+    def flip(self, offset: int, bit: int) -> None:
+        """Flips a bit (0 to 7) of the byte at `offset`, unnoticed."""
+        if offset < WINDOW:
+            self.window[offset] ^= 1 << bit
+            return
+        self.flipped[offset] = self.flipped.get(offset, 0) ^ 1 << bit
+        if not self.flipped[offset]:
+            del self.flipped[offset]
+
+
+def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
+    """Copies `size` bytes."""
+    near = min(size, WINDOW)
+    destination.window[:near] = source.window[:near]
+    if size > WINDOW:
+        destination.tail = source.tail
+        destination.flipped = {at: bits for at, bits in source.flipped.items() if at < size}
+
+
+def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
+    """A `<->` of `size` bytes: odd chunks go to the destination, even ones to the source."""
+    for start in range(0, min(size, WINDOW), CHUNK):
+        part = slice(start, min(start + CHUNK, size))
+        if start // CHUNK % 2:
+            destination.window[part] = source.window[part]
+        else:
+            source.window[part] = destination.window[part]
+    if size > WINDOW:
+        source.tail = destination.tail = Tail(destination.tail.even, source.tail.odd)
+        both = {at: bits for at, bits in source.flipped.items() if at // CHUNK % 2}
+        both |= {at: bits for at, bits in destination.flipped.items() if not at // CHUNK % 2}
+        source.flipped, destination.flipped = both, dict(both)
+
+
+class Room:
+    """How much each place can hold, and holds."""
+
+    def __init__(self, sizes: dict[Memory, int]) -> None:
+        self._sizes = sizes
+        self._taken: Counter[Memory] = Counter()
+
+    def take(self, memory: Memory, size: int) -> None:
+        """Raises AllocationError where the place has less left."""
+        place = memory.place
+        left = self._sizes[place] - self._taken[place]
+        if size > left:
+            raise AllocationError(
+                f"allocate {approximate_size(size)} of {memory}",
+                f"out of memory: {approximate_size(left)} are left",
+            )
+        self._taken[place] += size
+
+    def give(self, memory: Memory, size: int) -> None:
+        self._taken[memory.place] -= size
+
+
+def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
+    plain = Stored(pattern is Pattern.CONSTANT, seed, inverted)
+    if pattern is Pattern.SPLIT:
+        return Tail(even=Stored(False, seed, not inverted), odd=plain)
+    return Tail(plain, plain)
+
+
+@lru_cache(maxsize=1024)
+def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
+    """What a window holds after a fill."""
+    if inverted:
+        return _window(pattern, seed, False).translate(_ALL_BITS)
+    scratch = (ctypes.c_uint8 * WINDOW)()
+    native.fill(ctypes.addressof(scratch), WINDOW, pattern, seed, False, (_cpu(),))
+    return bytes(scratch)
+
+
+@cache
+def _cpu() -> int:
+    """A CPU that this process may use."""
+    return min(os.sched_getaffinity(0))

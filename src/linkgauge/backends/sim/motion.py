@@ -1,0 +1,135 @@
+"""Transfers in virtual time: who moves when, and for how long.
+
+All transfers of a group start together. Their rates are max-min fair shares of what they cross,
+solved anew when one of them starts to move or ends; kernels of one device run one after another.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from linkgauge.backends.base import Phase
+from linkgauge.model.flow import share
+
+from .resources import Demand
+
+_DONE = 1e-9
+"""Part of a transfer that may be left when it counts as done: times are not exact."""
+_MASK = (1 << 64) - 1
+_HALF = 1 << 32
+
+
+Capacity = Sequence[float] | Mapping[int, float]
+"""Bytes a second of each resource, at least of those that are used."""
+
+
+class Work(msgspec.Struct, frozen=True):
+    """So many bytes of a demand."""
+
+    demand: Demand
+    size: int
+
+
+def finish_times(works: Sequence[Work], capacity: Capacity) -> tuple[float, ...]:
+    """Seconds from the common start to the end of each, for one loop. They grow in proportion to
+    the loops: starting takes its time once a loop, and no link meanwhile."""
+    run = _Run(works, capacity)
+    while run.busy:
+        run.step()
+    return tuple(run.ends)
+
+
+class _Run:
+    """The events of one group. `ends` holds the time when each transfer ended."""
+
+    def __init__(self, works: Sequence[Work], capacity: Capacity) -> None:
+        self._works = works
+        self._capacity = capacity
+        self._now = 0.0
+        self._left: dict[int, float] = {}
+        self._starting: list[tuple[float, int]] = []
+        self._queues: dict[str, deque[int]] = {}
+        self.ends = [0.0] * len(works)
+        for number, work in enumerate(works):
+            queue = work.demand.queue
+            if queue is not None:
+                self._queues.setdefault(queue, deque()).append(number)
+            if queue is None or len(self._queues[queue]) == 1:
+                self._start(number)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._left or self._starting)
+
+    def _start(self, number: int) -> None:
+        heapq.heappush(self._starting, (self._now + self._works[number].demand.startup, number))
+
+    def step(self) -> None:
+        """Goes on to the next start or end."""
+        flows = [self._works[number].demand.flow for number in self._left]
+        pace = dict(zip(self._left, share(flows, self._capacity), strict=True))
+        first_end = min((left / pace[n] for n, left in self._left.items()), default=math.inf)
+        first_start = self._starting[0][0] - self._now if self._starting else math.inf
+        passed = min(first_end, first_start)
+        self._now += passed
+        for number, left in list(self._left.items()):
+            rest = left - pace[number] * passed if pace[number] != math.inf else 0.0
+            self._left[number] = rest
+            if rest <= _DONE * self._works[number].size:
+                self._end(number)
+        while self._starting and self._starting[0][0] <= self._now:
+            _, number = heapq.heappop(self._starting)
+            self._left[number] = float(self._works[number].size)
+
+    def _end(self, number: int) -> None:
+        del self._left[number]
+        self.ends[number] = self._now
+        name = self._works[number].demand.queue
+        if name is not None:
+            queue = self._queues[name]
+            queue.popleft()
+            if queue:
+                self._start(queue[0])
+
+
+class Course:
+    """Where a run stands: its virtual time `now`, the cell, and the number of the next sample of
+    the phase. What is drawn depends on these and the seed alone, so that a cell's figures are the
+    same whichever process measures it, and whatever it measured before."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = _mix(seed)
+        self.now = 0.0
+        self.enter(0, "plan")
+
+    def enter(self, cell: int, phase: Phase) -> None:
+        self.cell = cell
+        self.sample = 0
+        self._drawn = _mix(self._seed ^ cell)
+
+    def pass_by(self, seconds: float) -> None:
+        """A sample took so long."""
+        self.now += seconds
+        self.sample += 1
+
+    def noise(self, number: int, sigma: float) -> float:
+        """A factor for transfer `number` of this sample, normal in its logarithm."""
+        if sigma == 0:
+            return 1.0
+        bits = _mix(self._drawn ^ (self.sample << 20 | number))
+        # Two uniform numbers in (0, 1) make a normal one (Box and Muller 1958).
+        radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
+        return math.exp(sigma * radius * math.cos(2 * math.pi * (bits >> 32) / _HALF))
+
+
+def _mix(value: int) -> int:
+    """Scatters 64 bits (SplitMix64: Steele, Lea and Flood 2014)."""
+    value = (value + 0x9E3779B97F4A7C15) & _MASK
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK
+    return value ^ value >> 31

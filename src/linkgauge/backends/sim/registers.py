@@ -1,0 +1,98 @@
+"""PCI configuration space: the registers of a function that tell what its link runs at.
+
+Source: PCI Express Base Specification 6.0, 7.5.1 (headers) and 7.5.3 (PCI Express capability).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+_SIZE = 256
+_COMMAND = 0x0406
+"""Memory and bus mastering on, legacy interrupts off."""
+_HAS_CAPABILITIES = 0x0010
+_CAPABILITY = 0x60
+"""Where the PCI Express capability lies; the first one is found through the pointer at 0x34."""
+_ID, _VERSION = 0x10, 2
+
+GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)
+"""GT/s a lane, by the code of LnkCap and LnkSta less 1."""
+
+
+class PortType(IntEnum):
+    """Device/Port Type of the PCI Express Capabilities register."""
+
+    ENDPOINT = 0
+    ROOT = 4
+    UPSTREAM = 5
+    DOWNSTREAM = 6
+
+
+class LinkState(msgspec.Struct, frozen=True):
+    """What a link is capable of and what it was trained to: GT/s a lane, lanes, bytes."""
+
+    speed: float
+    width: int
+    max_speed: float
+    max_width: int
+    payload: int
+    read_request: int
+
+
+class Buses(msgspec.Struct, frozen=True):
+    """A bridge's bus numbers: above it, below it, the highest below it."""
+
+    primary: int
+    secondary: int
+    subordinate: int
+
+
+def config_space(
+    port: PortType,
+    vendor: int,
+    device: int,
+    class_code: int,
+    link: LinkState | None,
+    buses: Buses | None,
+) -> bytes:
+    """256 bytes. A function whose link is unknown shows speed and width 0."""
+    space = bytearray(_SIZE)
+
+    def put(offset: int, value: int, width: int) -> None:
+        space[offset : offset + width] = value.to_bytes(width, "little")
+
+    put(0x00, vendor, 2)
+    put(0x02, device, 2)
+    put(0x04, _COMMAND, 2)
+    put(0x06, _HAS_CAPABILITIES, 2)
+    put(0x09, class_code, 3)
+    put(0x34, _CAPABILITY, 1)
+    if buses is not None:
+        put(0x0E, 1, 1)
+        put(0x18, buses.primary, 1)
+        put(0x19, buses.secondary, 1)
+        put(0x1A, buses.subordinate, 1)
+    put(_CAPABILITY, _ID, 2)
+    put(_CAPABILITY + 0x02, port << 4 | _VERSION, 2)
+    if link is not None:
+        speed, max_speed = _speed_code(link.speed), _speed_code(link.max_speed)
+        payload, read_request = _size_code(link.payload), _size_code(link.read_request)
+        put(_CAPABILITY + 0x04, payload, 4)  # DevCap
+        put(_CAPABILITY + 0x08, read_request << 12 | payload << 5, 2)  # DevCtl
+        put(_CAPABILITY + 0x0C, link.max_width << 4 | max_speed, 4)  # LnkCap
+        put(_CAPABILITY + 0x12, link.width << 4 | speed, 2)  # LnkSta
+        put(_CAPABILITY + 0x2C, ((1 << max_speed) - 1) << 1, 4)  # LnkCap2
+        put(_CAPABILITY + 0x30, speed, 2)  # LnkCtl2: the speed that it was asked to train to
+    return bytes(space)
+
+
+def _speed_code(speed: float) -> int:
+    """The generation: 1 for 2.5 GT/s; the nearest one below a speed between two."""
+    return max((code for code, of in enumerate(GENERATIONS, 1) if of <= speed), default=0)
+
+
+def _size_code(size: int) -> int:
+    """0 for 128 bytes, 1 for 256 up to 5 for 4096."""
+    return min(max(size.bit_length() - 8, 0), 5)

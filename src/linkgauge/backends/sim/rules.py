@@ -1,0 +1,75 @@
+"""What a simulated machine does not do: plain facts in, a sentence out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.model.transfer import Memory, Transfer
+
+from .hardware import Hardware
+from .topology import Topology
+
+SPACE = "sim"
+_OF_THREADS = ("", "pageable", "huge")
+
+
+def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str | None:
+    """Why this transfer cannot be carried out on this machine, or None."""
+    return next(_reasons(transfer, hardware, topology), None)
+
+
+def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iterator[str]:
+    for place in (*transfer.memories, transfer.engine.owner):
+        yield from _absent(place, hardware)
+    if not transfer.memories or (transfer.both_ways and len(transfer.memories) < 2):
+        yield "nothing to move: an end is null"
+    of_kind = _of_threads if transfer.engine.kind == "cpu" else _of_device
+    yield from of_kind(transfer, hardware)
+    owner = str(transfer.engine.owner)
+    for memory in transfer.memories:
+        if topology.route(owner, str(memory.place)) is None:
+            yield f"no link leads from {owner} to {memory.place}"
+
+
+def _absent(place: Memory, hardware: Hardware) -> Iterator[str]:
+    if place.rank is not None:
+        yield f"{place} belongs to another process: a simulated machine is one"
+    units = hardware.nodes if place.is_host else hardware.devices
+    if not place.is_host and place.space != SPACE:
+        yield f"a simulated machine has no {place.place}"
+    elif place.index is None or place.index >= len(units):
+        there = ", ".join(unit.name for unit in units) or "no device"
+        yield f"there is no {place.place}: this machine has {there}"
+
+
+def _of_threads(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
+    owner = transfer.engine.owner
+    if not owner.is_host:
+        yield f"{owner} has no threads: cpu is an engine of a host node"
+        return
+    for memory in transfer.memories:
+        if not memory.is_host:
+            yield f"host threads do not reach {memory}: use an engine of {memory.place}"
+        elif memory.kind not in _OF_THREADS:
+            yield f"{memory.kind} memory belongs to an accelerator: use one of its engines"
+    if transfer.both_ways:
+        yield "'<->' is one kernel of a device: join two transfers with '&' instead"
+    cpus = len(hardware.nodes[owner.index or 0].cpus)
+    if (transfer.engine.count or 0) > cpus:
+        yield f"{owner} has {cpus} CPUs to use"
+
+
+def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
+    owner, kind = transfer.engine.owner, transfer.engine.kind
+    if not owner.is_device:
+        yield f"{owner} has no {kind}: that is an engine of a device"
+    ends = [memory.place for memory in transfer.memories]
+    if len(ends) == 2 and owner not in ends:
+        yield f"{owner} holds neither end: it copies from or to its own memory"
+    for memory in transfer.memories:
+        if memory.is_host and memory.kind:
+            yield f"a simulated device does not reach {memory.kind} host memory: use host:N"
+    if kind == "ce" and len(transfer.memories) < 2:
+        yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
+    if kind == "ce" and transfer.both_ways:
+        yield "ce copies one way at a time: both ways at once takes a kernel (sm)"

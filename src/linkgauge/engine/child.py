@@ -1,0 +1,93 @@
+"""A worker process: reads requests from its pipe, carries them out, and ends with the pipe."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from contextlib import closing
+from multiprocessing.connection import Connection
+
+import msgspec
+
+from linkgauge.model.errors import LinkgaugeError
+
+from .messages import (
+    Answer,
+    Broke,
+    Entered,
+    Measure,
+    Refused,
+    Release,
+    Reply,
+    Request,
+    Results,
+    Start,
+    Survey,
+    Surveyed,
+    Trying,
+    Tune,
+    Tuned,
+)
+from .worker import LocalWorker
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Request).decode
+_PR_SET_PDEATHSIG = 1
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Serves the process `parent` over the pipe until either is gone."""
+    _die_with(parent)
+    connection = Connection(descriptor)
+    try:
+        _serve(connection)
+    except (EOFError, OSError):
+        pass  # the controller has gone
+    except Exception as error:
+        connection.send_bytes(_encode(Broke(f"{type(error).__name__}: {error}")))
+        raise
+
+
+def _die_with(parent: int) -> None:
+    """However the controller ends, no worker is left: the kernel kills it (Linux). Ctrl-C is the
+    controller's matter alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before it could be told
+        os._exit(1)
+
+
+def _serve(connection: Connection) -> None:
+    start = _decode(connection.recv_bytes())
+    if not isinstance(start, Start):
+        raise TypeError(f"expected Start, got {start!r}")
+
+    def say(reply: Reply) -> None:
+        connection.send_bytes(_encode(reply))
+
+    names = () if start.accelerator is None else (start.accelerator,)
+    with closing(LocalWorker(start.settings, lambda phase: say(Entered(phase)))) as worker:
+        while True:
+            request = _decode(connection.recv_bytes())
+            if isinstance(request, Release):
+                worker.release()
+                continue
+            answer: Answer
+            try:
+                if isinstance(request, Survey):
+                    answer = Surveyed(worker.survey(names))
+                elif isinstance(request, Measure):
+                    answer = Results(worker.measure(request.cells, request.size))
+                elif isinstance(request, Tune):
+                    found = worker.tune(
+                        request.device, request.peer, lambda tried: say(Trying(tried))
+                    )
+                    answer = Tuned(found)
+                else:
+                    raise TypeError(f"unexpected {request!r}")
+            except LinkgaugeError as error:
+                answer = Refused(str(error))
+            say(answer)

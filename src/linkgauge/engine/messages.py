@@ -1,0 +1,82 @@
+"""What the controller and a worker process say to each other: whole values, never while a clock
+runs. A request is answered by any number of `Entered` or `Trying` and then by one answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from linkgauge.backends.base import Phase, Tried
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import CellResult, PlannedCell, Settings
+
+
+class Start(msgspec.Struct, frozen=True, tag=True):
+    """The first message: what this worker opens beside the host. It has no answer."""
+
+    accelerator: str | None
+    settings: Settings
+
+
+class Survey(msgspec.Struct, frozen=True, tag=True):
+    """What machine is there? Answered by `Surveyed`."""
+
+
+class Measure(msgspec.Struct, frozen=True, tag=True):
+    """Measure these cells at the same time. Answered by `Results`."""
+
+    cells: tuple[PlannedCell, ...]
+    size: int
+
+
+class Tune(msgspec.Struct, frozen=True, tag=True):
+    """Search how a device copies fastest. Answered by `Tuned`."""
+
+    device: str
+    peer: str | None
+
+
+class Release(msgspec.Struct, frozen=True, tag=True):
+    """Free the buffers kept for later cells: another worker needs memory. It has no answer."""
+
+
+Request = Start | Survey | Measure | Tune | Release
+
+
+class Surveyed(msgspec.Struct, frozen=True, tag=True):
+    machine: Machine
+
+
+class Entered(msgspec.Struct, frozen=True, tag=True):
+    """A phase begins."""
+
+    phase: Phase
+
+
+class Results(msgspec.Struct, frozen=True, tag=True):
+    cells: tuple[CellResult, ...]
+
+
+class Trying(msgspec.Struct, frozen=True, tag=True):
+    tried: Tried
+
+
+class Tuned(msgspec.Struct, frozen=True, tag=True):
+    """False where the device's backend has nothing to search."""
+
+    found: bool
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The request failed, and the worker goes on."""
+
+    reason: str
+
+
+class Broke(msgspec.Struct, frozen=True, tag=True):
+    """The worker met what it did not foresee, and ends."""
+
+    reason: str
+
+
+Answer = Surveyed | Results | Tuned | Refused | Broke
+Reply = Answer | Entered | Trying

@@ -1,0 +1,141 @@
+"""A worker process as the controller holds it: started, asked, waited for, and ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import Pipe
+
+import msgspec
+
+from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.result import Settings
+
+from .messages import Answer, Broke, Entered, Reply, Request, Start, Trying
+
+PATIENCE = 2.0
+"""Seconds that an idle worker has to end by itself; a busy one is killed."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reply).decode
+# The module search path is handed on as it is: the child runs the same code, wherever it lies.
+_PROGRAM = """
+import sys
+descriptor, parent = map(int, sys.argv[1:3])
+sys.path[:] = sys.argv[3:]
+from linkgauge.engine.child import main
+main(descriptor, parent)
+"""
+
+
+class WorkerLost(LinkgaugeError):
+    """A worker ended, or was ended, while it was asked something."""
+
+    def __init__(self, reason: str, timed_out: bool = False) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+
+
+class WorkerProcess:
+    """A process that holds the host backend and at most one accelerator backend."""
+
+    def __init__(self, accelerator: str | None, settings: Settings) -> None:
+        self._connection, theirs = Pipe()
+        arguments = (str(theirs.fileno()), str(os.getpid()), *sys.path)
+        # Blocked while it starts and ever after: Ctrl-C is the controller's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
+                (sys.executable, "-P", "-c", _PROGRAM, *arguments),
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=_stderr(),
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        theirs.close()
+        # Connection.poll makes one of these at each call, which takes longer than a message.
+        self._poller = select.poll()
+        self._poller.register(self._connection, select.POLLIN)
+        self._busy = False
+        self._send(Start(accelerator, settings))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def tell(self, request: Request) -> None:
+        """Says what has no answer. A worker that is gone is noticed when it is next asked."""
+        self._send(request)
+
+    def ask(self, request: Request) -> None:
+        self._busy = True
+        self._send(request)
+
+    def answer(self, heard: Callable[[Entered | Trying], float | None]) -> Answer:
+        """Waits for the answer to what was asked. `heard` is told of all that comes before it, and
+        gives back how many seconds the next message may take (None: as long as it takes).
+
+        Raises WorkerLost where the process ended, or did not say anything in time: it is killed.
+        """
+        seconds = heard(Entered("plan"))
+        while True:
+            try:
+                if not self._poller.poll(None if seconds is None else seconds * 1e3):
+                    self.kill()
+                    raise WorkerLost("no answer", timed_out=True)
+                reply: Reply = _decode(self._connection.recv_bytes())
+            except (EOFError, OSError):
+                raise WorkerLost(self._how_it_ended()) from None
+            if isinstance(reply, Broke):
+                self.kill()
+                raise WorkerLost(f"the worker broke: {reply.reason}")
+            if not isinstance(reply, Entered | Trying):
+                self._busy = False
+                return reply
+            seconds = heard(reply)
+
+    def _send(self, request: Request) -> None:
+        with suppress(OSError):  # it has ended: waiting for the answer will tell how
+            self._connection.send_bytes(_encode(request))
+
+    def _how_it_ended(self) -> str:
+        self._busy = True
+        code = self._end()
+        if code >= 0:
+            return f"the worker ended with exit code {code}"
+        name = signal.Signals(-code).name
+        hint = ", as the kernel does where memory runs out" if name == "SIGKILL" else ""
+        return f"the worker was ended by {name}{hint}"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._end()
+
+    def close(self) -> None:
+        """Lets an idle worker end; kills a busy one. Idempotent."""
+        if self._busy:
+            self._process.kill()
+        self._end()
+
+    def _end(self) -> int:
+        self._connection.close()
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def _stderr() -> int:
+    """Where a worker's output goes, so that nothing of a vendor's mixes with a document."""
+    try:
+        os.fstat(2)
+    except OSError:
+        return subprocess.DEVNULL
+    return 2

@@ -1,0 +1,187 @@
+"""What is known of a machine beyond what is measured: plain values, read by machine/ and the
+backends' libraries, judged by judge/. Null is what could not be read; `unknown` says why.
+
+Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, sizes bytes, clocks Hz.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+PortType = Literal[
+    "endpoint", "root port", "upstream port", "downstream port", "bridge", "integrated endpoint"
+]
+
+
+class PciLink(msgspec.Struct, frozen=True):
+    """The link above a function (of a port: below it). Speeds are GT/s, widths lanes; `target`
+    is the speed that Link Control 2 asks for."""
+
+    speed: float | None = None
+    width: int | None = None
+    max_speed: float | None = None
+    max_width: int | None = None
+    target: float | None = None
+
+
+class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A PCI function: an accelerator, a network adapter, or a bridge above one.
+
+    `address` is as sysfs writes it (0000:1b:00.0; domains may have more digits), `class_code` has
+    24 bits, `name` is of the PCI ID database where the machine has one. `parent` is the bridge
+    above, null at the root. `acs` are the redirections that Access Control Services have switched
+    on at this port (null: no capability or not readable), `errors` the totals of its AER counters
+    by severity. `unknown` says what could not be read, and why.
+    """
+
+    address: str
+    vendor: int | None = None
+    device: int | None = None
+    class_code: int | None = None
+    revision: int | None = None
+    name: str | None = None
+    driver: str | None = None
+    numa_node: int | None = None
+    iommu_group: int | None = None
+    port: PortType | None = None
+    parent: str | None = None
+    link: PciLink = PciLink()
+    max_payload: int | None = None
+    max_payload_supported: int | None = None
+    max_read_request: int | None = None
+    acs: tuple[str, ...] | None = None
+    errors: dict[str, int] | None = None
+    display: bool = False
+    unknown: tuple[str, ...] = ()
+
+
+class FabricLink(msgspec.Struct, frozen=True):
+    """A link of an accelerator's own fabric (NVLink and the like). `remote` is the memory's
+    notation, a switch's name, or null where the library does not say; `rate` the signalling rate
+    of one direction, `errors` the sum of its counters."""
+
+    index: int
+    kind: str
+    active: bool | None
+    version: str | None = None
+    rate: float | None = None
+    remote: str | None = None
+    errors: int | None = None
+
+
+class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
+    """An accelerator as its vendor's library describes it (NVML), beside what its backend says.
+
+    `memory` is its notation. `memory_clock` is the highest, `memory_bus` bits, `memory_rate` the
+    peak of its own memory (null where neither clock nor bus is known): two transfers a clock.
+    `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
+    """
+
+    memory: str
+    model: str
+    pci: str | None = None
+    uuid: str | None = None
+    driver: str | None = None
+    library: str | None = None
+    firmware: str | None = None
+    links: tuple[FabricLink, ...] = ()
+    memory_clock: float | None = None
+    memory_bus: int | None = None
+    memory_rate: float | None = None
+    clock: float | None = None
+    max_clock: float | None = None
+    locked_clock: float | None = None
+    throttled: tuple[str, ...] = ()
+    temperature: float | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    pcie_replays: int | None = None
+    ecc: bool | None = None
+    ecc_errors: int | None = None
+    remap_pending: bool | None = None
+    mig: bool | None = None
+    persistence: bool | None = None
+    compute_mode: str | None = None
+    fabric_state: str | None = None
+    bar1_bytes: int | None = None
+    processes: tuple[int, ...] | None = None
+    unknown: tuple[str, ...] = ()
+
+
+class Adapter(msgspec.Struct, frozen=True, kw_only=True):
+    """A network adapter with RDMA: `rate` of its port as sysfs gives it, bytes/s."""
+
+    name: str
+    pci: str | None = None
+    state: str | None = None
+    rate: float | None = None
+    link_layer: str | None = None
+    unknown: tuple[str, ...] = ()
+
+
+class Cache(msgspec.Struct, frozen=True):
+    """One level of cache: bytes of one, and how many CPUs share it."""
+
+    level: int
+    kind: str
+    size: int
+    shared_by: int
+
+
+class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What the kernel says of the host beside model.machine.Host.
+
+    `distances` are the kernel's, by node. `huge_pages` are (total, free) by page size in bytes.
+    `hypervisor` and `container` name what the kernel runs under and what this process runs in.
+    `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
+    `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
+    """
+
+    sockets: int | None = None
+    cores: int | None = None
+    threads_per_core: int | None = None
+    isa: str | None = None
+    caches: tuple[Cache, ...] = ()
+    distances: dict[int, tuple[int, ...]] = {}
+    node_cpus: dict[int, tuple[int, ...]] = {}
+    huge_pages: dict[int, tuple[int, int]] = {}
+    transparent_huge_pages: str | None = None
+    governor: str | None = None
+    command_line: str | None = None
+    iommu: Literal["off", "passthrough", "translating"] | None = None
+    hypervisor: str | None = None
+    container: str | None = None
+    allowed_cpus: tuple[int, ...] | None = None
+    allowed_nodes: tuple[int, ...] | None = None
+    memory_limit: int | None = None
+    memlock_limit: int | None = None
+    steal: float | None = None
+    memory_rate: float | None = None
+    unknown: tuple[str, ...] = ()
+
+
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything read of a machine at one time."""
+
+    host: HostDetails = HostDetails()
+    pci: tuple[PciFunction, ...] = ()
+    accelerators: tuple[Accelerator, ...] = ()
+    adapters: tuple[Adapter, ...] = ()
+    stated: dict[str, str] = {}
+    """What a person stated in hardware.yml, which the machine cannot know."""
+    unknown: tuple[str, ...] = ()
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What was sampled of an accelerator while a cell was measured, over that time."""
+
+    memory: str
+    count: int
+    link_speed: float | None = None
+    link_width: int | None = None
+    clock_min: float | None = None
+    clock_max: float | None = None
+    temperature_max: float | None = None
+    throttled: tuple[str, ...] = ()

@@ -1,0 +1,121 @@
+"""The simulated backend as the engine meets it: the same figures whoever measures them."""
+
+import pytest
+
+from linkgauge.backends.base import Chaser, Virtual
+from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.description import load
+from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.pool import BufferPool
+from linkgauge.model.errors import AllocationError, BackendError, InputError
+from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
+from linkgauge.model.transfer import Engine, Report, Transfer, host
+from sim_machine import backend, copies
+
+
+def test_it_has_time_of_its_own_and_follows_pointers():
+    machine = backend()
+    assert isinstance(machine, Virtual)
+    assert isinstance(machine, Chaser)
+
+
+def test_devices_are_those_of_the_description():
+    devices = backend().devices()
+    assert [device.memory for device in devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]
+    assert [device.near for device in devices] == [0, 0, 1, 1]
+    assert {device.memory_bytes for device in devices} == {16 << 30}
+    assert {device.model for device in devices} == {"Test Card"}
+
+
+def test_a_simulation_that_is_wrong_is_refused():
+    with pytest.raises(InputError):
+        simulate(Simulation("x", "host: 1"), EngineSettings())
+
+
+def measured(numbers, machine):
+    """Samples of the cells of these numbers, measured in this order by one backend."""
+    how = Settings((1,))
+    text = "sim:0 -> sim:1 by ce & sim:2 -> host:0 by sm x2"
+    transfers = parse_transfers(text)
+    samples = {}
+    for number in numbers:
+        texts = tuple(map(str, transfers))
+        planned = PlannedCell("0", "1", texts, Report.SUM, number=number)
+        cell = Measurement(planned, transfers, 1 << 20, how, [machine, machine])
+        (result,) = measure_together([cell], how, BufferPool())
+        assert result.status == "pass"
+        samples[number] = result.samples
+    return samples
+
+
+def test_figures_do_not_depend_on_what_was_measured_before():
+    noisy = {"noise": "1%"}
+    in_order = measured([0, 1, 2, 3], backend(noisy))
+    assert measured([3], backend(noisy))[3] == in_order[3]
+    assert measured([2, 0], backend(noisy))[0] == in_order[0]
+
+
+def test_another_seed_gives_other_figures():
+    one = measured([0], backend({"noise": "1%", "seed": 1}))
+    assert one != measured([0], backend({"noise": "1%", "seed": 2}))
+
+
+def test_jitter_of_links_is_noise_of_what_crosses_them():
+    machine = backend({"link_kinds.pcie.jitter": "5%"})
+    transfers = parse_transfers("sim:0 -> sim:1 by ce & sim:2 -> host:1 by ce")
+    group = machine.prepare(copies(machine, " & ".join(map(str, transfers)), 1 << 20))
+    drawn = set()
+    for _ in range(5):
+        group.arm(1)
+        group.open()
+        drawn.add(group.wait().seconds)
+    assert len({steady for steady, _ in drawn}) == 1
+    assert len({shaken for _, shaken in drawn}) == 5
+
+
+def test_memory_is_as_large_as_described():
+    machine = backend()
+    engine = Engine(parse_memory("sim:0"), "ce")
+    held = machine.allocate(parse_memory("sim:0"), 16 << 30, engine)
+    with pytest.raises(AllocationError):
+        machine.allocate(parse_memory("sim:0"), 1, engine)
+    held.free()
+    machine.allocate(parse_memory("sim:0"), 1, engine).free()
+
+
+def test_a_buffer_of_another_backend_is_an_error():
+    from fakes import FakeBuffer
+
+    with pytest.raises(BackendError):
+        backend().fill(FakeBuffer(host(0), 8), 8, 0, 1, inverted=False)
+
+
+@pytest.mark.parametrize(
+    ("transfer", "reason"),
+    [
+        (Transfer(host(0), host(0), Engine(host(0), "ce")), "host:0 has no ce"),
+        (
+            Transfer(host(0), host(0), Engine(parse_memory("sim:0"), "cpu")),
+            "sim:0 has no threads",
+        ),
+        (
+            Transfer(parse_memory("null"), parse_memory("null"), Engine(host(0), "cpu")),
+            "an end is null",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_refused_all_the_same(transfer, reason):
+    assert reason in backend().refusal(transfer)
+
+
+def test_places_without_a_link_between_them_are_refused():
+    apart = backend({"links": [{"kind": "mesh", "mesh": "sim:0..2"}]})
+    (transfer,) = parse_transfers("sim:0 -> sim:3 by ce")
+    assert apart.refusal(transfer) == "no link leads from sim:0 to sim:3"
+
+
+def test_a_shipped_machine_can_be_simulated():
+    machine = simulate(Simulation(*load("ppu-8")), EngineSettings())
+    assert len(machine.devices()) == 8
+    assert measured([0], machine)[0]

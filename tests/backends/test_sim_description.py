@@ -1,0 +1,163 @@
+"""A machine is described in a few lines of YAML, and a mistake is told with its place."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.backends.sim import description as described
+from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.hardware import build, expand, pcie_rate
+from linkgauge.model.errors import InputError
+from sim_machine import SMALL
+
+
+def hardware(**changes):
+    return build(parse_description(yaml.safe_dump(yaml.safe_load(SMALL) | changes)))
+
+
+def test_the_documented_example_is_a_machine():
+    text = described.__doc__
+    example = textwrap.dedent(text[text.index("    source:") : text.index("`A..B`")])
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    assert example.strip() == page.split("```yaml")[1].split("```")[0].strip()
+    machine = build(parse_description(example))
+    assert [node.cpus for node in machine.nodes] == [tuple(range(8)), tuple(range(8, 16))]
+    assert [device.name for device in machine.devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]
+    assert len(machine.links) == 6 + 4 + 2 + 1
+    assert {link.rate for link in machine.links if link.kind_name == "mesh"} == {100e9}
+
+
+def test_quantities_have_units():
+    tree = yaml.safe_load(SMALL)
+    tree["link_kinds"]["mesh"] |= {"rate": "1.5 TB/s", "latency": "0.4 us", "jitter": "2%"}
+    mesh = parse_description(yaml.safe_dump(tree)).link_kinds["mesh"]
+    assert (mesh.rate, mesh.latency, mesh.jitter) == pytest.approx((1.5e12, 4e-7, 0.02))
+
+
+def test_each_goes_to_its_own_in_consecutive_blocks():
+    links = {link.name for link in hardware().links if link.kind_name == "pcie"}
+    assert links == {"sim:0-root0", "sim:1-root0", "sim:2-root1", "sim:3-root1"}
+
+
+def test_what_is_not_given_is_made_up_and_stays_the_same():
+    one, other = hardware().devices, hardware().devices
+    assert one == other
+    assert len({device.pci for device in one}) == len({device.uuid for device in one}) == 4
+
+
+def test_a_link_may_have_a_name_of_its_own():
+    links = [{"kind": "socket", "pairs": [["host:0", "host:1"]], "name": "upi"}]
+    assert [link.name for link in hardware(links=links).links] == ["upi"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("sim:0..2", ("sim:0", "sim:1", "sim:2")),
+        ("sim:9..10", ("sim:9", "sim:10")),
+        ("root", ("root",)),
+        ("sim:3", ("sim:3",)),
+        ("sim:2..1", ()),
+    ],
+)
+def test_ranges(text, names):
+    assert expand(text) == names
+
+
+@pytest.mark.parametrize(
+    ("speed", "width", "gigabytes"),
+    [(2.5, 16, 4.0), (32, 16, 63.015), (8, 4, 3.938), (64, 16, 118)],
+)
+def test_the_rate_of_pcie_follows_from_its_speed_and_width(speed, width, gigabytes):
+    assert pcie_rate(speed, width) / 1e9 == pytest.approx(gigabytes, rel=1e-3)
+
+
+MISTAKES = [
+    ({"colour": "red"}, "unknown field `colour`"),
+    ({"noise": "lots"}, r"a share such as 0.5 or 50% expected, found 'lots' - at `\$.noise`"),
+    ({"host": {"cpu_model": "x", "nodes": []}}, "host.nodes is empty"),
+    ({"host": {"cpu_model": "x", "nodes": [{"cpus": 1, "memory": "5Q"}]}}, r"nodes\[0\].memory"),
+    ({"host": {"cpu_model": "x", "nodes": [{"cpus": 0, "memory": "5G"}]}}, r"nodes\[0\].cpus"),
+    ({"links": [{"kind": "rope", "mesh": "sim:0..3"}]}, r"unknown kind 'rope'.*\$.links\[0\]"),
+    ({"links": [{"kind": "mesh", "mesh": "sim:0..9"}]}, r"there is no 'sim:4' - at"),
+    ({"links": [{"kind": "mesh"}]}, "give one of mesh, pairs, each with to"),
+    ({"links": [{"kind": "mesh", "each": "sim:0"}]}, "give one of mesh, pairs, each with to"),
+    ({"links": [{"kind": "mesh", "each": "sim:0..3", "to": "sim:2..1"}]}, "do not share 0 evenly"),
+    ({"links": [{"kind": "mesh", "each": "sim:0..2", "to": "root0..1"}]}, "do not share 2 evenly"),
+    ({"links": [{"kind": "mesh", "pairs": [["sim:0", "sim:0"]]}]}, "from 'sim:0' to itself"),
+    ({"links": [{"kind": "mesh", "mesh": "sim:0..1"}] * 2}, "two of the name sim:0-sim:1"),
+    ({"links": [{"kind": "mesh", "mesh": "sim:0..2", "name": "x"}]}, "name is of a single link"),
+    ({"switches": [{"name": "root0..1"}, {"name": "root1"}]}, "two of the name root1"),
+    ({"switches": [{"name": "A-B"}]}, "switch 'A-B'"),
+    ({"devices": [{"model": "x", "memory": "1G", "pci": ["1"]}]}, "'1' is no PCI address"),
+    ({"devices": [{"count": 2, "model": "x", "memory": "1G", "pci": []}]}, r"devices\[0\].pci"),
+    ({"link_kinds": {"mesh": {"kind": "fabric"}}}, "give a rate, or speed and width"),
+    ({"link_kinds": {"mesh": {"kind": "fabric", "rate": "0 GB/s"}}}, "a rate of 0"),
+    ({"link_kinds": {"mesh": {"kind": "fabric", "rate": 40}}}, "such as 50 GB/s"),
+    ({"link_kinds": {"mesh": {"kind": "fabric", "rate": "1 GB/s", "efficiency": {"read": 0}}}},
+     "an efficiency of 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), MISTAKES)
+def test_a_mistake_is_told_in_one_line_with_its_place(changes, message):
+    with pytest.raises(InputError, match=message) as caught:
+        hardware(**changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "- 1", "a: b: c", "{a: !!python/object:os.system 1}", "\0"]
+)
+def test_what_is_no_description_is_refused_in_one_line(text):
+    with pytest.raises(InputError) as caught:
+        parse_description(text)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text())
+def test_no_text_does_anything_but_parse_or_be_refused(text):
+    try:
+        parse_description(text)
+    except InputError as error:
+        assert str(error)
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(["host", "devices", "links", "link_kinds", "switches", "noise"]), TREES)
+def test_no_value_in_place_of_a_field_does_anything_but_be_read_or_refused(field, value):
+    tree = yaml.safe_load(SMALL) | {field: value}
+    try:
+        build(parse_description(yaml.safe_dump(tree)))
+    except InputError as error:
+        assert "\n" not in str(error)
+
+
+def test_shipped_machines_are_found_by_name_and_files_by_path(tmp_path):
+    assert "ppu-8" in shipped()
+    assert load("ppu-8")[0] == "ppu-8"
+    (tmp_path / "mine.yml").write_text(SMALL)
+    assert load(str(tmp_path / "mine.yml")) == ("mine", SMALL)
+
+
+@pytest.mark.parametrize("name", ["ppu-9", "", "nowhere/x.yml", "../x", "\0"])
+def test_an_unknown_machine_is_refused_in_one_line(name):
+    with pytest.raises(InputError) as caught:
+        load(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_machine_can_be_built(name):
+    machine = build(parse_description(load(name)[1]))
+    assert machine.nodes

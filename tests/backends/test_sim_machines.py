@@ -1,0 +1,234 @@
+"""Each shipped machine shows the figures of the source that its description names."""
+
+import json
+from importlib import resources
+
+import msgspec
+import pytest
+
+from linkgauge.backends import sim
+from linkgauge.backends.base import Copy
+from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.hardware import build
+from linkgauge.backends.sim.render import ACCELERATORS, render
+from linkgauge.backends.sim.topology import Topology
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.table import Fabric
+from linkgauge.engine.measure import headline
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.transfer import Cell, Report
+
+SIZE = 512 << 20
+GIGABIT = 1e9 / 8
+
+
+def machine(name):
+    """The machine without noise."""
+    return SimBackend(msgspec.structs.replace(parse_description(load(name)[1]), noise=0.0))
+
+
+def time(backend, transfers, size):
+    """The timing of one loop; of a latency cell its group is a chase."""
+    assert [backend.refusal(transfer) for transfer in transfers] == [None] * len(transfers)
+    copies = [Copy(t, None, None, t.bytes_moved(size), 1) for t in transfers]
+    chased = all(t.destination.is_null and t.engine.kind == "sm" for t in transfers)
+    group = backend.chase(copies[0]) if chased else backend.prepare(copies)
+    group.arm(1)
+    group.open()
+    timing = group.wait()
+    return timing.seconds[0] / group.accesses if chased else timing
+
+
+def rate(backend, text, size=SIZE, report=Report.FIRST):
+    """Bytes/s of transfers in notation."""
+    transfers = parse_transfers(text)
+    return headline(Cell("0", "0", transfers, report), size, time(backend, transfers, size), 1)
+
+
+def figures(backend, name, devices):
+    """What each cell of a benchmark reports over the first `devices`."""
+    fabric = Fabric("sim", backend.host().nodes, backend.devices()[:devices])
+    for cell in CATALOG[name].lay_out(fabric).cells:
+        if cell.report is Report.LATENCY:
+            yield time(backend, cell.transfers, CATALOG[name].size)
+        else:
+            yield headline(cell, SIZE, time(backend, cell.transfers, SIZE), 1)
+
+
+def within(tolerance, expected):
+    return pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_each_begins_with_its_source_and_what_is_not_modelled(name):
+    text = (resources.files(sim) / "machines" / f"{name}.yml").read_text()
+    comment = text.split("\nsource:")[0]
+    assert all(line.startswith("#") for line in comment.splitlines())
+    assert "# Source:" in comment
+    assert "# Not modelled:" in comment
+
+
+def test_rbln_32_copies_as_its_page_prints():
+    backend = machine("rbln-32")
+    assert len(backend.devices()) == 32
+    assert rate(backend, "host:0 -> sim:0 by sim:0.ce") == within(0.003, 50.91e9)
+    assert rate(backend, "host:0 -> sim:1 by sim:1.ce") == within(0.003, 50.72e9)
+    assert rate(backend, "sim:0 -> host:0 by sim:0.ce") == within(0.003, 59.56e9)
+    assert rate(backend, "sim:0 -> sim:1 by sim:0.ce") == within(0.003, 59.31e9)
+    assert rate(backend, "host:0 -> sim:0 by sim:0.ce", 1 << 20) == within(0.01, 14.71e9)
+
+
+def test_rbln_32_shares_the_link_above_a_switch():
+    backend = machine("rbln-32")
+    alone = rate(backend, "sim:0 -> host:0 by sim:0.ce")
+    beside = " & ".join(f"sim:{n} -> host:0 by sim:{{}}.ce".format(n) for n in range(4))
+    assert rate(backend, beside) == within(0.01, alone / 4)
+    # Within a switch nobody is in the way; a pair of other switches goes over both uplinks.
+    assert rate(backend, "sim:0 -> sim:1 by sim:0.ce & sim:2 -> sim:3 by sim:2.ce") == within(
+        0.001, rate(backend, "sim:0 -> sim:1 by sim:0.ce")
+    )
+    assert rate(backend, "sim:0 -> sim:4 by sim:0.ce & sim:1 -> sim:5 by sim:1.ce") == within(
+        0.01, alone / 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "gigabits"),
+    [
+        ("host:0 -> host:1 by host:0.cpu", 90.72),  # host -> buffer
+        ("host:1 -> host:0 by host:0.cpu", 74.85),  # host <- buffer
+        ("sim:0 -> host:1 by sim:0.sm", 37.38),  # buffer <- tile
+        ("host:1 -> sim:0 by sim:0.sm", 51.92),  # buffer -> tile
+    ],
+)
+def test_ipu_m2000_reaches_its_buffer_as_its_page_prints(text, gigabits):
+    assert rate(machine("ipu-m2000"), text, 64 << 20) == within(0.005, gigabits * GIGABIT)
+
+
+def test_ipu_m2000_serves_devices_from_the_gateways_memory():
+    assert [device.near for device in machine("ipu-m2000").devices()] == [1, 1, 1, 1]
+
+
+# Of docs/benchmarks.md, by linkgauge: within and between devices the middle of the range, to and
+# from the host the mean of the two GPUs' medians.
+DEVICES = {
+    "device_to_device_memcpy_read_ce": 393.66,
+    "device_to_device_memcpy_write_ce": 396.14,
+    "device_to_device_bidirectional_memcpy_read_ce": 778.88,
+    "device_to_device_bidirectional_memcpy_write_ce": 783.51,
+    "all_to_one_write_ce": 396.06,
+    "all_to_one_read_ce": 393.67,
+    "one_to_all_write_ce": 396.09,
+    "one_to_all_read_ce": 393.62,
+    "device_to_device_memcpy_read_sm": 376.47,
+    "device_to_device_memcpy_write_sm": 370.40,
+    "device_to_device_bidirectional_memcpy_read_sm": 677.80,
+    "device_to_device_bidirectional_memcpy_write_sm": 732.63,
+    "all_to_one_write_sm": 370.39,
+    "all_to_one_read_sm": 370.36,
+    "one_to_all_write_sm": 370.41,
+    "one_to_all_read_sm": 370.39,
+    "device_local_copy": 2092.45,
+}
+TO_HOST = {
+    "host_to_device_memcpy_ce": 55.43,
+    "device_to_host_memcpy_ce": 55.36,
+    "host_to_device_bidirectional_memcpy_ce": 51.34,
+    "device_to_host_bidirectional_memcpy_ce": 50.79,
+    "all_to_host_memcpy_ce": 55.21,
+    "all_to_host_bidirectional_memcpy_ce": 51.67,
+    "host_to_all_memcpy_ce": 54.94,
+    "host_to_device_memcpy_sm": 51.35,
+    "device_to_host_memcpy_sm": 52.59,
+    "host_to_device_bidirectional_memcpy_sm": 42.29,
+    "device_to_host_bidirectional_memcpy_sm": 42.37,
+    "all_to_host_memcpy_sm": 52.41,
+    "all_to_host_bidirectional_memcpy_sm": 42.18,
+    "host_to_all_memcpy_sm": 51.26,
+    "host_to_all_bidirectional_memcpy_sm": 42.08,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "tolerance"),
+    [(name, figure, 0.003) for name, figure in DEVICES.items()]
+    + [(name, figure, 0.015) for name, figure in TO_HOST.items()],
+)
+def test_dgx_h200_8_gives_two_gpus_the_figures_of_two_h200(name, expected, tolerance):
+    for figure in figures(machine("dgx-h200-8"), name, 2):
+        assert figure == within(tolerance, expected * 1e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "nanoseconds"),
+    [("host_device_latency_sm", 1192.7), ("device_to_device_latency_sm", 828.4)],
+)
+def test_dgx_h200_8_has_the_latencies_of_two_h200(name, nanoseconds):
+    for figure in figures(machine("dgx-h200-8"), name, 2):
+        assert figure == within(0.01, nanoseconds * 1e-9)
+
+
+def test_every_test_but_the_one_that_is_not_modelled_is_compared():
+    compared = {*DEVICES, *TO_HOST, "host_device_latency_sm", "device_to_device_latency_sm"}
+    tests = {name for name in CATALOG if not name.startswith("host_to_host") and "_cpu" not in name}
+    assert tests - compared == {"host_to_all_bidirectional_memcpy_ce"}
+
+
+def test_dgx_h200_8_has_four_gpus_a_socket_that_do_not_disturb_the_others():
+    backend = machine("dgx-h200-8")
+    assert [device.near for device in backend.devices()] == [0] * 4 + [1] * 4
+    alone = rate(backend, "sim:0 -> sim:1 by sim:0.ce")
+    both = rate(backend, "sim:0 -> sim:1 by sim:0.ce & sim:2 -> sim:3 by sim:2.ce")
+    assert both == within(1e-9, alone)
+
+
+def test_gb200_nvl72_copies_as_published():
+    backend = machine("gb200-nvl72")
+    assert len(backend.devices()) == 72
+    assert len(backend.host().nodes) == 36
+    assert rate(backend, "host:0 -> sim:0 by sim:0.sm") == within(0.005, 201e9)
+    assert rate(backend, "sim:71 -> host:35 by sim:71.sm") == within(0.005, 193e9)
+    both = "sim:0 -> sim:71 by sim:71.sm & sim:71 -> sim:0 by sim:0.sm"
+    assert rate(backend, both, report=Report.SUM) == within(0.005, 1530e9)
+    triad = 2 * rate(backend, "host:0 -> null by host:0.cpu")
+    assert triad == within(0.005, 763e9)
+    # A copy reads and writes; a large one, so that its start does not count.
+    local = rate(backend, "sim:5 -> sim:5 by sim:5.ce", 64 << 30)
+    assert 2 * local == within(0.005, 7.35e12)
+
+
+def test_gb200_nvl72_joins_nodes_of_a_tray_only():
+    backend = machine("gb200-nvl72")
+    near, far = (parse_transfers(f"host:0 -> host:{n} by host:0.cpu")[0] for n in (1, 2))
+    assert backend.refusal(near) is None
+    assert "no link leads from host:0 to host:2" in backend.refusal(far)
+
+
+def test_vm_degraded_stays_below_4_gigabytes_a_second_and_its_own_memory_does_not():
+    backend = machine("vm-degraded")
+    for text in ("host:0 -> sim:0 by sim:0.ce", "sim:0 -> host:0 by sim:0.ce"):
+        assert 3.4e9 < rate(backend, text) < 4.0e9
+    assert 2 * rate(backend, "sim:0 -> sim:0 by sim:0.ce") == within(0.02, 1.6e12)
+
+
+def test_riscv_2gpu_reaches_the_share_of_nvlink_that_its_page_prints():
+    description = parse_description(load("riscv-2gpu")[1])
+    hardware = build(description)
+    tree = render(description, hardware, Topology(hardware))
+    links = json.loads(tree.files[ACCELERATORS])[0]["links"]
+    peak = {link["remote"]: link["rate"] for link in links}
+    backend = machine("riscv-2gpu")
+    for other, text in (
+        ("host:0", "host:0 -> sim:0 by sim:0.ce"),
+        ("host:0", "sim:0 -> host:0 by sim:0.ce"),
+        ("sim:1", "sim:1 -> sim:0 by sim:0.ce"),
+        ("sim:1", "sim:0 -> sim:1 by sim:0.sm"),
+    ):
+        assert 0.85 * peak[other] <= rate(backend, text) <= 0.92 * peak[other]
+    assert (backend.host().architecture, backend.host().hostname) == ("riscv64", "sifive-rv64-01")
+
+
+def test_riscv_2gpu_takes_4_to_6_microseconds_for_64_bytes():
+    timing = time(machine("riscv-2gpu"), parse_transfers("sim:0 -> sim:1 by sim:0.ce"), 64)
+    assert 4e-6 <= timing.seconds[0] <= 6e-6

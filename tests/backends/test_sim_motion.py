@@ -1,0 +1,165 @@
+"""Figures of a simulated machine follow from what its transfers cross, and from nothing else."""
+
+import math
+import statistics
+
+import pytest
+
+from linkgauge.backends.sim.motion import Course
+from sim_machine import backend, copies, rates, seconds
+
+PCIE = 8e9 / 8 * 16 * 128 / 130 / 1e9
+
+
+def about(rates):
+    """Exact, but for the microsecond that threads take to start."""
+    return pytest.approx(rates, rel=1e-3)
+
+
+def with_mesh(**fields):
+    """The small machine with a mesh of other links."""
+    return backend({f"link_kinds.mesh.{name}": value for name, value in fields.items()})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("host:0 -> sim:0 by ce", [PCIE]),
+        ("sim:0 -> host:0 by sm", [PCIE]),
+        ("host:0 -> sim:0 by ce & sim:0 -> host:0 by ce", [PCIE, PCIE]),  # full duplex
+        ("host:0 -> sim:0 by ce & host:0 -> sim:0 by ce", [PCIE / 2, PCIE / 2]),
+        ("host:0 <-> sim:0 by sm", [2 * PCIE]),  # half of the bytes each way
+        ("sim:0 -> sim:1 by ce", [40]),
+        ("sim:0 -> sim:1 by sim:1.ce & sim:2 -> sim:3 by sim:3.ce", [40, 40]),
+        ("sim:0 -> host:0 by ce & sim:1 -> host:0 by ce", [15, 15]),  # their root's uplink
+        ("sim:0 -> sim:0 by ce", [500]),  # reads and writes its memory
+        ("sim:0 -> null by sm", [1000]),
+        ("host:0 -> host:0 by cpu", [50]),
+        ("host:0 -> null by cpu", [96]),
+        ("host:0 -> null by cpu*2", [24]),
+        ("host:1 -> null by host:0.cpu", [30]),
+    ],
+)
+def test_a_transfer_is_as_fast_as_the_narrowest_thing_that_it_crosses(text, expected):
+    assert rates(backend(), text) == about(expected)
+
+
+def test_kernels_of_a_device_run_one_after_another_and_copy_engines_at_once():
+    two = "sim:0 -> sim:1 by {0} & sim:0 -> sim:2 by {0}"
+    first, second = seconds(backend(), two.format("sm"))
+    assert second == pytest.approx(2 * first)
+    first, second = seconds(backend(), two.format("ce"))
+    assert second == pytest.approx(first)
+
+
+def test_kernels_of_two_devices_run_at_once():
+    assert rates(backend(), "sim:0 -> sim:1 by sm & sim:2 -> sim:3 by sm") == about([40, 40])
+
+
+def test_who_goes_on_alone_gets_what_the_other_leaves():
+    both = "host:0 -> sim:0 by ce & host:0 -> sim:0 by ce x2"
+    first, second = seconds(backend(), both)
+    alone = seconds(backend(), "host:0 -> sim:0 by ce")[0]
+    assert (first, second) == pytest.approx((2 * alone, 3 * alone))
+
+
+def test_reads_and_writes_have_their_own_efficiency_and_cost_the_other_way():
+    machine = with_mesh(
+        efficiency={"read": 0.5, "write": 0.8}, reverse={"read": 0.5, "write": "25%"}
+    )
+    assert rates(machine, "sim:0 -> sim:1 by sim:1.ce") == about([20])
+    assert rates(machine, "sim:0 -> sim:1 by ce") == about([32])
+    # r ÷ 0.5 + 0.5 r = 40 and r ÷ 0.8 + 0.25 r = 40
+    reads = "sim:0 -> sim:1 by sim:1.ce & sim:1 -> sim:0 by sim:0.ce"
+    assert rates(machine, reads) == about([16, 16])
+    writes = "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce"
+    assert rates(machine, writes) == about([40 / 1.5] * 2)
+
+
+def test_kernels_may_have_an_efficiency_and_a_cost_of_their_own():
+    machine = with_mesh(sm_efficiency={"write": 0.5}, sm_reverse={"write": 0.5})
+    assert rates(machine, "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce") == about([40, 40])
+    assert rates(machine, "sim:0 -> sim:1 by sm & sim:1 -> sim:0 by sm") == about([16, 16])
+
+
+def test_a_link_may_bound_both_directions_together():
+    machine = with_mesh(both="60 GB/s")
+    assert rates(machine, "sim:0 -> sim:1 by ce") == about([40])
+    assert rates(machine, "sim:0 -> sim:1 by ce & sim:1 -> sim:0 by ce") == about([30, 30])
+
+
+def test_an_engine_may_be_slower_than_its_links():
+    machine = backend({"devices.0.sm": {"read": "10 GB/s", "write": "5 GB/s", "startup": "0 ns"}})
+    assert rates(machine, "sim:0 -> sim:1 by sm") == about([5])
+    assert rates(machine, "sim:0 -> sim:1 by sim:1.sm") == about([10])
+    assert rates(machine, "sim:0 -> sim:1 by ce") == about([40])
+
+
+def test_each_loop_pays_for_its_start():
+    machine = backend({"devices.0.ce.startup": "10 us"})
+    empty, loops = (1 << 30) / 40e9, 7
+    took = seconds(machine, "sim:0 -> sim:1 by ce", loops=loops)[0]
+    assert took == pytest.approx(loops * (empty + 10e-6))
+
+
+def test_traffic_is_split_over_all_shortest_paths():
+    ring = [["sim:0", "sim:1"], ["sim:1", "sim:2"], ["sim:2", "sim:3"], ["sim:3", "sim:0"]]
+    square = {"links.0": {"kind": "mesh", "pairs": ring}}
+    forwarding = square | {"devices.0.forwards": True}
+    assert rates(backend(forwarding), "sim:0 -> sim:2 by ce") == about([80])
+    # Devices that do not forward leave only the way by the host's sockets.
+    assert rates(backend(square), "sim:0 -> sim:2 by ce") == about([PCIE])
+
+
+def latency(machine, text):
+    chase = machine.chase(copies(machine, text, 2 << 20)[0])
+    chase.arm(3)
+    chase.open()
+    return chase.wait().seconds[0] / 3 / chase.accesses
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("sim:1 -> null by sim:0.sm", 700),
+        ("sim:0 -> null by sim:0.sm", 300),
+        ("host:0 -> null by sim:0.sm", 650),
+        ("host:1 -> null by sim:0.sm", 700),
+        ("host:1 -> null by host:0.cpu*1", 150),
+    ],
+)
+def test_an_access_takes_the_memorys_time_and_that_of_the_links(text, nanoseconds):
+    assert latency(backend(), text) * 1e9 == pytest.approx(nanoseconds)
+
+
+def test_noise_depends_on_the_cell_and_the_sample_alone():
+    def drawn(cell, before):
+        course = Course(7)
+        for other in before:
+            course.enter(other, "measure")
+            course.pass_by(1.0)
+        course.enter(cell, "measure")
+        figures = []
+        for _ in range(5):
+            figures.append([course.noise(number, 0.1) for number in range(3)])
+            course.pass_by(1.0)
+        return figures
+
+    assert drawn(4, ()) == drawn(4, (0, 1, 9)) != drawn(5, ())
+    assert len({value for sample in drawn(4, ()) for value in sample}) == 15
+
+
+def test_noise_has_the_spread_that_is_asked_for():
+    course = Course(1)
+    logarithms = [math.log(course.noise(number, 0.02)) for number in range(20_000)]
+    assert statistics.fmean(logarithms) == pytest.approx(0, abs=0.001)
+    assert statistics.stdev(logarithms) == pytest.approx(0.02, rel=0.05)
+    assert course.noise(0, 0.0) == 1.0
+
+
+def test_time_is_virtual():
+    machine = backend()
+    before = machine.clock()
+    took = seconds(machine, "sim:0 -> sim:1 by ce", loops=1000)[0]
+    assert machine.clock() - before == pytest.approx(took)
+    assert took > 20

@@ -1,0 +1,118 @@
+"""The machine `ppu-8` against what sailbandwidth printed on the real one."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from linkgauge.backends.sim import simulate
+from linkgauge.backends.sim.description import load
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.table import Fabric
+from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.pool import BufferPool
+from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
+from linkgauge.model.units import unit_of
+
+PRINTED = Path(__file__).parents[1] / "data" / "sailbandwidth-sm.txt"
+SIZE = 512 << 20
+TOLERANCE = 0.03
+
+
+def read_matrices(text: str) -> dict[str, dict[tuple[str, str], float]]:
+    """Figures by row and column, by the name printed above each matrix."""
+    matrices: dict[str, dict[tuple[str, str], float]] = {}
+    name, row = "", 0
+    for line in text.splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        if line[0].isalpha():
+            name, row = line.strip(), 0
+            matrices[name] = {}
+            continue
+        for column, figure in enumerate(line.split()):
+            if figure != "N/A":
+                matrices[name][str(row), str(column)] = float(figure)
+        row += 1
+    return matrices
+
+
+def measured(benchmark: str) -> dict[tuple[str, str], float]:
+    """The medians of a benchmark on the simulated machine, as they would be printed."""
+    machine = simulate(Simulation(*load("ppu-8")), EngineSettings())
+    laid_out = CATALOG[benchmark].lay_out(Fabric("sim", machine.host().nodes, machine.devices()))
+    how, pool, scale = Settings((SIZE,)), BufferPool(), unit_of(laid_out.unit.symbol).scale
+    found = {}
+    for number, cell in enumerate(laid_out.cells):
+        texts = tuple(map(str, cell.transfers))
+        planned = PlannedCell(cell.row, cell.column, texts, cell.report, number=number)
+        backends = [machine] * len(cell.transfers)
+        measurement = Measurement(planned, cell.transfers, laid_out.size or SIZE, how, backends)
+        (result,) = measure_together([measurement], how, pool)
+        assert result.status == "pass", result.reason
+        found[cell.row, cell.column] = result.summary.median / scale
+    return found
+
+
+@pytest.fixture(scope="module")
+def deviations():
+    """How far each of the simulated cells is from the printed one, relative to it."""
+    compared = {}
+    for name, printed in read_matrices(PRINTED.read_text()).items():
+        simulated = measured(name.removesuffix("_total"))
+        assert simulated.keys() == printed.keys()
+        for place, figure in printed.items():
+            compared[name, place] = simulated[place] / figure - 1
+    return compared
+
+
+def test_nine_cells_in_ten_are_within_three_percent(deviations):
+    near = [cell for cell, by in deviations.items() if abs(by) <= TOLERANCE]
+    assert len(deviations) == 384
+    assert len(near) >= 0.9 * 384
+
+
+def test_the_cells_that_do_not_follow_are_the_documented_ones(deviations):
+    far = Counter(name for (name, _), by in deviations.items() if abs(by) > TOLERANCE)
+    # As docs/simulation.md lists them, each with the reason.
+    assert far == {
+        "all_to_one_write_sm": 7,
+        "one_to_all_read_sm": 7,
+        "all_to_one_read_sm": 1,
+        "one_to_all_write_sm": 3,
+        "host_device_latency_sm": 3,
+    }
+
+
+def test_the_number_of_shortest_paths_shows_in_every_pair():
+    reads = measured("device_to_device_memcpy_read_sm")
+    one_path = reads["0", "1"]
+    assert {round(figure / one_path) for figure in reads.values()} == {1, 2}
+    assert sum(round(figure / one_path) == 2 for figure in reads.values()) == 24
+
+
+COUNTED_ELSEWHERE = {"count", "cpus", "memory", "sockets", "max_speed", "max_width"}
+"""How much there is of what; none of them makes a transfer faster or slower."""
+
+
+def numbers(tree, name=""):
+    """The fields that hold a figure."""
+    if isinstance(tree, dict):
+        return [found for key, value in tree.items() for found in numbers(value, key)]
+    if isinstance(tree, list):
+        return [found for value in tree for found in numbers(value, name)]
+    is_figure = str(tree)[:1].isdecimal()
+    return [name] if is_figure and name not in COUNTED_ELSEWHERE else []
+
+
+def test_at_most_twenty_numbers_shape_the_figures():
+    tree = yaml.safe_load(load("ppu-8")[1])
+    assert len(numbers(tree)) <= 20
+
+
+def test_every_link_of_the_fabric_is_the_same():
+    links = yaml.safe_load(load("ppu-8")[1])["links"]
+    fabric = [group for group in links if group["kind"] == "icn"]
+    assert len(fabric) == 3
+    assert all(set(group) <= {"kind", "mesh", "pairs"} for group in fabric)

@@ -1,0 +1,129 @@
+"""A kill -9 at any moment costs a run nothing that was measured, and leaves nothing behind."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cli.test_cli import linkgauge
+from linkgauge.engine.journal import Measured, opening, read_records
+from linkgauge.engine.locks import hold
+from linkgauge.report.files import json_document, read_run
+
+# What strikes and drifts does so by the number of the cell, not of the cells measured so far.
+FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..5",
+          "crash * cells=40", "crash * signal=KILL cells=90")  # fmt: skip
+RUN = (
+    "--machine",
+    "ppu-8",
+    "--profile",
+    "quick",
+    *(w for fault in FAULTS for w in ("--fault", fault)),
+)
+CAMPAIGN = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 8
+PATIENCE = 60
+
+# A run that holds a device, although no accelerator is there.
+HOLDING = """
+import sys
+import linkgauge.engine.locks as locks
+key = sys.argv.pop(1)
+locks.devices_measured = lambda machine, plan: {key: "sim:0"}
+from linkgauge.cli.main import main
+main()
+"""
+
+
+def journals(out):
+    return list(out.rglob("journal.jsonl"))
+
+
+def lines_in(out):
+    return sum(path.read_bytes().count(b"\n") for path in journals(out))
+
+
+def processes(mark):
+    """Those that were started with this in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def kill(arguments, out, chance, whole_seconds, whole_lines):
+    """Starts a run and kills it: after some time, or once some records are there."""
+    mark, key = f"linkgauge-test-{uuid.uuid4()}", str(uuid.uuid4())
+    run = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, key, "run", *arguments], stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, env={**os.environ, "MARK": mark},
+    )  # fmt: skip
+    if chance.random() < 0.5:
+        time.sleep(chance.uniform(0, whole_seconds))
+    else:
+        enough = chance.randrange(1, whole_lines + 1)
+        while run.poll() is None and lines_in(out) < enough:
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.003))
+    run.kill()
+    assert run.wait() in (3, -signal.SIGKILL)
+    with hold({key: "sim:0"}):
+        pass
+    for _ in range(PATIENCE * 100):
+        if not processes(mark):
+            return
+        time.sleep(0.01)
+    pytest.fail("the run left a process behind")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was not killed, and the seconds and the records that it took."""
+    out = tmp_path_factory.mktemp("whole")
+    begin = time.monotonic()
+    done = linkgauge("run", *RUN, "--out", out)
+    seconds = time.monotonic() - begin
+    assert done.returncode == 3, done.stderr
+    return read_run(journals(out)[0]), seconds, lines_in(out)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("seed", range(CAMPAIGN))
+def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, seed):
+    chance = random.Random(seed)
+    unbroken, *extent = whole
+    before = set(Path("/dev/shm").iterdir())
+    kill((*RUN, "--out", str(tmp_path)), tmp_path, chance, *extent)
+    if not journals(tmp_path):
+        return  # it was killed before it had begun
+    (journal,) = journals(tmp_path)
+    for _ in range(chance.randrange(3)):
+        kill(("--resume", str(journal.parent)), tmp_path, chance, *extent)
+    done = linkgauge("run", "--resume", journal.parent)
+    assert done.returncode == 3, done.stderr
+    records = read_records(journal.read_bytes())
+    measured = Counter(
+        (record.sheet, record.cell.row, record.cell.column)
+        for record in records
+        if isinstance(record, Measured)
+    )
+    planned = Counter(
+        (number, cell.row, cell.column)
+        for number, sheet in enumerate(opening(records).plan)
+        for cell in sheet.cells
+    )
+    assert measured == planned
+    run = read_run(journal.parent / "run.json")
+    assert run.results == unbroken.results  # a simulated machine measures the same again
+    assert json_document(run) == json_document(read_run(journal))
+    assert set(Path("/dev/shm").iterdir()) <= before

@@ -1,0 +1,298 @@
+"""A run that broke off goes on with what is left, and with nothing else."""
+
+import json
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from collections import Counter
+
+import pytest
+
+from cli.test_cli import COPY, interrupted, linkgauge
+from linkgauge.engine.journal import Closed, Measured, Opened, Resumed, assemble, read_records
+from linkgauge.engine.locks import hold
+from linkgauge.model.errors import InputError
+from linkgauge.report.files import json_document, read_run
+
+FAST = ("--prefix", "host_to_host", "--backend", "host", "--size", "64K", "--samples", "3",
+        "--loops", "2")  # fmt: skip
+
+
+def places(run):
+    """How often each cell of the run was measured."""
+    return Counter((r.benchmark, c.row, c.column) for r in run.results for c in r.cells)
+
+
+def folder_of(out):
+    (journal,) = out.rglob("journal.jsonl")
+    return journal.parent
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that came to its end."""
+    out = tmp_path_factory.mktemp("whole")
+    done = linkgauge("run", *FAST, "--label", "mine", "--out", out)
+    assert done.returncode == 0, done.stderr
+    return folder_of(out)
+
+
+@pytest.fixture
+def broken(whole, tmp_path):
+    """The same run, as if it had been killed within its second cell's record."""
+    folder = tmp_path / "broken"
+    shutil.copytree(whole, folder)
+    lines = (whole / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:40])
+    for name in ("run.json", "samples.csv"):
+        (folder / name).unlink()
+    return folder
+
+
+def test_cut_off_at_any_byte_a_real_journal_reads_up_to_its_last_whole_record(whole):
+    data = (whole / "journal.jsonl").read_bytes()
+    records = read_records(data)
+    assert [type(one) for one in records] == [Opened, *[Measured] * (len(records) - 2), Closed]
+    for length in range(len(data) + 1):
+        count = data.count(b"\n", 0, length)
+        if count:
+            assert read_records(data[:length]) == records[:count]
+        else:
+            with pytest.raises(InputError) as refused:
+                read_records(data[:length])
+            assert len(str(refused.value).splitlines()) == 1
+
+
+def test_it_measures_what_is_left_and_shows_all(whole, broken):
+    done = linkgauge("run", "--resume", broken)
+    assert done.returncode == 0, done.stderr
+    before, after = read_run(whole), read_run(broken)
+    assert places(after) == places(before)
+    assert max(places(after).values()) == 1
+    assert (after.started, after.id, after.command) == (before.started, before.id, before.command)
+    assert (len(before.resumed), len(after.resumed)) == (0, 1)
+    first, *_ = read_records((whole / "journal.jsonl").read_bytes())[1:]
+    assert after.results[0].cells == (first.cell,)
+    headings = [line for line in done.stdout.splitlines() if "  host  " in line]
+    assert [line.split()[0] for line in headings] == [r.benchmark for r in before.results]
+    assert {path.name for path in broken.iterdir()} == {p.name for p in whole.iterdir()}
+
+
+def test_the_journal_tells_that_it_went_on(broken):
+    linkgauge("run", "--resume", broken, "--json")
+    records = read_records((broken / "journal.jsonl").read_bytes())
+    (resumed,) = [record for record in records if isinstance(record, Resumed)]
+    assert records.index(resumed) == 2
+    assert resumed.command == ("linkgauge", "run", "--resume", str(broken), "--json")
+    assert (broken / "run.json").read_text() == json_document(assemble(records))
+
+
+def test_a_document_has_stdout_for_itself(broken):
+    done = linkgauge("run", "--resume", broken, "--json")
+    assert json.loads(done.stdout)["resumed"] == list(read_run(broken).resumed)
+
+
+def test_a_complete_run_is_shown_and_nothing_is_measured(whole):
+    before = (whole / "journal.jsonl").read_bytes()
+    done = linkgauge("run", "--resume", whole)
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"{whole} is complete: nothing is left to measure\n",
+    )
+    assert "SUM host_to_host_memcpy_read_cpu" in done.stdout
+    assert (whole / "journal.jsonl").read_bytes() == before
+
+
+def test_a_run_killed_after_its_last_record_gets_its_files(whole, broken):
+    shutil.copy(whole / "journal.jsonl", broken)
+    assert linkgauge("run", "--resume", broken, "--csv").stdout.startswith("run,benchmark")
+    for name in ("run.json", "samples.csv"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--size", "1M"), "--size 1M disagrees with the run's own (--size 64K)"),
+        (("--no-verify",), "--no-verify disagrees with the run's own (no --no-verify)"),
+        (("--precision", "3%"), "--precision 0.03 disagrees with the run's own (--precision 0.01)"),
+        (("--label", "other"), "--label other disagrees with the run's own (--label mine)"),
+        (("--loops", "3"), "--loops 3 disagrees"),
+        ((COPY,), f"{COPY} disagrees"),
+        (("--size", "lots"), "'lots' is not understood"),
+    ],
+)
+def test_an_option_that_disagrees_is_refused(broken, options, says):
+    before = (broken / "journal.jsonl").read_bytes()
+    done = linkgauge("run", "--resume", broken, *options)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in line
+    assert (broken / "journal.jsonl").read_bytes().startswith(before[:-40])
+
+
+def test_the_runs_own_options_may_be_given_again(broken, whole):
+    again = ("--size", "0x10000", "--samples", "3", "--precision", "1%", "--max-time", "2.0")
+    out = whole.parents[2]
+    done = linkgauge("run", "--resume", broken, *again, "--profile", "standard", "--out", out)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_machine_is_refused(broken):
+    path = broken / "journal.jsonl"
+    opened = json.loads(path.read_bytes().splitlines()[0])
+    name = opened["machine"]["host"]["hostname"]
+    path.write_bytes(path.read_bytes().replace(b'"hostname":"', b'"hostname":"not-'))
+    before = path.read_bytes()
+    done = linkgauge("run", "--resume", broken)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert f"host name was not-{name}, is {name}" in line
+    assert path.read_bytes() == before[: before.rfind(b"\n") + 1]
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b'{"record":"opened"', b"no\n", b'{"record":"closed"}\n']
+)
+def test_a_folder_without_a_run_is_refused_in_one_line(tmp_path, content):
+    if content is not None:
+        (tmp_path / "journal.jsonl").write_bytes(content)
+    done = linkgauge("run", "--resume", tmp_path)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, "journal" in line) == (2, True)
+
+
+def test_an_interrupted_run_tells_how_to_go_on(tmp_path):
+    code, out, _ = interrupted(
+        tmp_path, "run", COPY, "--size", "1M", "--backend", "host", "--samples", "1000000000"
+    )
+    assert code == 130
+    advice = f"linkgauge run --resume {folder_of(tmp_path)}"
+    assert advice in out
+    assert advice in linkgauge("show", folder_of(tmp_path)).stdout
+
+
+def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):
+    command = [sys.executable, "-m", "linkgauge", "run", COPY, "--backend", "host", "--size", "1M",
+               "--samples", "1000000000", "--out", str(tmp_path)]  # fmt: skip
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list(tmp_path.rglob("journal.jsonl")):
+        assert running.poll() is None
+    done = linkgauge("run", "--resume", folder_of(tmp_path))
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert done.returncode == 4
+    assert "still being measured by another process" in done.stderr
+
+
+HOLDING = """
+import sys
+import linkgauge.engine.locks as locks
+key = sys.argv.pop(1)
+locks.devices_measured = lambda machine, plan: {key: "cuda:0"}
+from linkgauge.cli.main import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="locks are Linux' alone")
+@pytest.mark.parametrize("command", ["run", "copy", "resume"])
+def test_a_device_that_another_run_holds_is_not_measured(tmp_path, broken, command):
+    key = str(uuid.uuid4())
+    arguments = {
+        "run": ["run", *FAST, "--out", str(tmp_path / "out")],
+        "copy": ["copy", "host:0 -> host:0 by cpu", "--size", "64K", "--samples", "3"],
+        "resume": ["run", "--resume", str(broken)],
+    }[command]
+    held = [sys.executable, "-c", HOLDING, key, *arguments]
+    with hold({key: "cuda:0"}):
+        done = subprocess.run(held, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (4, "")
+        assert f"cuda:0 ({key}) is being measured by process" in done.stderr
+        assert not (tmp_path / "out").exists()
+        waiting = subprocess.Popen(
+            [*held, "--wait"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert waiting.stderr.readline().startswith("waiting: cuda:0")
+    out, errors = waiting.communicate(timeout=120)
+    assert (waiting.returncode, errors) == (0, "")
+    assert "GB/s" in out
+
+
+def test_many_runs_at_once_neither_share_a_folder_nor_mix(tmp_path):
+    command = [sys.executable, "-m", "linkgauge", "run", *FAST, "--out", str(tmp_path)]
+    runs = [
+        subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(20)
+    ]
+    documents = [json.loads(run.communicate(timeout=300)[0]) for run in runs]
+    assert {run.returncode for run in runs} == {0}
+    assert len({document["id"] for document in documents}) == 20
+    for document in documents:
+        folder = tmp_path / "cpu" / "default" / document["id"]
+        assert json.loads((folder / "run.json").read_text()) == document
+        run = read_run(folder / "journal.jsonl")
+        assert json_document(run) == (folder / "run.json").read_text()
+        assert set(places(run).values()) == {1}
+        assert len(places(run)) == 3
+
+
+MANY_SAMPLES = ("run", "--prefix", "host_to_host", "--backend", "host", "--size", "4K", "--samples",
+                "1500", "--loops", "1")  # fmt: skip
+
+
+def check_full(done, folder, strerror):
+    """Exit 3 with the path; what was written is valid, and the run goes on where there is room."""
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("linkgauge: cannot write ")
+    assert f"journal.jsonl: {strerror}" in line
+    assert "linkgauge run --resume " in line
+    broken = assemble(read_records((folder / "journal.jsonl").read_bytes()))
+    assert 0 < len(places(broken)) < 3
+    assert linkgauge("run", "--resume", folder).returncode == 0
+    assert list(places(read_run(folder)).values()) == [1, 1, 1]
+
+
+def test_a_file_that_may_not_grow_ends_the_run_and_costs_nothing_written(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "linkgauge", *MANY_SAMPLES, "--out", str(tmp_path)],
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
+    )  # fmt: skip
+    check_full(done, folder_of(tmp_path), "File too large")
+
+
+def on_small_disk(tmp_path, size):
+    """A run on a tmpfs of so many bytes, less a page, and where its files were copied to."""
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size={size} tmpfs {disk} && echo >{disk}/full"
+    tried = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"may not mount: {tried.stderr.decode().strip()}")
+    script = (
+        f'{mount} || exit 99; "$@" --out {disk}; code=$?; cp -r {disk} {tmp_path}/kept; exit $code'
+    )
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", sys.executable, "-m", "linkgauge"]
+    done = subprocess.run(
+        [*command, *MANY_SAMPLES], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    return done, tmp_path / "kept"
+
+
+def test_a_full_disk_ends_the_run_and_costs_nothing_written(tmp_path):
+    done, kept = on_small_disk(tmp_path, "64k")
+    check_full(done, folder_of(kept), "No space left on device")
+
+
+def test_a_disk_too_full_for_the_plan_leaves_no_journal(tmp_path):
+    done, kept = on_small_disk(tmp_path, "4k")
+    assert done.returncode == 3
+    assert "journal.jsonl: No space left on device" in done.stderr
+    assert [path.name for path in kept.rglob("*") if path.is_file()] == ["full"]

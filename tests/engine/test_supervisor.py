@@ -1,0 +1,288 @@
+"""Whatever befalls a worker process costs one cell. The workers here are real processes, most of
+them of a simulated machine, since nothing else fails when asked to."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from linkgauge.backends.sim.description import load
+from linkgauge.engine import process, supervisor
+from linkgauge.engine.messages import Entered
+from linkgauge.engine.process import WorkerLost
+from linkgauge.engine.supervisor import Supervisor
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.result import PlannedCell, Settings, Simulation
+from linkgauge.model.transfer import Report
+
+SIZE = 1 << 20
+
+
+def settings(*faults, timeout=None, **others):
+    simulation = Simulation(*load("ppu-8"), faults)
+    given = {"samples": 6, "timeout": timeout, "simulation": simulation, **others}
+    return Settings((SIZE,), **given)
+
+
+def cell(text, number=0, together=None):
+    return PlannedCell("0", "1", tuple(text.split(" & ")), Report.FIRST, None, together, number)
+
+
+def write(row, column, number=0, together=None):
+    return cell(f"sim:{row} -> sim:{column} by sim:{row}.sm", number, together)
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def gone(pid):
+    for _ in range(600):
+        if not alive(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_process_measures_what_one_in_this_process_does():
+    planned = [cell("host:0 -> sim:1 by ce"), write(0, 6, 1)]
+    with closing(Supervisor(settings())) as there, closing(LocalWorker(settings())) as here:
+        assert there.survey(["sim"]) == here.survey(["sim"])
+        for one in planned:
+            assert there.measure([one], SIZE) == here.measure([one], SIZE)
+
+
+def test_the_host_has_a_worker_of_its_own():
+    with closing(Supervisor(Settings((SIZE,), samples=6))) as worker:
+        machine = worker.survey([])
+        assert machine.host.nodes
+        (result,) = worker.measure([cell("host:0 -> host:0 by cpu*1")], SIZE)
+        assert (result.status, result.verified) == ("pass", True)
+
+
+@pytest.mark.parametrize("name", ["SEGV", "KILL"])
+def test_a_crash_costs_one_cell_and_is_explained(name):
+    with closing(Supervisor(settings(f"crash sim:1 cells=1 signal={name}"))) as worker:
+        before, struck, after = (worker.measure([write(0, 1, n)], SIZE)[0] for n in range(3))
+    assert [before.status, struck.status, after.status] == ["pass", "error", "pass"]
+    expected = f"while measuring (sim:0, sim:1): the worker was ended by SIG{name}"
+    assert struck.reason.startswith(expected)
+    assert ("memory runs out" in struck.reason) == (name == "KILL")
+    assert struck.summary is None
+
+
+def test_a_hang_ends_at_its_deadline():
+    with closing(Supervisor(settings("hang sim:1 cells=0", timeout=0.5))) as worker:
+        (result,) = worker.measure([write(0, 1)], SIZE)
+        assert result.status == "timeout"
+        assert result.reason.startswith("while measuring (sim:0, sim:1): no end after ")
+        (after,) = worker.measure([write(0, 1, 1)], SIZE)
+        assert after.status == "pass"
+
+
+def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
+    with closing(Supervisor(settings("nomem sim:1 cells=0"))) as worker:
+        worker.survey(["sim"])
+        before = worker._workers["sim"].pid
+        (result,) = worker.measure([write(0, 1)], SIZE)
+        assert result.status == "error"
+        assert "while allocating" in result.reason
+        assert gone(before)
+        (after,) = worker.measure([write(0, 1, 1)], SIZE)
+        assert after.status == "pass"
+
+
+def test_wrong_bytes_are_no_reason_for_a_new_worker():
+    with closing(Supervisor(settings("flip sim:1 cells=0 offset=77"))) as worker:
+        worker.survey(["sim"])
+        before = worker._workers["sim"].pid
+        (result,) = worker.measure([write(0, 1)], SIZE)
+        assert (result.status, result.verified) == ("fail", False)
+        assert "wrong at byte 77" in result.reason
+        assert worker._workers["sim"].pid == before
+
+
+class TestSettingAside:
+    def test_a_device_that_failed_three_cells_in_a_row(self):
+        with closing(Supervisor(settings("nomem sim:2"))) as worker:
+            results = []
+            for number, (row, column) in enumerate([(0, 2), (1, 2), (2, 3), (2, 0), (0, 1)]):
+                results += worker.measure([write(row, column, number)], SIZE)
+        assert [result.status for result in results] == ["error"] * 3 + ["skip", "pass"]
+        assert results[3].reason.startswith("sim:2 set aside after 3 cells in a row that failed")
+        assert results[2].reason in results[3].reason
+
+    def test_a_cell_that_passes_makes_up_for_it(self):
+        with closing(
+            Supervisor(settings("nomem sim:2 cells=0..1", "nomem sim:2 cells=3"))
+        ) as worker:
+            results = []
+            for number in range(5):
+                results += worker.measure([write(2, 3, number)], SIZE)
+        assert [r.status for r in results] == ["error", "error", "pass", "error", "pass"]
+
+    def test_the_host_never_is(self):
+        with closing(Supervisor(settings("nomem host:0 cells=0..3"))) as worker:
+            results = []
+            for number in range(5):
+                results += worker.measure([cell("host:0 -> host:0 by cpu", number)], SIZE)
+        assert [r.status for r in results] == ["error"] * 4 + ["pass"]
+
+
+def test_one_of_a_round_does_not_cost_the_others():
+    with closing(Supervisor(settings("crash sim:1 cells=0"))) as worker:
+        first, second = worker.measure([write(0, 1, 0, 0), write(2, 3, 1, 0)], SIZE)
+        assert (first.status, second.status) == ("error", "pass")
+        first, second = worker.measure([write(0, 1, 2, 1), write(2, 3, 3, 1)], SIZE)
+        assert first.warnings == second.warnings == ("measured at the same time as 1 other pairs",)
+
+
+def test_a_planned_reason_is_a_skip_and_starts_no_worker():
+    with closing(Supervisor(settings())) as worker:
+        planned = PlannedCell("0", "1", ("sim:0 -> sim:1 by ce",), Report.FIRST, "too large")
+        (result,) = worker.measure([planned], SIZE)
+        assert (result.status, result.reason) == ("skip", "too large")
+        assert not worker._workers
+
+
+class TestSurvey:
+    def test_a_worker_that_cannot_start_is_why_a_backend_has_no_devices(self, monkeypatch):
+        monkeypatch.setattr(
+            process,
+            "_PROGRAM",
+            process._PROGRAM.replace("main(", "sys.exit(sys.argv[2] and 7);main("),
+        )
+        with (
+            closing(Supervisor()) as worker,
+            pytest.raises(LinkgaugeError, match="the worker ended with exit code 7"),
+        ):
+            worker.survey(["opencl"])
+
+    def test_a_driver_that_hangs_is_given_up(self, monkeypatch):
+        monkeypatch.setattr(process, "_PROGRAM", "import time; time.sleep(600)")
+        monkeypatch.setattr(supervisor, "SURVEY_SECONDS", 0.3)
+        with (
+            closing(Supervisor()) as worker,
+            pytest.raises(BackendError, match="no answer within"),
+        ):
+            worker.survey([])
+
+    def test_one_backend_that_is_missing_leaves_the_others(self):
+        with closing(Supervisor()) as worker:
+            machine = worker.survey(["cuda", "opencl"])
+        assert set(machine.devices) | set(machine.unavailable) == {"cuda", "opencl"}
+        assert machine.host.cpus > 0
+
+    def test_a_description_that_is_wrong_is_told(self):
+        wrong = Settings((SIZE,), simulation=Simulation("mine", "devices: 3"))
+        with closing(Supervisor(wrong)) as worker, pytest.raises(LinkgaugeError, match="devices"):
+            worker.survey(["sim"])
+
+
+class TestNobodyIsLeftBehind:
+    def test_closing_ends_idle_workers_and_kills_busy_ones(self):
+        worker = Supervisor(settings("hang sim:1"))
+        worker.survey(["sim"])
+        busy = worker._workers["sim"]
+        busy.ask(supervisor.Measure((write(0, 1),), SIZE))
+        worker._worker(None)
+        pids = [one.pid for one in worker._workers.values()]
+        worker.close()
+        assert all(map(gone, pids))
+        worker.close()
+
+    def test_workers_end_with_a_controller_that_was_killed(self):
+        program = (
+            "import sys, time\n"
+            "from linkgauge.engine.supervisor import Supervisor\n"
+            "worker = Supervisor()\n"
+            "worker.survey([])\n"
+            "print(worker._workers[None].pid, flush=True)\n"
+            "time.sleep(600)\n"
+        )
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+            pid = int(parent.stdout.readline())
+            assert alive(pid)
+            parent.kill()
+        assert gone(pid)
+
+    def test_ctrl_c_is_the_controllers_alone(self):
+        with closing(Supervisor(settings())) as worker:
+            worker.survey(["sim"])
+            os.kill(worker._workers["sim"].pid, signal.SIGINT)
+            (result,) = worker.measure([write(0, 1)], SIZE)
+            assert result.status == "pass"
+
+
+class TestDeadlines:
+    def watch(self, monkeypatch, **asked):
+        clock = iter(asked.pop("times"))
+        monkeypatch.setattr(supervisor.time, "monotonic", lambda: next(clock))
+        given = {"max_time": 2.0, **asked}
+        return supervisor._Watch([cell("host:0 -> host:0 by cpu")], 10**9, Settings((1,), **given))
+
+    def test_until_it_is_warmed_up_30_s_and_its_bytes_at_100_mb_a_second(self, monkeypatch):
+        watch = self.watch(monkeypatch, times=[0.0, 1.0])
+        assert watch.heard(Entered("allocate")) == pytest.approx(30 + 10 - 1)
+
+    def test_then_20_warm_ups_beside_the_time_it_samples(self, monkeypatch):
+        watch = self.watch(monkeypatch, times=[0.0, 1.0, 2.0, 5.0])
+        watch.heard(Entered("allocate"))
+        watch.heard(Entered("warm up"))
+        assert watch.heard(Entered("fill")) == pytest.approx(20 * 3 + 2)
+
+    def test_a_short_warm_up_does_not_make_it_impatient(self, monkeypatch):
+        watch = self.watch(monkeypatch, times=[0.0, 1.0, 2.0, 2.001])
+        watch.heard(Entered("allocate"))
+        watch.heard(Entered("warm up"))
+        assert watch.heard(Entered("fill")) == pytest.approx(10 + 2)
+
+    def test_asked_for_many_samples_it_waits_for_them(self, monkeypatch):
+        watch = self.watch(monkeypatch, times=[0.0, 0.0, 0.0, 1.0], samples=1000, loops=16)
+        watch.heard(Entered("allocate"))
+        watch.heard(Entered("warm up"))
+        assert watch.heard(Entered("fill")) == pytest.approx(20 + 16000)
+
+    def test_a_timeout_that_was_asked_for_is_of_the_whole_cell(self, monkeypatch):
+        watch = self.watch(monkeypatch, times=[0.0, 1.0, 4.0, 6.0], timeout=5.0)
+        assert watch.heard(Entered("allocate")) == pytest.approx(4.0)
+        assert watch.heard(Entered("warm up")) == pytest.approx(1.0)
+        assert watch.heard(Entered("fill")) == 0.0
+
+
+def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
+    broken = process._PROGRAM.replace(
+        "main(descriptor",
+        "from linkgauge.engine.worker import LocalWorker\n"
+        "def fail(self, cells, size): raise ZeroDivisionError('a bug')\n"
+        "LocalWorker.measure = fail\n"
+        "main(descriptor",
+    )
+    monkeypatch.setattr(process, "_PROGRAM", broken)
+    with closing(Supervisor(settings())) as worker:
+        (result,) = worker.measure([write(0, 1)], SIZE)
+    assert (result.status, "ZeroDivisionError: a bug" in result.reason) == ("error", True)
+
+
+def test_a_workers_output_does_not_mix_with_a_document(monkeypatch, capfd):
+    chatty = process._PROGRAM.replace("import sys\n", "import sys\nprint('vendor banner')\n", 1)
+    monkeypatch.setattr(process, "_PROGRAM", chatty)
+    with closing(Supervisor(settings())) as worker:
+        worker.survey(["sim"])
+    out, err = capfd.readouterr()
+    assert "vendor banner" not in out
+    assert "vendor banner" in err
+
+
+def test_a_lost_worker_knows_whether_it_was_given_up():
+    assert WorkerLost("x", timed_out=True).timed_out
+    assert not WorkerLost("x").timed_out
