@@ -133,11 +133,15 @@ def test_the_cell_after_a_flip_is_right_again():
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        ("nomem sim:1", "while allocating: allocate: out of memory (SIMULATED: nomem sim:1)"),
-        ("lost sim:1", "while measuring: copy: device lost (SIMULATED: lost sim:1)"),
+        (
+            "nomem sim:1",
+            "while allocating (sim:0, sim:1): allocate: out of memory (SIMULATED: nomem sim:1)",
+        ),
+        ("lost sim:1", "while measuring (sim:0, sim:1): copy: device lost (SIMULATED: lost sim:1)"),
         (
             "lost sim:1 phase=warm-up",
-            "while warming up: copy: device lost (SIMULATED: lost sim:1 phase=warm-up)",
+            "while warming up (sim:0, sim:1): copy: device lost "
+            "(SIMULATED: lost sim:1 phase=warm-up)",
         ),
     ],
 )

@@ -253,9 +253,10 @@ class TestDeadlines:
         assert watch.heard(Entered("fill")) == pytest.approx(20 + 16000)
 
     def test_a_timeout_that_was_asked_for_is_of_the_whole_cell(self, monkeypatch):
-        watch = self.watch(monkeypatch, times=[0.0, 1.0, 4.0, 6.0], timeout=5.0)
-        assert watch.heard(Entered("allocate")) == pytest.approx(4.0)
-        assert watch.heard(Entered("warm up")) == pytest.approx(1.0)
+        watch = self.watch(monkeypatch, times=[0.0, 1.0, 2.0, 5.0, 8.0], timeout=5.0)
+        assert watch.heard(Entered("plan")) == pytest.approx(30 + 10 - 1), "no cell's time yet"
+        assert watch.heard(Entered("allocate")) == pytest.approx(5.0)
+        assert watch.heard(Entered("warm up")) == pytest.approx(2.0)
         assert watch.heard(Entered("fill")) == 0.0
 
 

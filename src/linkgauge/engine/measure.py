@@ -18,6 +18,7 @@ from linkgauge.backends.base import (
     Virtual,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
 from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
@@ -64,7 +65,14 @@ def measure_together(
 def _failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
     if isinstance(error, Unsupported):
         return unmeasured(planned, "skip", str(error))
-    return unmeasured(planned, "error", f"while {DOING[phase]}: {error}")
+    return unmeasured(planned, "error", befell(planned, phase, str(error)))
+
+
+def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
+    """A reason: what befell a cell, what was being done to it, and to which memories."""
+    memories = (memory for t in parse_cell(planned.transfers) for memory in t.memories)
+    places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
+    return f"while {DOING[phase]} ({places}): {what}"
 
 
 def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:

@@ -22,7 +22,7 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
-from .measure import DOING, unmeasured
+from .measure import befell, unmeasured
 from .messages import (
     Answer,
     Entered,
@@ -198,12 +198,15 @@ class _Watch:
         self._phase: Phase = "plan"
         self._begun = self._since = time.monotonic()
         moved = sum(t.bytes_moved(size) for cell in cells for t in _transfers(cell))
-        self._deadline = self._begun + (settings.timeout or SETUP_SECONDS + moved / SETUP_RATE)
+        self._deadline = self._begun + SETUP_SECONDS + moved / SETUP_RATE
 
     def heard(self, message: Entered | Trying) -> float:
         """Seconds until the deadline of what now begins."""
         now = time.monotonic()
         if isinstance(message, Entered):
+            if message.phase == "allocate" and self._settings.timeout is not None:
+                # From here on: starting a worker and opening its backend are not the cell's.
+                self._begun, self._deadline = now, now + self._settings.timeout
             if self._phase == "warm up" and self._settings.timeout is None:
                 warm_up = now - self._since
                 more = max(LEAST_SECONDS, WARM_UPS_MORE * warm_up)
@@ -223,8 +226,7 @@ class _Watch:
         status: Status = "timeout" if lost.timed_out else "error"
         took = time.monotonic() - self._begun
         what = f"no end after {took:.3g} s" if lost.timed_out else str(lost)
-        places = dict.fromkeys(str(m.place) for t in _transfers(cell) for m in t.memories)
-        return unmeasured(cell, status, f"while {DOING[self._phase]} ({', '.join(places)}): {what}")
+        return unmeasured(cell, status, befell(cell, self._phase, what))
 
 
 def _transfers(cell: PlannedCell) -> tuple[Transfer, ...]:

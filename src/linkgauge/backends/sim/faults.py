@@ -192,7 +192,7 @@ def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
 
 def _fraction(text: str) -> float:
     """A fraction that is something: less than a millionth would be as good as nothing."""
-    _match(r"[0-9.]{1,20}%?", text, "a fraction such as 0.5 or 50%")
+    _match(r"[0-9.]{1,30}%?", text, "a fraction such as 0.5 or 50%")
     value = parse_fraction(text, "fraction")
     if value < 1e-6:
         raise InputError(f"fraction {text!r} is less than 0.0001%")
