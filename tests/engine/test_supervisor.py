@@ -13,7 +13,7 @@ import pytest
 
 from linkgauge.backends.sim.description import load
 from linkgauge.engine import process, supervisor
-from linkgauge.engine.messages import Entered
+from linkgauge.engine.board import PHASES, Board, Standing, new_board
 from linkgauge.engine.process import WorkerLost
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
@@ -224,40 +224,58 @@ class TestNobodyIsLeftBehind:
 
 
 class TestDeadlines:
-    def watch(self, monkeypatch, **asked):
-        clock = iter(asked.pop("times"))
-        monkeypatch.setattr(supervisor.time, "monotonic", lambda: next(clock))
+    def left(self, monkeypatch, at, **asked):
+        """Seconds left, asked at second 100 for a cell that was handed over at second 0."""
+        monkeypatch.setattr(supervisor.time, "monotonic", iter([0.0, 100.0]).__next__)
         given = {"max_time": 2.0, **asked}
-        return supervisor._Watch([cell("host:0 -> host:0 by cpu")], 10**9, Settings((1,), **given))
+        copy = [cell("host:0 -> host:0 by cpu")]
+        return supervisor._Watch(copy, 10**9, Settings((1,), **given)).left(at)
 
-    def test_until_it_is_warmed_up_30_s_and_its_bytes_at_100_mb_a_second(self, monkeypatch):
-        watch = self.watch(monkeypatch, times=[0.0, 1.0])
-        assert watch.heard(Entered("allocate")) == pytest.approx(30 + 10 - 1)
+    def test_a_worker_has_30_s_and_the_bytes_at_100_mb_a_second(
+        self, monkeypatch
+    ):
+        assert self.left(monkeypatch, Standing("plan", 0, 0, 0)) == pytest.approx(40 - 100)
 
-    def test_then_20_warm_ups_beside_the_time_it_samples(self, monkeypatch):
-        watch = self.watch(monkeypatch, times=[0.0, 1.0, 2.0, 5.0])
-        watch.heard(Entered("allocate"))
-        watch.heard(Entered("warm up"))
-        assert watch.heard(Entered("fill")) == pytest.approx(20 * 3 + 2)
+    @pytest.mark.parametrize("phase", ["allocate", "warm up"])
+    def test_then_the_cell_as_long_until_it_is_warmed_up(self, monkeypatch, phase):
+        assert self.left(monkeypatch, Standing(phase, 90, 95, 0)) == pytest.approx(90 + 40 - 100)
+
+    def test_then_each_phase_20_warm_ups(self, monkeypatch):
+        assert self.left(monkeypatch, Standing("verify", 80, 99, 3)) == pytest.approx(60 - 1)
+
+    def test_beside_the_time_it_samples(self, monkeypatch):
+        assert self.left(monkeypatch, Standing("measure", 80, 99, 3)) == pytest.approx(62 - 1)
 
     def test_a_short_warm_up_does_not_make_it_impatient(self, monkeypatch):
-        watch = self.watch(monkeypatch, times=[0.0, 1.0, 2.0, 2.001])
-        watch.heard(Entered("allocate"))
-        watch.heard(Entered("warm up"))
-        assert watch.heard(Entered("fill")) == pytest.approx(10 + 2)
+        at = Standing("fill", 80, 99, 0.001)
+        assert self.left(monkeypatch, at) == pytest.approx(10 - 1)
 
     def test_asked_for_many_samples_it_waits_for_them(self, monkeypatch):
-        watch = self.watch(monkeypatch, times=[0.0, 0.0, 0.0, 1.0], samples=1000, loops=16)
-        watch.heard(Entered("allocate"))
-        watch.heard(Entered("warm up"))
-        assert watch.heard(Entered("fill")) == pytest.approx(20 + 16000)
+        at = Standing("measure", 80, 99, 1)
+        left = self.left(monkeypatch, at, samples=1000, loops=16)
+        assert left == pytest.approx(20 + 16000 - 1)
 
     def test_a_timeout_that_was_asked_for_is_of_the_whole_cell(self, monkeypatch):
-        watch = self.watch(monkeypatch, times=[0.0, 1.0, 2.0, 5.0, 8.0], timeout=5.0)
-        assert watch.heard(Entered("plan")) == pytest.approx(30 + 10 - 1), "no cell's time yet"
-        assert watch.heard(Entered("allocate")) == pytest.approx(5.0)
-        assert watch.heard(Entered("warm up")) == pytest.approx(2.0)
-        assert watch.heard(Entered("fill")) == 0.0
+        at = Standing("verify", 96, 99, 1)
+        assert self.left(monkeypatch, at, timeout=5.0) == pytest.approx(1.0)
+
+
+class TestBoard:
+    def test_what_one_process_writes_the_other_reads(self):
+        ours, descriptor = new_board()
+        theirs = Board(descriptor)
+        os.close(descriptor)
+        assert ours.read() == Standing("plan", 0, 0, 0)
+        for phase in PHASES[1:]:
+            theirs.enter(phase)
+            at = ours.read()
+            assert at.phase == phase
+            assert 0 < at.begun <= at.since
+            assert (at.warm_up > 0) == (phase not in ("allocate", "warm up"))
+        theirs.enter("allocate")
+        assert ours.read().warm_up == 0
+        ours.clear()
+        assert theirs.read() == Standing("plan", 0, 0, 0)
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

@@ -13,16 +13,18 @@ import msgspec
 
 from linkgauge.model.errors import LinkgaugeError
 
+from .board import Board
 from .messages import (
     Answer,
     Broke,
-    Entered,
+    Look,
     Measure,
     Refused,
     Release,
     Reply,
     Request,
     Results,
+    Seen,
     Start,
     Survey,
     Surveyed,
@@ -37,12 +39,12 @@ _decode = msgspec.msgpack.Decoder(Request).decode
 _PR_SET_PDEATHSIG = 1
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Serves the process `parent` over the pipe until either is gone."""
+def main(descriptor: int, board: int, parent: int) -> None:
+    """Serves the process `parent` over the pipe until either is gone; `board` is of its Board."""
     _die_with(parent)
     connection = Connection(descriptor)
     try:
-        _serve(connection)
+        _serve(connection, Board(board))
     except (EOFError, OSError):
         pass  # the controller has gone
     except Exception as error:
@@ -60,7 +62,7 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, board: Board) -> None:
     start = _decode(connection.recv_bytes())
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {start!r}")
@@ -69,7 +71,7 @@ def _serve(connection: Connection) -> None:
         connection.send_bytes(_encode(reply))
 
     names = () if start.accelerator is None else (start.accelerator,)
-    with closing(LocalWorker(start.settings, lambda phase: say(Entered(phase)))) as worker:
+    with closing(LocalWorker(start.settings, board.enter)) as worker:
         while True:
             request = _decode(connection.recv_bytes())
             if isinstance(request, Release):
@@ -79,6 +81,8 @@ def _serve(connection: Connection) -> None:
             try:
                 if isinstance(request, Survey):
                     answer = Surveyed(worker.survey(names))
+                elif isinstance(request, Look):
+                    answer = Seen(worker.look(names))
                 elif isinstance(request, Measure):
                     answer = Results(worker.measure(request.cells, request.size))
                 elif isinstance(request, Tune):

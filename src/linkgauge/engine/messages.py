@@ -1,11 +1,12 @@
 """What the controller and a worker process say to each other: whole values, never while a clock
-runs. A request is answered by any number of `Entered` or `Trying` and then by one answer."""
+runs. A request is answered by any number of `Trying` and then by one answer."""
 
 from __future__ import annotations
 
 import msgspec
 
-from linkgauge.backends.base import Phase, Tried
+from linkgauge.backends.base import Tried
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 
@@ -19,6 +20,10 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
     """What machine is there? Answered by `Surveyed`."""
+
+
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """What else is there to know of it by now? Answered by `Seen`."""
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
@@ -39,17 +44,15 @@ class Release(msgspec.Struct, frozen=True, tag=True):
     """Free the buffers kept for later cells: another worker needs memory. It has no answer."""
 
 
-Request = Start | Survey | Measure | Tune | Release
+Request = Start | Survey | Look | Measure | Tune | Release
 
 
 class Surveyed(msgspec.Struct, frozen=True, tag=True):
     machine: Machine
 
 
-class Entered(msgspec.Struct, frozen=True, tag=True):
-    """A phase begins."""
-
-    phase: Phase
+class Seen(msgspec.Struct, frozen=True, tag=True):
+    inventory: Inventory
 
 
 class Results(msgspec.Struct, frozen=True, tag=True):
@@ -78,5 +81,5 @@ class Broke(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
-Answer = Surveyed | Results | Tuned | Refused | Broke
-Reply = Answer | Entered | Trying
+Answer = Surveyed | Seen | Results | Tuned | Refused | Broke
+Reply = Answer | Trying

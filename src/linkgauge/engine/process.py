@@ -16,7 +16,8 @@ import msgspec
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.result import Settings
 
-from .messages import Answer, Broke, Entered, Reply, Request, Start, Trying
+from .board import Standing, new_board
+from .messages import Answer, Broke, Reply, Request, Start, Trying
 
 PATIENCE = 2.0
 """Seconds that an idle worker has to end by itself; a busy one is killed."""
@@ -26,10 +27,10 @@ _decode = msgspec.msgpack.Decoder(Reply).decode
 # The module search path is handed on as it is: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import sys
-descriptor, parent = map(int, sys.argv[1:3])
-sys.path[:] = sys.argv[3:]
+descriptor, board, parent = map(int, sys.argv[1:4])
+sys.path[:] = sys.argv[4:]
 from linkgauge.engine.child import main
-main(descriptor, parent)
+main(descriptor, board, parent)
 """
 
 
@@ -46,19 +47,22 @@ class WorkerProcess:
 
     def __init__(self, accelerator: str | None, settings: Settings) -> None:
         self._connection, theirs = Pipe()
-        arguments = (str(theirs.fileno()), str(os.getpid()), *sys.path)
+        self.board, descriptor = new_board()
+        shared = (theirs.fileno(), descriptor)
+        arguments = (*map(str, shared), str(os.getpid()), *sys.path)
         # Blocked while it starts and ever after: Ctrl-C is the controller's.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
-                pass_fds=(theirs.fileno(),),
+                pass_fds=shared,
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr(),
             )
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs.close()
+        os.close(descriptor)
         # Connection.poll makes one of these at each call, which takes longer than a message.
         self._poller = select.poll()
         self._poller.register(self._connection, select.POLLIN)
@@ -75,30 +79,44 @@ class WorkerProcess:
 
     def ask(self, request: Request) -> None:
         self._busy = True
+        self.board.clear()
         self._send(request)
 
-    def answer(self, heard: Callable[[Entered | Trying], float | None]) -> Answer:
-        """Waits for the answer to what was asked. `heard` is told of all that comes before it, and
-        gives back how many seconds the next message may take (None: as long as it takes).
+    def answer(
+        self,
+        left: Callable[[Standing], float] | None = None,
+        heard: Callable[[Trying], None] = lambda trying: None,
+    ) -> Answer:
+        """Waits for the answer to what was asked. `left` tells how many seconds there are left for
+        what the worker is at (None: it may take as long as it takes); `heard` is told of what comes
+        before the answer.
 
-        Raises WorkerLost where the process ended, or did not say anything in time: it is killed.
+        Raises WorkerLost where the process ended, or has no time left: it is killed.
         """
-        seconds = heard(Entered("plan"))
         while True:
             try:
-                if not self._poller.poll(None if seconds is None else seconds * 1e3):
-                    self.kill()
-                    raise WorkerLost("no answer", timed_out=True)
+                self._wait(left)
                 reply: Reply = _decode(self._connection.recv_bytes())
             except (EOFError, OSError):
                 raise WorkerLost(self._how_it_ended()) from None
             if isinstance(reply, Broke):
                 self.kill()
                 raise WorkerLost(f"the worker broke: {reply.reason}")
-            if not isinstance(reply, Entered | Trying):
+            if not isinstance(reply, Trying):
                 self._busy = False
                 return reply
-            seconds = heard(reply)
+            heard(reply)
+
+    def _wait(self, left: Callable[[Standing], float] | None) -> None:
+        """Until there is something to read. The deadline moves as the worker goes on, which it
+        does without a word."""
+        if left is None:
+            self._poller.poll()
+            return
+        while not self._poller.poll(max(0.0, left(self.board.read())) * 1e3):
+            if left(self.board.read()) <= 0:
+                self.kill()
+                raise WorkerLost("no answer", timed_out=True)
 
     def _send(self, request: Request) -> None:
         with suppress(OSError):  # it has ended: waiting for the answer will tell how

@@ -15,25 +15,27 @@ from typing import TypeVar
 import msgspec
 
 from linkgauge.backends import SIMULATED
-from linkgauge.backends.base import Phase, Tried
+from linkgauge.backends.base import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
+from .board import Standing
 from .measure import befell, unmeasured
 from .messages import (
     Answer,
-    Entered,
+    Look,
     Measure,
     Refused,
     Release,
     Request,
     Results,
+    Seen,
     Survey,
     Surveyed,
-    Trying,
     Tune,
     Tuned,
 )
@@ -45,8 +47,8 @@ SETUP_SECONDS, SETUP_RATE = 30.0, 100e6
 """What a cell may take until it is warmed up: so long, and its bytes at this rate (bytes/s)."""
 WARM_UPS_MORE = 20
 LEAST_SECONDS = 10.0
-"""What it may take from then on, beside the time it is asked to sample: so many times its warm-up,
-and no less than this."""
+"""What each phase may take from then on, beside the time that is asked for samples: so many times
+the warm-up, and no less than this."""
 LONGEST_SECONDS = 1e6
 """The system waits for no longer than about a fortnight."""
 _A = TypeVar("_A", bound=Answer)
@@ -85,15 +87,35 @@ class Supervisor:
             machines.append(self._machine(None))
         return msgspec.structs.replace(
             machines[0],
+            inventory=_merge([machine.inventory for machine in machines if machine.inventory]),
             devices={name: of for machine in machines for name, of in machine.devices.items()},
             unavailable=unavailable
             | {name: why for machine in machines for name, why in machine.unavailable.items()},
         )
 
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        names: Sequence[str | None] = accelerators or (None,)
+        if self._settings.simulation is not None:
+            names = (SIMULATED,)
+        seen: list[Inventory] = []
+        for name in names:
+            self._worker(name).ask(Look())
+        for name in names:
+            try:
+                seen.append(_expect(self._answer(name), Seen).inventory)
+            except LinkgaugeError as error:
+                seen.append(Inventory(unknown=(f"accelerators of {name or 'host'}: {error}",)))
+        return _merge(seen)
+
     def _machine(self, name: str | None) -> Machine:
         """Raises LinkgaugeError where the worker cannot say."""
+        return _expect(self._answer(name), Surveyed).machine
+
+    def _answer(self, name: str | None) -> Answer:
+        """What a worker says of the machine. Raises LinkgaugeError where it cannot."""
         try:
-            answer = self._workers[name].answer(lambda _: SURVEY_SECONDS)
+            deadline = time.monotonic() + SURVEY_SECONDS
+            answer = self._workers[name].answer(lambda _: deadline - time.monotonic())
         except WorkerLost as lost:
             self._retire(name)
             within = f"no answer within {SURVEY_SECONDS:g} s"
@@ -101,7 +123,7 @@ class Supervisor:
             raise BackendError("open the backend", reason) from lost
         if isinstance(answer, Refused):
             raise LinkgaugeError(answer.reason)
-        return _expect(answer, Surveyed).machine
+        return answer
 
     def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
         able = [cell for cell in cells if cell.reason is None and not self._why_aside(cell)]
@@ -118,12 +140,14 @@ class Supervisor:
         name = self._worker_for(cells[0])
         watch = _Watch(cells, size, self._settings)
         try:
-            results = _expect(self._ask(name, Measure(tuple(cells), size), watch.heard), Results)
+            asked = self._ask(name, Measure(tuple(cells), size))
+            results = _expect(asked.answer(watch.left), Results)
         except WorkerLost as lost:
+            at = self._workers[name].board.read()
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
                 return tuple(result for cell in cells for result in self.measure((cell,), size))
-            return (self._note(cells[0], watch.verdict(cells[0], lost)),)
+            return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
         if any(cell.status == "error" for cell in results.cells):
             self._retire(name)
         return tuple(map(self._note, cells, results.cells))
@@ -142,13 +166,10 @@ class Supervisor:
         return result
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
-        def heard(message: Entered | Trying) -> None:
-            if isinstance(message, Trying):
-                tell(message.tried)
-
         name = SIMULATED if self._settings.simulation else parse_memory(device).backend
         try:
-            answer = self._ask(name, Tune(device, peer), heard)
+            asked = self._ask(name, Tune(device, peer))
+            answer = asked.answer(heard=lambda trying: tell(trying.tried))
         except WorkerLost as lost:
             self._retire(name)
             raise BackendError(f"tune {device}", str(lost)) from lost
@@ -156,16 +177,14 @@ class Supervisor:
             raise BackendError(f"tune {device}", answer.reason)
         return _expect(answer, Tuned).found
 
-    def _ask(
-        self, name: str | None, request: Request, heard: Callable[[Entered | Trying], float | None]
-    ) -> Answer:
+    def _ask(self, name: str | None, request: Request) -> WorkerProcess:
         worker = self._worker(name)
         if self._last != name and self._last in self._workers:
             # Only one of them measures, and only one keeps buffers for the next cell.
             self._workers[self._last].tell(Release())
         self._last = name
         worker.ask(request)
-        return worker.answer(heard)
+        return worker
 
     def _worker(self, name: str | None) -> WorkerProcess:
         if name not in self._workers:
@@ -191,42 +210,42 @@ class Supervisor:
 
 
 class _Watch:
-    """Follows a cell while it is measured: what it is at, and how long that may take."""
+    """How long a cell may take, as it goes on."""
 
     def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
         self._settings = settings
-        self._phase: Phase = "plan"
-        self._begun = self._since = time.monotonic()
+        self._asked = time.monotonic()
         moved = sum(t.bytes_moved(size) for cell in cells for t in _transfers(cell))
-        self._deadline = self._begun + SETUP_SECONDS + moved / SETUP_RATE
+        self._set_up = SETUP_SECONDS + moved / SETUP_RATE
 
-    def heard(self, message: Entered | Trying) -> float:
-        """Seconds until the deadline of what now begins."""
-        now = time.monotonic()
-        if isinstance(message, Entered):
-            if message.phase == "allocate" and self._settings.timeout is not None:
-                # From here on: starting a worker and opening its backend are not the cell's.
-                self._begun, self._deadline = now, now + self._settings.timeout
-            if self._phase == "warm up" and self._settings.timeout is None:
-                warm_up = now - self._since
-                more = max(LEAST_SECONDS, WARM_UPS_MORE * warm_up)
-                self._deadline = now + more + self._sampling(warm_up)
-            self._phase, self._since = message.phase, now
-        return min(max(0.0, self._deadline - now), LONGEST_SECONDS)
+    def left(self, at: Standing) -> float:
+        """Seconds until the deadline of a cell that stands there."""
+        return self._deadline(at) - time.monotonic()
 
-    def _sampling(self, warm_up: float) -> float:
+    def _deadline(self, at: Standing) -> float:
+        if at.phase == "plan":  # starting a worker and opening its backend are not the cell's
+            return self._asked + self._set_up
+        if self._settings.timeout is not None:
+            return at.begun + self._settings.timeout
+        if at.phase in ("allocate", "warm up"):
+            return at.begun + self._set_up
+        return at.since + max(LEAST_SECONDS, WARM_UPS_MORE * at.warm_up) + self._sampling(at)
+
+    def _sampling(self, at: Standing) -> float:
         """Seconds of sampling that were asked for, at most."""
+        if at.phase != "measure":
+            return 0.0
         if self._settings.samples is None:
             return self._settings.max_time
         # The warm-up ran at least as many loops as an adaptive sample has, and two at the least.
-        return self._settings.samples * warm_up * (self._settings.loops or 1)
+        return self._settings.samples * at.warm_up * (self._settings.loops or 1)
 
-    def verdict(self, cell: PlannedCell, lost: WorkerLost) -> CellResult:
-        """What becomes of the cell whose worker was lost."""
+    def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
+        """What becomes of a cell whose worker was lost while it stood there."""
         status: Status = "timeout" if lost.timed_out else "error"
-        took = time.monotonic() - self._begun
+        took = time.monotonic() - (at.begun or self._asked)
         what = f"no end after {took:.3g} s" if lost.timed_out else str(lost)
-        return unmeasured(cell, status, befell(cell, self._phase, what))
+        return unmeasured(cell, status, befell(cell, at.phase, what))
 
 
 def _transfers(cell: PlannedCell) -> tuple[Transfer, ...]:
@@ -237,6 +256,16 @@ def _devices(cell: PlannedCell) -> list[str]:
     """The accelerators that take part."""
     places = (place for t in _transfers(cell) for place in (*t.memories, t.engine.owner))
     return list(dict.fromkeys(str(place.place) for place in places if place.is_device))
+
+
+def _merge(inventories: Sequence[Inventory]) -> Inventory:
+    """The host as the first worker that read it saw it, with everyone's accelerators."""
+    read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
+    return msgspec.structs.replace(
+        read,
+        accelerators=tuple(device for one in inventories for device in one.accelerators),
+        unknown=tuple(dict.fromkeys(why for one in inventories for why in one.unknown)),
+    )
 
 
 def _expect(answer: Answer, kind: type[_A]) -> _A:

@@ -41,7 +41,7 @@ def parse_cell(transfers: Iterable[str]) -> tuple[Transfer, ...]:
     return tuple(map(parse_transfer, transfers))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 15)
 def parse_transfer(text: str) -> Transfer:
     """Exactly one transfer."""
     reader = _Reader(text)
