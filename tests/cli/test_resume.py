@@ -141,6 +141,44 @@ def test_the_runs_own_options_may_be_given_again(broken, whole):
     assert done.returncode == 0, done.stderr
 
 
+MACHINE = """
+source: a test
+host:
+  cpu_model: A CPU
+  nodes:
+    - {count: 1, cpus: 8, memory: 64G}
+link_kinds:
+  pcie: {kind: pcie, speed: 32, width: 16, latency: 300 ns}
+devices:
+  - {count: 2, model: Card, memory: 64G, memory_rate: 2 TB/s}
+links:
+  - {kind: pcie, each: sim:0..1, to: host:0}
+"""
+
+
+def test_a_simulated_run_goes_on_with_the_description_and_the_faults_it_began_with(tmp_path):
+    file = tmp_path / "mine.yml"
+    file.write_text(MACHINE)
+    fault = ("--fault", "flip sim:1 offset=77")
+    name = "host_to_device_memcpy_ce"
+    done = linkgauge("run", name, "--machine", file, *fault, "--out", tmp_path)
+    assert done.returncode == 1, done.stderr
+    folder = folder_of(tmp_path)
+    before = read_run(folder)
+    lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_bytes(lines[0])
+    file.write_text(MACHINE.replace("width: 16", "width: 8"))
+    for given, says in (
+        (("--machine", file), "description has changed"),
+        (("--fault", "hang sim:0"), "--fault hang sim:0 disagrees"),
+    ):
+        done = linkgauge("run", "--resume", folder, *given)
+        assert (done.returncode, says in done.stderr) == (2, True)
+    assert linkgauge("run", "--resume", folder, *fault).returncode == 1
+    assert read_run(folder).results == before.results
+    assert read_run(folder).simulated
+
+
 def test_another_machine_is_refused(broken):
     path = broken / "journal.jsonl"
     opened = json.loads(path.read_bytes().splitlines()[0])
