@@ -116,18 +116,20 @@ void bind_team(nb::module_& module) {
       .value("WRITE", Op::Write)
       .value("COPY", Op::Copy);
   nb::class_<Job>(module, "Job")
-      .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus>(), "op"_a,
-           "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a)
+      .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus, bool>(),
+           "op"_a, "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a, "endless"_a = false)
       .def_ro("op", &Job::op)
       .def_ro("source", &Job::source)
       .def_ro("destination", &Job::destination)
       .def_ro("size", &Job::size)
       .def_ro("seed", &Job::seed)
-      .def_ro("cpus", &Job::cpus);
+      .def_ro("cpus", &Job::cpus)
+      .def_ro("endless", &Job::endless);
   nb::class_<Span>(module, "Span")
       .def_ro("begin", &Span::begin)
       .def_ro("end", &Span::end)
-      .def_ro("checksum", &Span::checksum);
+      .def_ro("checksum", &Span::checksum)
+      .def_ro("passes", &Span::passes);
   nb::class_<Team>(module, "Team")
       .def(
           "__init__", [](Team* self, const std::vector<Job>& jobs) { new (self) Team(jobs); },

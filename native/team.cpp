@@ -40,13 +40,14 @@ std::size_t footprint(const Job& job) { return job.op == Op::Copy ? 2 * job.size
 }  // namespace
 
 Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_t size_,
-         std::uint64_t seed_, std::vector<int> cpus_)
+         std::uint64_t seed_, std::vector<int> cpus_, bool endless_)
     : op(op_),
       source(source_),
       destination(destination_),
       size(size_),
       seed(seed_),
-      cpus(std::move(cpus_)) {
+      cpus(std::move(cpus_)),
+      endless(endless_) {
   check_cpus(cpus);
   if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
   if (op != Op::Write && source == 0) throw std::invalid_argument("this job needs a source");
@@ -62,7 +63,8 @@ struct alignas(2 * kCacheLine) Team::Worker {
         op(job.op),
         word(word_of(job.seed, 0)),
         job_index(job_index_),
-        cpu(job.cpus[index]) {
+        cpu(job.cpus[index]),
+        endless(job.endless) {
     const Slice part = slice(job.size, job.cpus.size(), index, kCacheLine);
     size = part.size;
     if (op != Op::Write) source = reinterpret_cast<const std::byte*>(job.source) + part.offset;
@@ -88,11 +90,13 @@ struct alignas(2 * kCacheLine) Team::Worker {
   std::uint64_t word;
   std::size_t job_index;
   int cpu;
+  bool endless;
   const std::byte* source = nullptr;
   std::byte* destination = nullptr;
   std::size_t size = 0;
   int pin_error = 0;
   std::uint64_t loops = 0;
+  std::uint64_t done = 0;  // loops
   Span span{};
 };
 
@@ -101,6 +105,7 @@ Team::Team(std::span<const Job> jobs) : job_count_(jobs.size()) {
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const Job& job = jobs[j];
     const Kernels kernels = kernels_for(streams(footprint(job), job.cpus));
+    if (!job.endless) bounded_count_ += job.cpus.size();
     for (std::size_t i = 0; i < job.cpus.size(); ++i) {
       workers_.push_back(std::make_unique<Worker>(job, j, i, kernels));
     }
@@ -131,6 +136,7 @@ void Team::arm(std::uint64_t loops) {
   require(State::Idle, "arm: the team is armed already, or running");
   state_ = State::Arming;
   loops_ = loops;
+  bounded_ = bounded_count_;
   ++round_;
   work_.notify_all();
   await_all(lock);
@@ -148,6 +154,7 @@ void Team::open() {
 bool Team::done_within(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   require(State::Running, "wait: the team was not opened");
+  end_endless();
   const auto settled = [&] { return arrived_ == workers_.size() || state_ == State::Closed; };
   return reported_.wait_for(lock, patience, settled);
 }
@@ -155,17 +162,23 @@ bool Team::done_within(std::chrono::milliseconds patience) {
 std::vector<Span> Team::wait() {
   std::unique_lock lock(mutex_);
   require(State::Running, "wait: the team was not opened");
+  end_endless();
   state_ = State::Waiting;
   await_all(lock);
   state_ = State::Idle;
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0});
+  std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0, 0});
+  std::vector<double> bytes(job_count_), moved(job_count_);
   for (const auto& worker : workers_) {
     Span& span = spans[worker->job_index];
     span.begin = std::min(span.begin, worker->span.begin);
     span.end = std::max(span.end, worker->span.end);
     span.checksum ^= worker->span.checksum;
+    const auto size = static_cast<double>(worker->size);
+    bytes[worker->job_index] += size;
+    moved[worker->job_index] += size * static_cast<double>(worker->done);
   }
+  for (std::size_t job = 0; job < job_count_; ++job) spans[job].passes = moved[job] / bytes[job];
   return spans;
 }
 
@@ -196,12 +209,16 @@ void Team::live(Worker& worker) {
     report();
     if (!pass_gate(round)) return;
     worker.span.begin = now();
-    for (std::uint64_t loop = 0; loop < worker.loops; ++loop) {
+    worker.done = 0;
+    do {
       worker.once();
+      ++worker.done;
       // A long sample need not end before the team can close.
       if (gate_.load(std::memory_order_relaxed) == kClosing) return;
-    }
+    } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round
+                            : worker.done < worker.loops);
     worker.span.end = now();
+    if (!worker.endless && --bounded_ == 0) ending_.store(round, std::memory_order_relaxed);
     report();
   }
 }
@@ -228,6 +245,11 @@ bool Team::pass_gate(std::uint32_t round) {
     sched_yield();
     if (now() > deadline) gate_.wait(round - 1, std::memory_order_acquire);
   }
+}
+
+// Ends the round's endless jobs where they have nobody to wait for.
+void Team::end_endless() {
+  if (bounded_count_ == 0) ending_.store(round_, std::memory_order_relaxed);
 }
 
 void Team::report() {

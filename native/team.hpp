@@ -17,10 +17,11 @@ namespace linkgauge {
 enum class Op { Read, Write, Copy };
 
 // One transfer: each listed CPU gets a thread, and each thread a contiguous share of the bytes.
+// An endless one goes on until the team's others have ended, or without others until wait().
 struct Job {
   // Throws std::invalid_argument for an empty size, no CPU, or a null address that `op` needs.
   Job(Op op, std::uintptr_t source, std::uintptr_t destination, std::size_t size,
-      std::uint64_t seed, std::vector<int> cpus);
+      std::uint64_t seed, std::vector<int> cpus, bool endless = false);
 
   Op op;
   std::uintptr_t source;
@@ -28,12 +29,14 @@ struct Job {
   std::size_t size;
   std::uint64_t seed;
   std::vector<int> cpus;
+  bool endless;
 };
 
 struct Span {
   double begin;  // seconds of CLOCK_MONOTONIC: the job's first thread begins
   double end;    // its last thread ends
   std::uint64_t checksum;
+  double passes;  // how often all of its bytes were gone over: of an endless job, any number
 };
 
 // One sample is arm, open, wait. Between samples the threads sleep. Calls out of order throw
@@ -62,6 +65,7 @@ class Team {
   bool pass_gate(std::uint32_t round);
   void report();
   void await_all(std::unique_lock<std::mutex>& lock);
+  void end_endless();
   void require(State state, const char* message) const;
 
   std::mutex mutex_;
@@ -71,8 +75,11 @@ class Team {
   std::uint32_t round_ = 0;  // the latest round armed
   std::uint64_t loops_ = 0;  // of that round
   std::size_t arrived_ = 0;  // workers that have reported since the controller last asked
-  std::atomic<std::uint32_t> gate_ = 0;  // the latest round let through; all ones: closing
+  std::atomic<std::uint32_t> gate_ = 0;    // the latest round let through; all ones: closing
+  std::atomic<std::uint32_t> ending_ = 0;  // the latest round whose endless jobs are to end
+  std::atomic<std::size_t> bounded_ = 0;   // workers of other jobs that are not done yet
   std::size_t job_count_;
+  std::size_t bounded_count_ = 0;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
 };

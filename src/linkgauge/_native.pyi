@@ -117,9 +117,19 @@ class Job:
     """One transfer, shared by threads that each take a contiguous slice of whole cache lines."""
 
     def __init__(
-        self, op: Op, source: int, destination: int, size: int, seed: int, cpus: Sequence[int]
+        self,
+        op: Op,
+        source: int,
+        destination: int,
+        size: int,
+        seed: int,
+        cpus: Sequence[int],
+        endless: bool = False,
     ) -> None:
         """Describe a transfer; any size from 1 on and any alignment. 0 as an address is unused.
+
+        An endless one goes on until the team's other jobs have ended, or without others until
+        ``wait``; the loop in progress is finished.
 
         Raises ValueError for a size below 1, an empty ``cpus``, or a missing address.
         """
@@ -136,6 +146,8 @@ class Job:
     def seed(self) -> int: ...
     @property
     def cpus(self) -> list[int]: ...
+    @property
+    def endless(self) -> bool: ...
 
 class Span:
     """When a job ran, in seconds of CLOCK_MONOTONIC (the clock of time.monotonic())."""
@@ -149,6 +161,9 @@ class Span:
     @property
     def checksum(self) -> int:
         """For READ, what checksum() gives for the bytes that the last loop read; else 0."""
+    @property
+    def passes(self) -> float:
+        """How often all of its bytes were gone over: the loops, of an endless job any number."""
 
 class Team:
     """Threads that run jobs at the same time, sample by sample: arm, open, wait.

@@ -214,17 +214,17 @@ def test_an_enqueue_that_fails_leaves_no_queue_hanging(plain: opencl.OpenCL, at:
     group = plain.prepare(copies)
     assert isinstance(group, OpenCLGroup)
     lane = group._lanes[1]
-    enqueue, calls = lane._enqueue, iter(range(9))
+    (enqueue,), calls = lane._commands, iter(range(9))
 
     def failing(**options: Any) -> Any:
         if next(calls) == at:
             raise opencl_error("OUT_OF_RESOURCES", "clEnqueueReadBuffer")
         return enqueue(**options)
 
-    lane._enqueue = failing
+    lane._commands = [failing]
     with pytest.raises(BackendError, match="clEnqueueReadBuffer: OUT_OF_RESOURCES"):
         group.arm(4)
-    lane._enqueue = enqueue
+    lane._commands = [enqueue]
     group.arm(2)
     group.open()
     group.wait()

@@ -3,6 +3,7 @@
 import math
 import statistics
 
+import msgspec
 import pytest
 
 from linkgauge.backends.sim.motion import Course
@@ -50,6 +51,22 @@ def test_kernels_of_a_device_run_one_after_another_and_copy_engines_at_once():
     assert second == pytest.approx(2 * first)
     first, second = seconds(backend(), two.format("ce"))
     assert second == pytest.approx(first)
+
+
+@pytest.mark.parametrize("size", [1 << 24, 1 << 30])
+def test_endless_threads_keep_their_share_until_the_others_are_done(size):
+    """The narrow node is shared as long as the device copies, however fast threads are."""
+    machine = backend({"host.nodes.0.rate": "20 GB/s"})
+    push, threads = copies(
+        machine, "sim:0 -> host:0/staging by sm & host:0/staging -> null by cpu*1", size
+    )
+    group = machine.prepare([push, msgspec.structs.replace(threads, endless=True)])
+    group.arm(1)
+    group.open()
+    taken = group.wait().seconds
+    assert [size / time / 1e9 for time in taken] == pytest.approx([10, 10], rel=0.01)
+    (alone,) = seconds(machine, "host:0/staging -> null by cpu*1", size)
+    assert size / alone / 1e9 == pytest.approx(12, rel=0.01)
 
 
 def test_kernels_of_two_devices_run_at_once():

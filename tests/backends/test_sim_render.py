@@ -17,8 +17,9 @@ from linkgauge.backends.sim.registers import (
     PortType,
     config_space,
 )
-from linkgauge.backends.sim.render import ACCELERATORS, host_files, render, write
+from linkgauge.backends.sim.render import host_files, render, write
 from linkgauge.backends.sim.topology import Topology
+from linkgauge.machine.accelerators import ACCELERATORS
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
@@ -45,7 +46,7 @@ switches:
   - {name: complex, kind: root}
 devices:
   - {count: 4, model: Card, memory: 1G, vendor_id: 0x10DE, device_id: 0x2335}
-  - {model: Odd, memory: 2G, numa_node: 0, properties: {clock: 5}}
+  - {model: Odd, memory: 2G, numa_node: 0, properties: {clocks_mhz: {sm: 5, memory: 7}}}
 links:
   - {kind: wide, pairs: [[sim:0, inner], [sim:1, outer], [inner, outer], [outer, host:1]]}
   - {kind: wide, pairs: [[idle, host:0]]}
@@ -243,7 +244,7 @@ def test_devices_accelerators_and_the_pci_tree_agree(text):
     for device, entry in zip(devices, told, strict=True):
         assert (entry["memory"], entry["model"]) == (device.memory, device.model)
         assert (entry["pci"], entry["uuid"]) == (device.pci, device.uuid)
-        assert (entry["driver"], entry["memory_bytes"]) == (device.driver, device.memory_bytes)
+        assert entry["driver"] == device.driver
         assert sysfs.text(device.pci, "numa_node") == str(device.near)
     assert len({device.pci for device in devices}) == len(devices)
     assert backend.host() == read_host(Captured(tree.files))
@@ -251,10 +252,9 @@ def test_devices_accelerators_and_the_pci_tree_agree(text):
 
 def test_what_a_vendors_library_tells_stands_beside_the_links():
     first, *_, last = accelerators(rendered(SMALL))
-    assert first["links"] == [
-        {"remote": "sim:1", "kind": "fabric", "count": 4, "rate": 100e9, "state": "active"}
-    ]
-    assert last["clock"] == 5
+    fabric = {"kind": "fabric", "active": True, "version": None, "rate": 25e9, "errors": 0}
+    assert first["links"] == [{"index": n, "remote": "sim:1", **fabric} for n in range(4)]
+    assert (last["max_clock"], last["memory_clock"]) == (5e6, 7e6)
     assert last["links"][0]["remote"] == "host:1"
 
 

@@ -140,8 +140,10 @@ def test_the_cell_after_a_flip_is_right_again():
         ("lost sim:1", "while measuring (sim:0, sim:1): copy: device lost (SIMULATED: lost sim:1)"),
         (
             "lost sim:1 phase=warm-up",
-            "while warming up (sim:0, sim:1): copy: device lost "
-            "(SIMULATED: lost sim:1 phase=warm-up)",
+            (
+                "while warming up (sim:0, sim:1): copy: device lost"
+                " (SIMULATED: lost sim:1 phase=warm-up)"
+            ),
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """The table of copies says what nvbandwidth's tests do, on any number of devices."""
 
+import msgspec
 import pytest
 
 from fakes import device, machine
@@ -152,6 +153,18 @@ def test_the_hosts_own_matrices_are_node_by_node():
 )
 def test_threads_double_up_to_all_cpus(cpus, counts):
     assert thread_counts(cpus) == counts
+
+
+def test_a_diagonal_adds_each_device_with_itself():
+    row = msgspec.structs.replace(CATALOG["device_to_device_memcpy_read_ce"], diagonal=True)
+    alone, pair = (
+        row.lay_out(Fabric("x", (), tuple(device(n, "x") for n in range(count))))
+        for count in (1, 2)
+    )
+    assert [str(cell) for cell in alone.cells] == ["x:0 -> x:0 by ce"]
+    assert [(cell.row, cell.column) for cell in pair.cells] == [
+        ("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"),
+    ]  # fmt: skip
 
 
 def test_benchmarks_are_selected_by_name_and_prefix_in_the_catalogs_order():

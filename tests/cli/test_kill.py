@@ -15,6 +15,7 @@ import pytest
 from cli.test_cli import linkgauge
 from linkgauge.engine.journal import Measured, opening, read_records
 from linkgauge.engine.locks import hold
+from linkgauge.judge.verdict import judge
 from linkgauge.report.files import json_document, read_run
 
 # What strikes and drifts does so by the number of the cell, not of the cells measured so far.
@@ -125,5 +126,5 @@ def test_a_killed_run_goes_on_to_the_cells_of_an_unbroken_one(tmp_path, whole, s
     assert measured == planned
     run = read_run(journal.parent / "run.json")
     assert run.results == unbroken.results  # a simulated machine measures the same again
-    assert json_document(run) == json_document(read_run(journal))
+    assert json_document(run) == json_document(judge(read_run(journal)))
     assert set(Path("/dev/shm").iterdir()) <= before

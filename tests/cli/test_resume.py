@@ -14,6 +14,7 @@ import pytest
 from cli.test_cli import COPY, interrupted, linkgauge
 from linkgauge.engine.journal import Closed, Measured, Opened, Resumed, assemble, read_records
 from linkgauge.engine.locks import hold
+from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import json_document, read_run
 
@@ -75,7 +76,7 @@ def test_it_measures_what_is_left_and_shows_all(whole, broken):
     assert (after.started, after.id, after.command) == (before.started, before.id, before.command)
     assert (len(before.resumed), len(after.resumed)) == (0, 1)
     first, *_ = read_records((whole / "journal.jsonl").read_bytes())[1:]
-    assert after.results[0].cells == (first.cell,)
+    assert after.results[0].cells[0].samples == first.cell.samples
     headings = [line for line in done.stdout.splitlines() if "  host  " in line]
     assert [line.split()[0] for line in headings] == [r.benchmark for r in before.results]
     assert {path.name for path in broken.iterdir()} == {p.name for p in whole.iterdir()}
@@ -87,7 +88,7 @@ def test_the_journal_tells_that_it_went_on(broken):
     (resumed,) = [record for record in records if isinstance(record, Resumed)]
     assert records.index(resumed) == 2
     assert resumed.command == ("linkgauge", "run", "--resume", str(broken), "--json")
-    assert (broken / "run.json").read_text() == json_document(assemble(records))
+    assert (broken / "run.json").read_text() == json_document(judge(assemble(records)))
 
 
 def test_a_document_has_stdout_for_itself(broken):
@@ -272,7 +273,7 @@ def test_many_runs_at_once_neither_share_a_folder_nor_mix(tmp_path):
     for document in documents:
         folder = tmp_path / "cpu" / "default" / document["id"]
         assert json.loads((folder / "run.json").read_text()) == document
-        run = read_run(folder / "journal.jsonl")
+        run = judge(read_run(folder / "journal.jsonl"))
         assert json_document(run) == (folder / "run.json").read_text()
         assert set(places(run).values()) == {1}
         assert len(places(run)) == 3

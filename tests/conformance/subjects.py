@@ -38,9 +38,10 @@ class Subject:
 
 class Host(Subject):
     name = "host"
-    memories = ("host:0", "host:0/pageable")
+    memories = ("host:0", "host:0/pageable", "host:0/staging")
     paths = (
         "host:0 -> host:0 by cpu",
+        "host:0 -> host:0/staging by cpu",
         "host:0 -> host:0 by cpu*1",
         "host:0 -> null by cpu",
         "null -> host:0 by cpu",

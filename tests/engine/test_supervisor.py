@@ -231,9 +231,7 @@ class TestDeadlines:
         copy = [cell("host:0 -> host:0 by cpu")]
         return supervisor._Watch(copy, 10**9, Settings((1,), **given)).left(at)
 
-    def test_a_worker_has_30_s_and_the_bytes_at_100_mb_a_second(
-        self, monkeypatch
-    ):
+    def test_a_worker_has_30_s_and_the_bytes_at_100_mb_a_second(self, monkeypatch):
         assert self.left(monkeypatch, Standing("plan", 0, 0, 0)) == pytest.approx(40 - 100)
 
     @pytest.mark.parametrize("phase", ["allocate", "warm up"])

@@ -184,3 +184,46 @@ def test_job_keeps_what_it_was_given() -> None:
     job = Job(Op.WRITE, 0, 4096, 7, 11, [CPUS[0], CPUS[0]])
     assert (job.op, job.source, job.destination, job.size) == (Op.WRITE, 0, 4096, 7)
     assert (job.seed, job.cpus) == (11, [CPUS[0], CPUS[0]])
+
+
+def test_an_endless_job_goes_on_until_the_others_have_ended(arena: Arena) -> None:
+    arena.bytes[:] = expected(LARGE, 3, Pattern.WORDS)
+    jobs = (
+        Job(Op.WRITE, 0, arena.address + 8192, LARGE - 8192, 1, CPUS[:1]),
+        Job(Op.READ, arena.address, 0, 4096, 0, CPUS[-1:], endless=True),
+    )
+    passes = []
+    with team_of(*jobs) as team:
+        # A thread that gets no CPU for a while catches up in a later sample.
+        while len(passes) < 1000 and max(passes, default=0) <= 3:
+            team.arm(3)
+            team.open()
+            bounded, endless = team.wait()
+            assert bounded.passes == 3
+            assert endless.passes >= 1
+            assert endless.checksum == xor_of(arena.bytes[:4096])
+            passes.append(endless.passes)
+    assert max(passes) > 3
+
+
+def test_endless_jobs_alone_go_on_until_somebody_waits(arena: Arena) -> None:
+    job = Job(Op.WRITE, 0, arena.address, LARGE, 7, CPUS, endless=True)
+    assert job.endless
+    with team_of(job) as team:
+        for _ in range(3):
+            team.arm(1)
+            team.open()
+            time.sleep(0.02)
+            asked = time.monotonic()
+            (span,) = team.wait()
+            assert span.passes >= 1
+            assert span.end >= asked
+    assert bool((arena.bytes == expected(LARGE, 7, Pattern.CONSTANT)).all())
+
+
+def test_a_team_of_endless_jobs_closes_while_it_runs(arena: Arena) -> None:
+    before = threads_alive()
+    with team_of(Job(Op.READ, arena.address, 0, LARGE, 0, CPUS, endless=True)) as team:
+        team.arm(1)
+        team.open()
+    assert settles_at(before)

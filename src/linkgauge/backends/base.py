@@ -25,6 +25,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Transfer
@@ -45,6 +46,15 @@ class Pattern(IntEnum):
     """Odd chunks hold WORDS and even ones its complement: both buffers after a `<->`."""
 
 
+def seed_of(word: int) -> int:
+    """The seed whose word 0 is `word`: Pattern's formula backwards."""
+    x = word
+    for _ in range(2):  # each round sets 29 more bits right, and the highest 29 are
+        x = word ^ x >> 29
+    factors = 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15
+    return x * pow(factors, -1, 1 << 64) % (1 << 64)
+
+
 class Buffer(Protocol):
     """Memory that a backend allocated."""
 
@@ -58,9 +68,20 @@ class Buffer(Protocol):
     def free(self) -> None: ...
 
 
+@runtime_checkable
+class Addressed(Protocol):
+    """A buffer whose bytes stand at one address of this process for as long as it lives: other
+    backends' engines may use it, too."""
+
+    @property
+    def address(self) -> int: ...
+
+
 class Copy(msgspec.Struct, frozen=True):
     """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none. All
-    that is asked of `interference` is to outlast the first copy of its group."""
+    that is asked of `interference` is to outlast the first copy of its group. An `endless` copy, by
+    host threads only, goes on until the other copies of its group have ended, or where there are
+    none until somebody waits: its seconds are those that all loops would have taken."""
 
     transfer: Transfer
     source: Buffer | None
@@ -68,6 +89,7 @@ class Copy(msgspec.Struct, frozen=True):
     size: int
     seed: int
     interference: bool = False
+    endless: bool = False
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -142,6 +164,21 @@ class Virtual(Protocol):
         """A phase begins of the cells that are measured at the same time: by their numbers, from 0
         over the whole plan, so that what is scheduled for one strikes it whichever process measures
         it. Raises what strikes a cell as the phase's calls would."""
+        ...
+
+
+@runtime_checkable
+class Sensed(Protocol):
+    """A backend whose devices' own library tells of their state. What it does not tell is null;
+    neither call raises for that."""
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        """Everything that the library tells of each device, in the order of their indices."""
+        ...
+
+    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
+        """These devices at this moment, by their indices. Called while they are measured, from
+        another thread: it must neither wait for them nor use them."""
         ...
 
 

@@ -12,17 +12,18 @@ from itertools import cycle, islice
 from linkgauge import _native
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import STAGING, Engine, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from . import native
-from .base import Backend, Buffer, Copy, Pattern, Timing
+from .base import Addressed, Backend, Buffer, Copy, Pattern, Timing
 from .native import native_errors
 
 _KINDS = {
     "": _native.Kind.PINNED,
     "pageable": _native.Kind.PAGEABLE,
     "huge": _native.Kind.HUGE,
+    STAGING: _native.Kind.PINNED,
 }
 
 
@@ -72,10 +73,12 @@ class HostGroup:
     def __init__(self, jobs: Sequence[_native.Job]) -> None:
         with native_errors("make threads"):
             self._team = _native.Team(jobs)
+        self._loops = 0
 
     def arm(self, loops: int) -> None:
         with native_errors("arm threads"):
             self._team.arm(loops)
+        self._loops = loops
 
     def open(self) -> None:
         with native_errors("start threads"):
@@ -85,7 +88,8 @@ class HostGroup:
         with native_errors("wait for threads"):
             spans = self._team.wait()
         return Timing(
-            seconds=tuple(span.end - span.begin for span in spans),
+            # Of an endless copy: what its loops would have taken.
+            seconds=tuple((span.end - span.begin) * self._loops / span.passes for span in spans),
             span=max(span.end for span in spans) - min(span.begin for span in spans),
             checksums=tuple(span.checksum for span in spans),
         )
@@ -178,11 +182,10 @@ def _job(copy: Copy, cpus: Sequence[int]) -> _native.Job:
         operation = _native.Op.WRITE
     elif copy.destination is None:
         operation = _native.Op.READ
-    return _native.Job(
-        operation, _address(copy.source), _address(copy.destination), copy.size, copy.seed, cpus
-    )
+    ends = _address(copy.source), _address(copy.destination)
+    return _native.Job(operation, *ends, copy.size, copy.seed, cpus, copy.endless)
 
 
 def _address(buffer: Buffer | None) -> int:
     """Where the buffer lies; 0 for the `null` end of a pure read or write."""
-    return buffer.address if isinstance(buffer, HostBuffer) else 0
+    return buffer.address if isinstance(buffer, Addressed) else 0

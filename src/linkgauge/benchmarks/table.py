@@ -7,15 +7,25 @@ letters in place of memories. `Row.lay_out(fabric)` gives the Benchmark with all
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
+from functools import cache
 from typing import ClassVar
 
 import msgspec
 
 from linkgauge.model.machine import Device, Node
-from linkgauge.model.notation import parse_transfers
-from linkgauge.model.transfer import Benchmark, Cell, Report
+from linkgauge.model.notation import parse_memory, parse_transfers
+from linkgauge.model.transfer import (
+    NULL,
+    Benchmark,
+    Cell,
+    Engine,
+    Memory,
+    Report,
+    Transfer,
+    host,
+)
 from linkgauge.model.units import BANDWIDTH, Unit
 
 HOST_ROW = "0"
@@ -52,6 +62,7 @@ class Row(msgspec.Struct, frozen=True):
 
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
     `parts` names the matrices of single transfers; `size` is bytes where it has one of its own.
+    With `diagonal`, pairs of a device with itself are measured too.
     """
 
     name: str
@@ -62,6 +73,7 @@ class Row(msgspec.Struct, frozen=True):
     unit: Unit = BANDWIDTH
     parts: tuple[str, ...] = ()
     size: int | None = None
+    diagonal: bool = False
 
     @property
     def on_host(self) -> bool:
@@ -76,7 +88,7 @@ class Row(msgspec.Struct, frozen=True):
         if self.on_host:
             cells = tuple(self._node_cells(fabric.nodes))
             return self._benchmark("host", cells)
-        least = 2 if self.between_devices else 1
+        least = 2 if self.between_devices and not self.diagonal else 1
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
@@ -98,32 +110,37 @@ class Row(msgspec.Struct, frozen=True):
             reason=reason,
         )
 
-    def _cell(self, row: str, column: str, terms: list[str]) -> Cell:
-        return Cell(row, column, parse_transfers(" & ".join(terms)), self.report)
-
     def _device_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
-        for device in devices:
-            others = [other for other in devices if other != device]
-            terms: list[str] = []
-            for term in self.cell.split("&"):
-                for other in others if re.search(r"\be\b", term) else [None]:
-                    near = (other or device).near
-                    places = {"h": f"host:{near}", "d": device.memory}
-                    terms.append(_place(term, places | ({"e": other.memory} if other else {})))
-            yield self._cell(HOST_ROW, str(device.index), terms)
+        memories = [parse_memory(device.memory) for device in devices]
+        for device, memory in zip(devices, memories, strict=True):
+            beside = [(o.near, m) for o, m in zip(devices, memories, strict=True) if o != device]
+            placed: list[Transfer] = []
+            for transfer in _template(self.cell):
+                if "e" in _letters(transfer):
+                    # The host of a transfer is the node near its own device.
+                    for near, other in beside:
+                        places = {"h": host(near), "d": memory, "e": other}
+                        placed.append(_place(transfer, places))
+                else:
+                    placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
+            yield Cell(HOST_ROW, str(device.index), tuple(placed), self.report)
 
     def _pair_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
-        for row in devices:
-            for column in devices:
-                if row != column:
-                    places = {"r": row.memory, "c": column.memory}
-                    yield self._cell(str(row.index), str(column.index), [_place(self.cell, places)])
+        memories = [parse_memory(device.memory) for device in devices]
+        for row in memories:
+            for column in memories:
+                if row != column or self.diagonal:
+                    yield self._pair(row, column)
 
     def _node_cells(self, nodes: tuple[Node, ...]) -> Iterator[Cell]:
         for row in nodes:
             for column in nodes:
-                places = {"r": f"host:{row.index}", "c": f"host:{column.index}"}
-                yield self._cell(str(row.index), str(column.index), [_place(self.cell, places)])
+                yield self._pair(host(row.index), host(column.index))
+
+    def _pair(self, row: Memory, column: Memory) -> Cell:
+        places = {"r": row, "c": column}
+        placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
+        return Cell(str(row.index), str(column.index), placed, self.report)
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -142,6 +159,34 @@ class Sweep(msgspec.Struct, frozen=True):
         return Benchmark(self.name, self.title, "host", cells, self.unit, sweep=True)
 
 
-def _place(term: str, places: dict[str, str]) -> str:
-    """The term with each letter replaced by the memory it stands for."""
-    return re.sub(r"\b[a-z]\b", lambda match: places[match[0]], term)
+@cache
+def _template(cell: str) -> tuple[Transfer, ...]:
+    """The transfers of a row's notation, read once and placed for every cell: a letter is read as
+    a memory whose index is the letter's code, of the host where only that has such an engine."""
+
+    def memory(letter: re.Match[str]) -> str:
+        on_host = letter[0] == "h" or ".cpu" in cell
+        return f"{'host' if on_host else letter[0]}:{ord(letter[0])}"
+
+    return parse_transfers(re.sub(r"\b[a-z]\b", memory, cell))
+
+
+def _letters(transfer: Transfer) -> set[str]:
+    return {chr(memory.index or 0) for memory in (*transfer.memories, transfer.engine.owner)}
+
+
+def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
+    """The transfer with each letter replaced by the memory it stands for."""
+
+    def at(letter: Memory) -> Memory:
+        place = places[chr(letter.index or 0)]
+        return Memory(place.space, place.index, letter.kind)
+
+    engine = transfer.engine
+    return Transfer(
+        NULL if transfer.source.is_null else at(transfer.source),
+        NULL if transfer.destination.is_null else at(transfer.destination),
+        Engine(at(engine.owner), engine.kind, engine.count),
+        transfer.scale,
+        transfer.both_ways,
+    )

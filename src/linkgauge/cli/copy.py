@@ -53,7 +53,14 @@ def copy(
     from linkgauge.report.terminal import make_console
 
     from .resume import in_effect
-    from .session import carry_out, choose_document, make_engines, make_settings, make_simulation
+    from .session import (
+        Display,
+        carry_out,
+        choose_document,
+        make_engines,
+        make_settings,
+        make_simulation,
+    )
 
     document = choose_document(json, csv)
     engines = make_engines(kernel, blocks, threads, streams, untuned)
@@ -64,6 +71,8 @@ def copy(
     parsed = parse_transfers(transfers)
     spaces = {place.backend for t in parsed for place in (*t.memories, t.engine.owner)} - {"host"}
     report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
+    if any(memory.is_staging for transfer in parsed for memory in transfer.memories):
+        report = Report.SUM  # host threads go on as long as others do: loops say nothing of them
     cell = Cell("0", "0", parsed, report)
     with closing(Supervisor(settings)) as worker:
         surveyed = worker.survey(sorted(spaces))
@@ -75,5 +84,6 @@ def copy(
         ):
             return carry_out(
                 worker, surveyed, plan, settings,
-                label=label, out=out, document=document, options=in_effect(context, settings),
+                label=label, out=out, display=Display(document),
+                options=in_effect(context, settings),
             )  # fmt: skip

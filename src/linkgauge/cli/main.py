@@ -12,11 +12,15 @@ import typer
 
 from linkgauge.model.errors import LinkgaugeError
 
+from .as_tool import CONTEXT, as_tool
+from .capture import capture
 from .copy import copy
 from .devices import devices
+from .doctor import doctor
 from .list import list_benchmarks
 from .run import run
 from .show import show
+from .traffic import traffic
 
 app = typer.Typer(
     name="linkgauge",
@@ -27,10 +31,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("devices")(devices)
+app.command("capture")(capture)
 app.command("list")(list_benchmarks)
 app.command("run")(run)
 app.command("copy")(copy)
+app.command("traffic")(traffic)
 app.command("show")(show)
+app.command("doctor")(doctor)
+app.command("as", context_settings=CONTEXT)(as_tool)
 
 
 def _version(asked: bool) -> None:
@@ -72,7 +80,8 @@ def main() -> None:
         _discard_stdout()  # its reader has seen enough
         code = 0
     except OSError as error:
-        _complain(f"cannot write: {error.strerror}")
+        where = f"{error.filename}: " if error.filename else "cannot write: "
+        _complain(f"{where}{error.strerror}")
         _discard_stdout()
         code = 3
     sys.exit(code)

@@ -113,6 +113,18 @@ Resume = Annotated[
     Path | None,
     typer.Option("--resume", metavar="FOLDER", help="Go on with the run in this folder."),
 ]
+Limits = Annotated[
+    Path | None,
+    typer.Option(
+        "--limits",
+        metavar="FILE",
+        help="Fail cells below these limits (limits.yml: docs/expect.md).",
+    ),
+]
+Utilization = Annotated[
+    bool,
+    typer.Option("--utilization", help="Also show figures in percent of the theoretical ones."),
+]
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait where another run measures one of the devices.")
 ]

@@ -20,13 +20,13 @@ from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.files import JOURNAL_FILE
 from linkgauge.report.terminal import make_console
 
-from .session import Document, command_line, measure_left, show_whole, valid
+from .session import Display, command_line, measure_left, show_whole, valid
 
-FREE = {"resume", "wait", "json", "csv"}
+FREE = {"resume", "wait", "json", "csv", "limits", "utilization"}
 """Options that say nothing of what is measured, or how."""
 
 
-def go_on(folder: Path, context: typer.Context, *, wait: bool, document: Document) -> int:
+def go_on(folder: Path, context: typer.Context, *, wait: bool, display: Display) -> int:
     """Measures what is left of the run in this folder, as it began: options given beside it must
     be the run's own. Raises InputError where they or the machine are not. Returns the exit code."""
     errors = make_console(stderr=True)
@@ -39,7 +39,7 @@ def go_on(folder: Path, context: typer.Context, *, wait: bool, document: Documen
             _check_same_description(asked["--machine"], opened.settings.simulation)
         if any(isinstance(record, Closed) for record in records):
             errors.print(f"{folder} is complete: nothing is left to measure")
-            return show_whole(assemble(records), folder, document)
+            return show_whole(assemble(records), folder, display)
         then = opened.machine
         with (
             closing(Supervisor(opened.settings)) as worker,
@@ -48,7 +48,7 @@ def go_on(folder: Path, context: typer.Context, *, wait: bool, document: Documen
             check_same_machine(then, worker.survey((*then.devices, *then.unavailable)))
             resumed = Resumed(now(), command_line())
             journal.append(resumed)
-            return measure_left((*records, resumed), worker, journal.append, folder, document)
+            return measure_left((*records, resumed), worker, journal.append, folder, display)
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:

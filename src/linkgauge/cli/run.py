@@ -74,6 +74,8 @@ def run(
         bool,
         typer.Option("--tune", help="First search how each device copies best, and remember it."),
     ] = False,
+    limits: options.Limits = None,
+    utilization: options.Utilization = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show cells, memory and time; measure nothing.")
     ] = False,
@@ -93,11 +95,13 @@ def run(
     from linkgauge.engine.locks import devices_measured, hold
     from linkgauge.engine.plan import fabrics, lay_out, make_plan
     from linkgauge.engine.supervisor import Supervisor
+    from linkgauge.judge.limits import read_limits
     from linkgauge.report.dry_run import print_plan
     from linkgauge.report.terminal import make_console
 
     from .resume import go_on, in_effect
     from .session import (
+        Display,
         carry_out,
         choose_backends,
         choose_document,
@@ -107,9 +111,11 @@ def run(
         tune_devices,
     )
 
-    document = choose_document(json, csv)
+    display = Display(
+        choose_document(json, csv), utilization, read_limits(limits) if limits else ()
+    )
     if resume is not None:
-        return go_on(resume, context, wait=wait, document=document)
+        return go_on(resume, context, wait=wait, display=display)
     engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
     simulation = make_simulation(machine, fault)
     settings = make_settings(
@@ -134,7 +140,7 @@ def run(
                 surveyed = worker.survey(accelerators)  # which now tells what was remembered
             return carry_out(
                 worker, surveyed, plan, settings,
-                label=label, out=out, document=document, options=in_effect(context, settings),
+                label=label, out=out, display=display, options=in_effect(context, settings),
             )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
+import msgspec
 from rich.console import Console
 
 from linkgauge.backends import ACCELERATORS, SIMULATED
@@ -18,22 +19,38 @@ from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Sink, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
-from linkgauge.engine.journal import Journal, Opened, Record, cells_left
+from linkgauge.engine.journal import Journal, Opened, Record, cells_left, opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.worker import Worker
+from linkgauge.judge.doctor import concerns
+from linkgauge.judge.dram import measured_ceilings
+from linkgauge.judge.expect import Expectations
+from linkgauge.judge.limits import Limit, apply, unused
+from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import EngineSettings, Result, Run, Settings, Simulation, exit_code
 from linkgauge.model.units import parse_fraction, parse_sizes
+from linkgauge.report.doctor import print_findings
 from linkgauge.report.files import JOURNAL_FILE, json_document, read_run, samples_csv, write_run
 from linkgauge.report.matrix import shown
 from linkgauge.report.progress import LiveReport, progress_bar
 from linkgauge.report.terminal import make_console, render, render_summary, render_warnings
+from linkgauge.report.utilisation import render_utilisation
 
 from .options import at_least_one
 
 Document = Literal["json", "csv"] | None
+
+
+class Display(msgspec.Struct, frozen=True):
+    """How a run is shown: as a document on stdout, or to a person, with how much of the hardware
+    each cell used (`utilization`). Cells below one of the `limits` fail."""
+
+    document: Document = None
+    utilization: bool = False
+    limits: tuple[Limit, ...] = ()
 
 
 def make_settings(
@@ -123,12 +140,12 @@ def carry_out(
     *,
     label: str,
     out: Path | None,
-    document: Document,
+    display: Display,
     options: dict[str, str],
 ) -> int:
     """Measures the plan, shows each result once it is whole and keeps the run under `out`.
 
-    With a `document`, that goes to stdout and nothing else does. Returns the exit code.
+    Returns the exit code.
     """
     label = valid(label)
     started = now()
@@ -147,15 +164,15 @@ def carry_out(
         options=options,
     )
     if folder is None:
-        return measure_left((opened,), worker, lambda record: None, folder, document)
+        return measure_left((opened,), worker, lambda record: None, folder, display)
     journal = folder / JOURNAL_FILE
     try:
         with closing(Journal.begin(journal, opened)) as kept:
-            return measure_left((opened,), worker, kept.append, folder, document)
+            return measure_left((opened,), worker, kept.append, folder, display)
     except KeyboardInterrupt:  # while nothing was being measured: what the journal has, is kept
         if not journal.exists():
             raise
-        return _end(read_run(journal), folder, document)
+        return _end(read_run(journal), folder, display)
 
 
 def measure_left(
@@ -163,7 +180,7 @@ def measure_left(
     worker: Worker,
     sink: Sink,
     folder: Path | None,
-    document: Document,
+    display: Display,
 ) -> int:
     """Measures what of the plan these records do not tell of yet, and shows the run."""
     console, errors = make_console(), make_console(stderr=True)
@@ -171,9 +188,15 @@ def measure_left(
         # Where the bar stands on the same terminal, figures go above it.
         figures = progress.console if console.is_terminal and errors.is_terminal else console
 
+        judged: list[Result] = []
+        machine = opening(records).machine
+        expectations = Expectations(machine, measured_ceilings((), machine))
+
         def show(result: Result) -> None:
-            if document is None:
-                figures.print(render(result))
+            known = judge_result(result, expectations)
+            judged.append(known)
+            if display.document is None:
+                show_result(figures, known, display)
 
         left = sum(map(len, cells_left(records)))
         try:
@@ -182,24 +205,33 @@ def measure_left(
             if folder is None:
                 raise
             raise ResultsError(f"{error}: {how_to_go_on(folder)}") from error
-    return _end(run, folder, document)
+    # Results come whole in the plan's order: those that are not are the last ones.
+    results = (*judged, *run.results[len(judged) :])
+    return _end(msgspec.structs.replace(run, results=results), folder, display)
 
 
-def _end(run: Run, folder: Path | None, document: Document) -> int:
-    """Keeps the run and tells of it. Returns the exit code."""
+def show_result(console: Console, result: Result, display: Display) -> None:
+    """A result for a person."""
+    console.print(render(result))
+    shares = render_utilisation(result) if display.utilization else None
+    if shares is not None:
+        console.print(shares)
+
+
+def _end(run: Run, folder: Path | None, display: Display) -> int:
+    """Judges the run, keeps it and tells of it. Returns the exit code."""
     with _undisturbed():
-        _conclude(make_console(stderr=document is not None), run, folder, document)
+        run = apply(judge(run), display.limits)
+        _conclude(make_console(stderr=display.document is not None), run, folder, display)
     return exit_code(run)
 
 
-def show_whole(run: Run, folder: Path, document: Document) -> int:
+def show_whole(run: Run, folder: Path, display: Display) -> int:
     """Shows a run that has nothing left to measure, and sees to its files."""
-    console = make_console(stderr=document is not None)
-    if document is None:
-        for result in run.results:
-            console.print(render(result))
-    _conclude(console, run, folder, document)
-    return exit_code(run)
+    if display.document is None:
+        for result in judge(run).results:
+            show_result(make_console(), result, display)
+    return _end(run, folder, display)
 
 
 def how_to_go_on(folder: Path) -> str:
@@ -207,24 +239,35 @@ def how_to_go_on(folder: Path) -> str:
     return f"what was measured is kept; to go on: linkgauge run --resume {quote(str(folder))}"
 
 
-def _conclude(console: Console, run: Run, folder: Path | None, document: Document) -> None:
+def _conclude(console: Console, run: Run, folder: Path | None, display: Display) -> None:
     """Keeps the run first, then tells of it. Where it cannot be kept, it is told all the same."""
     problem = None
     try:
         kept = None if folder is None else write_run(folder, run)
     except ResultsError as error:
         problem = error
-    for note in render_warnings(run.results):
-        console.print(note)
-    console.print(render_summary(run))
-    if document is not None:
-        write_document(run, document)
+    tell_of(console, run, display)
+    if display.document is not None:
+        write_document(run, display.document)
     if problem is not None:
         raise problem
     if kept is not None:
         console.print(f"results: {kept}")
     if run.finished is None and folder is not None:
         console.print(how_to_go_on(folder))
+
+
+def tell_of(console: Console, run: Run, display: Display) -> None:
+    """What is to be known of a run beside its figures: notes, what is wrong with the machine where
+    a figure is not what it should be, and how many benchmarks ended how."""
+    for note in render_warnings(run.results):
+        console.print(note)
+    for limit in unused(run, display.limits):
+        console.print(f"note: no cell is of the limit at {limit.where}")
+    findings = concerns(run)
+    if findings:
+        print_findings(console, findings)
+    console.print(render_summary(run))
 
 
 @contextmanager

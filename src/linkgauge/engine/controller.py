@@ -64,7 +64,7 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
                     cells.append(cell)
                     observer.finished(cell)
             observer.completed(result_of(sheet, cells))
-        keep(Closed(now()))
+        keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end
     return assemble(known)

@@ -1,4 +1,5 @@
-"""Groups of several backends as one: host threads and a device's engines at the same time."""
+"""Groups of several backends as one: host threads and a device's engines at the same time; and
+host threads that have nobody to wait for."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from linkgauge.backends.base import Group, Timing
 
 
 class JoinedGroup:
-    """Arms all of its groups, then opens one gate right after the other.
+    """Arms all of its groups, then opens one gate right after the other, and waits for them in
+    their order: the last one's endless copies end when the others have.
 
     `places` tells, for each group, where its copies stand among all. Each copy is timed by its own
     backend; the span is the host's, from the first gate's opening to the last group's end, because
@@ -60,3 +62,25 @@ class JoinedGroup:
                 failure = failure or error
         if failure is not None:
             raise failure
+
+
+class LastingGroup:
+    """A group of endless copies alone: they go on for so many seconds."""
+
+    def __init__(self, group: Group, seconds: float) -> None:
+        self._group = group
+        self._seconds = seconds
+        self.most_loops = group.most_loops
+
+    def arm(self, loops: int) -> None:
+        self._group.arm(loops)
+
+    def open(self) -> None:
+        self._group.open()
+
+    def wait(self) -> Timing:
+        time.sleep(self._seconds)
+        return self._group.wait()
+
+    def close(self) -> None:
+        self._group.close()

@@ -19,6 +19,7 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from linkgauge.model.errors import Busy, InputError, ResultsError
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import (
     CellResult,
@@ -66,9 +67,10 @@ class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
-    """The run came to its end at this time."""
+    """The run came to its end at this time, and left the machine like this."""
 
     finished: str
+    after: Inventory | None = None
 
 
 Record = Opened | Measured | Resumed | Closed
@@ -211,7 +213,7 @@ def assemble(records: Sequence[Record]) -> Run:
     that were not reached are absent."""
     opened = opening(records)
     cells = cells_by_sheet(records)
-    ends = [record.finished for record in records if isinstance(record, Closed)]
+    ends = [record for record in records if isinstance(record, Closed)]
     return Run(
         id=opened.id,
         label=opened.label,
@@ -219,8 +221,9 @@ def assemble(records: Sequence[Record]) -> Run:
         command=opened.command,
         started=opened.started,
         resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
-        finished=ends[-1] if ends else None,
+        finished=ends[-1].finished if ends else None,
         machine=opened.machine,
+        after=ends[-1].after if ends else None,
         settings=opened.settings,
         results=tuple(
             result_of(sheet, cells.get(number, ()))

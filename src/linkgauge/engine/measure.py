@@ -16,16 +16,20 @@ from linkgauge.backends.base import (
     Phase,
     Timing,
     Virtual,
+    seed_of,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.inventory import Reading
 from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
 from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
-from .joined import JoinedGroup
+from .joined import JoinedGroup, LastingGroup
 from .pool import BufferPool
-from .sampler import LEAST_LOOPS, Samples, take_samples, warm_up
+from .sampler import LEAST_LOOPS, SAMPLE_SECONDS, Samples, run_once, take_samples, warm_up
+from .sensing import Sensing, devices_of
+from .staging import Staging, touches
 
 DOING: dict[Phase, str] = {
     "plan": "planning",
@@ -116,18 +120,24 @@ class _Together:
         with closing(self._prepare()) as group:
             self._enter("warm up")
             least = 1 if any(cell.is_latency for cell in self._cells) else LEAST_LOOPS
-            loops = warm_up(group, self._settings, least)
+            loops = warm_up(group, self._settings, least, self._busy)
             # After the warm-up: what it brought over must not pass for the samples' work.
             self._enter("fill")
             for cell in self._cells:
                 cell.fill()
             self._enter("measure")
             clock = self._virtual[0].clock if self._virtual else time.monotonic
-            taken = take_samples(group, loops, self._settings, self._figures, clock)
+            devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
+            remarks = self._remarks()
+            with Sensing(devices, threaded=not self._virtual) as sensed:
+                taken = take_samples(group, loops, self._settings, self._figures, clock)
+            last = taken.timings[-1]
+            if any(cell.is_staged for cell in self._cells) and self._settings.verify:
+                last = run_once(group, 1)  # by now staging buffers hold what they are to hold
             self._enter("verify")
             return tuple(
-                cell.report(taken, own, self._remarks())
-                for cell, own in zip(self._cells, self._split(taken.timings), strict=True)
+                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), remarks)
+                for cell, own in zip(self._cells, self._split((*taken.timings, last)), strict=True)
             )
 
     def _enter(self, phase: Phase) -> None:
@@ -142,9 +152,13 @@ class _Together:
             return self._chase()
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
-        backends = {backend.name: backend for backend in owners}
+        # Host threads last: their endless copies end once the others have.
+        ordered = sorted(owners, key=lambda backend: backend.name == "host")
+        backends = {backend.name: backend for backend in ordered}
         if len(backends) == 1:
-            return owners[0].prepare(copies)
+            group = owners[0].prepare(copies)
+            lasts = not self._virtual and all(copy.endless for copy in copies)
+            return LastingGroup(group, SAMPLE_SECONDS) if lasts else group
         places = [
             [place for place, owner in enumerate(owners) if owner is backend]
             for backend in backends.values()
@@ -189,6 +203,12 @@ class _Together:
             )
         return split
 
+    def _busy(self, timing: Timing) -> float:
+        """Seconds of the shortest copy, but for those that go on as long as the others do."""
+        copies = [copy for cell in self._cells for copy in cell.copies]
+        bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
+        return min(bounded or timing.seconds)
+
     def _remarks(self) -> tuple[str, ...]:
         others = len(self._cells) - 1
         return (f"measured at the same time as {others} other pairs",) if others else ()
@@ -211,15 +231,22 @@ class Measurement:
         self._size = size
         self._settings = settings
         self.backends = backends
+        self.devices = devices_of(transfers, backends)
         self.copies: tuple[Copy, ...] = ()
         self.accesses = 0
         """Of one loop of a pointer chase."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
         self._verifies = settings.verify and not self.is_latency
+        self._staging = Staging(transfers, size)
 
     @property
     def transfers(self) -> tuple[Transfer, ...]:
         return self._cell.transfers
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether several of its transfers share a buffer."""
+        return bool(self._staging)
 
     @property
     def is_latency(self) -> bool:
@@ -232,21 +259,35 @@ class Measurement:
         return headline(self._cell, self._size, timing, loops)
 
     def allocate(self, pool: BufferPool, first_seed: int) -> None:
-        """Borrows the buffers; no two copies that run at once have the same seed."""
+        """Borrows the buffers; no two copies that run at once have the same seed, but those that
+        share a buffer."""
         self.copies = tuple(self._allocate(pool, first_seed))
 
     def _allocate(self, pool: BufferPool, first_seed: int) -> Iterator[Copy]:
         only_first = self._cell.report is Report.FIRST
+        shared = self._staging.lend(pool, self.backends)
         for number, (transfer, backend) in enumerate(
             zip(self._cell.transfers, self.backends, strict=True)
         ):
             size = self._size * transfer.scale
+            seed = first_seed if touches(transfer) else first_seed + number
+            if self._has_own_pattern(transfer):
+                seed = seed_of(self._settings.pattern or 0)
             source, destination = (
-                None if memory.is_null else pool.lend(backend, memory, size, transfer.engine)
+                None
+                if memory.is_null
+                else shared.get(memory) or pool.lend(backend, memory, size, transfer.engine)
                 for memory in (transfer.source, transfer.destination)
             )
-            interferes = only_first and number > 0
-            yield Copy(transfer, source, destination, size, first_seed + number, interferes)
+            yield Copy(
+                transfer,
+                source,
+                destination,
+                size,
+                seed=seed,
+                interference=only_first and number > 0,
+                endless=self._staging.is_endless(transfer),
+            )
 
     def fill(self) -> None:
         """The pattern in the source; in the destination, a poison that differs in every byte.
@@ -254,11 +295,24 @@ class Measurement:
         if not self._verifies:
             return
         for copy, backend in zip(self.copies, self.backends, strict=True):
+            content = self._content(copy)
             if copy.source is not None:
-                backend.fill(copy.source, copy.size, Pattern.WORDS, copy.seed, inverted=False)
+                to_come = copy.transfer.source in self._staging.written
+                backend.fill(copy.source, copy.size, content, copy.seed, inverted=to_come)
             if copy.destination is not None:
-                poison = _written(copy)
-                backend.fill(copy.destination, copy.size, poison, copy.seed, inverted=True)
+                backend.fill(copy.destination, copy.size, content, copy.seed, inverted=True)
+
+    def _content(self, copy: Copy) -> Pattern:
+        """What a one-way copy moves."""
+        if touches(copy.transfer):
+            return self._staging.pattern
+        constant = copy.source is None or self._has_own_pattern(copy.transfer)
+        return Pattern.CONSTANT if constant else Pattern.WORDS
+
+    def _has_own_pattern(self, transfer: Transfer) -> bool:
+        """Whether it moves the word that was asked for."""
+        asked = self._settings.pattern is not None
+        return asked and not (touches(transfer) or transfer.both_ways or self.is_latency)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """What is wrong with the bytes, copy by copy, with the first bad offset."""
@@ -270,7 +324,7 @@ class Measurement:
                 and last.checksums[number] != backend.checksum(source, copy.size)
             ):
                 yield f"{copy.transfer}: what was read differs from what {source.memory} holds"
-            pattern = Pattern.SPLIT if copy.transfer.both_ways else _written(copy)
+            pattern = Pattern.SPLIT if copy.transfer.both_ways else self._content(copy)
             for buffer in (source, destination) if copy.transfer.both_ways else (destination,):
                 if buffer is None:
                     continue
@@ -279,11 +333,17 @@ class Measurement:
                     yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
 
     def report(
-        self, taken: Samples, timings: Sequence[Timing], remarks: Sequence[str]
+        self,
+        taken: Samples,
+        timings: Sequence[Timing],
+        last: Timing,
+        readings: tuple[Reading, ...],
+        remarks: Sequence[str],
     ) -> CellResult:
-        """Compares the bytes and sums up the cell's own `timings`."""
+        """Compares the bytes, as they are after the `last` loops, and sums up the cell's own
+        `timings`."""
         planned = self.planned
-        problem = next(self._mismatches(timings[-1]), None) if self._verifies else None
+        problem = next(self._mismatches(last), None) if self._verifies else None
         figures = tuple(self.figure(timing, taken.loops) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())
         locks = [placement.locked for placement in placements if placement.locked is not None]
@@ -304,6 +364,7 @@ class Measurement:
             samples=figures,
             summary=summarize(figures),
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
+            readings=readings,
         )
 
     def _buffers(self) -> Iterator[Buffer]:
@@ -322,14 +383,10 @@ class Measurement:
         for transfer, backend in zip(self._cell.transfers, self.backends, strict=True):
             yield from backend.remarks(transfer)
         error = relative_error(figures)
-        if taken.stopped == "max-time" and (error is None or error > self._settings.precision):
+        asked = self._settings.precision
+        if taken.stopped == "max-time" and asked > 0 and (error is None or error > asked):
             reached = "no interval" if error is None else f"±{error:.2%}"
             yield (
-                f"precision of ±{self._settings.precision:.2%} missed: {reached} after "
+                f"precision of ±{asked:.2%} missed: {reached} after "
                 f"{len(figures)} samples; give more --max-time or quieten the machine"
             )
-
-
-def _written(copy: Copy) -> Pattern:
-    """What a one-way copy leaves in its destination."""
-    return Pattern.CONSTANT if copy.source is None else Pattern.WORDS

@@ -34,6 +34,10 @@ main(descriptor, board, parent)
 """
 
 
+LOOK = 0.1
+"""Seconds after which a silent worker is looked at: its deadline may have come nearer."""
+
+
 class WorkerLost(LinkgaugeError):
     """A worker ended, or was ended, while it was asked something."""
 
@@ -113,7 +117,9 @@ class WorkerProcess:
         if left is None:
             self._poller.poll()
             return
-        while not self._poller.poll(max(0.0, left(self.board.read())) * 1e3):
+        if self._poller.poll(LOOK * 1e3):
+            return  # most answers come before it is worth asking how long they may take
+        while not self._poller.poll(min(LOOK, max(0.0, left(self.board.read()))) * 1e3):
             if left(self.board.read()) <= 0:
                 self.kill()
                 raise WorkerLost("no answer", timed_out=True)

@@ -42,25 +42,30 @@ def run_once(group: Group, loops: int) -> Timing:
     return group.wait()
 
 
-def warm_up(group: Group, settings: Settings, least: int = LEAST_LOOPS) -> int:
+Busy = Callable[[Timing], float]
+"""Seconds of the shortest copy: no copy's figure is to rest on too short a sample."""
+
+
+def shortest(timing: Timing) -> float:
+    return min(timing.seconds)
+
+
+def warm_up(
+    group: Group, settings: Settings, least: int = LEAST_LOOPS, busy: Busy = shortest
+) -> int:
     """Warms up and returns the loops a sample: as asked, else at least `least` and ≥ 20 ms."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
     if settings.loops is not None:
         return settings.loops
     loops = 1
-    seconds = _busy(timing)
+    seconds = busy(timing)
     # A single short copy says little about many: measure a longer run before extrapolating.
     while seconds < SAMPLE_SECONDS / 4 and loops < group.most_loops:
         loops = min(loops * 8, group.most_loops)
-        seconds = _busy(run_once(group, loops))
+        seconds = busy(run_once(group, loops))
     needed = math.ceil(SAMPLE_SECONDS * loops / max(seconds, 1e-9))
     return max(min(needed, group.most_loops), least)
-
-
-def _busy(timing: Timing) -> float:
-    """Seconds of the shortest copy: no copy's figure is to rest on too short a sample."""
-    return min(timing.seconds)
 
 
 def take_samples(
@@ -89,7 +94,7 @@ def _stop(taken: Sequence[Sequence[float]], settings: Settings, elapsed: float) 
     count = len(taken)
     if settings.samples is not None:
         return "samples" if count >= settings.samples else None
-    if is_look(count):
+    if settings.precision > 0 and is_look(count):
         errors = [relative_error(cell) for cell in zip(*taken, strict=True)]
         known = [error for error in errors if error is not None]
         if len(known) == len(errors) and max(known) <= settings.precision:

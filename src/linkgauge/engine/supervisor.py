@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -134,6 +135,8 @@ class Supervisor:
         return unmeasured(cell, "skip", cell.reason or self._why_aside(cell) or "")
 
     def _why_aside(self, cell: PlannedCell) -> str | None:
+        if not self._aside:
+            return None
         return next((self._aside[name] for name in _devices(cell) if name in self._aside), None)
 
     def _measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
@@ -155,6 +158,8 @@ class Supervisor:
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
         """Counts failures of its devices in a row, and sets aside those that have too many."""
         failed = result.status in ("error", "timeout")
+        if not failed and not self._failed:
+            return result
         for device in _devices(cell):
             if result.status != "skip":
                 self._failed[device] = self._failed[device] + 1 if failed else 0
@@ -214,9 +219,13 @@ class _Watch:
 
     def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
         self._settings = settings
+        self._cells, self._size = cells, size
         self._asked = time.monotonic()
-        moved = sum(t.bytes_moved(size) for cell in cells for t in _transfers(cell))
-        self._set_up = SETUP_SECONDS + moved / SETUP_RATE
+
+    @cached_property
+    def _set_up(self) -> float:
+        moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in _transfers(cell))
+        return SETUP_SECONDS + moved / SETUP_RATE
 
     def left(self, at: Standing) -> float:
         """Seconds until the deadline of a cell that stands there."""

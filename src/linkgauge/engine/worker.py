@@ -11,11 +11,15 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from linkgauge import __version__
 from linkgauge.backends import open_backend
-from linkgauge.backends.base import Backend, Tried, Tuner
+from linkgauge.backends.base import Backend, Sensed, Tried, Tuner
 from linkgauge.machine.host import read_host
+from linkgauge.machine.inventory import read_inventory
 from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
@@ -36,6 +40,11 @@ class Worker(Protocol):
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """The host and the devices of these backends; why a backend has none."""
+        ...
+
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        """What else there is to know of the machine, with the devices of these backends. Never
+        raises: what cannot be had says why."""
         ...
 
     def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
@@ -87,6 +96,25 @@ class LocalWorker:
             linkgauge=__version__,
             python=platform.python_version(),
             simulated=self._settings.simulation.machine if self._settings.simulation else None,
+            inventory=self.look(tuple(devices)),
+        )
+
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        if self._simulated is not None:
+            return read_inventory(self._simulated.tree())
+        here = read_inventory()
+        told: list[Accelerator] = []
+        untold: list[str] = []
+        for name in accelerators:
+            try:
+                backend = self._backend(name)
+            except LinkgaugeError as reason:
+                untold.append(f"accelerators of {name}: {reason}")
+                continue
+            if isinstance(backend, Sensed):
+                told += backend.inventory()
+        return msgspec.structs.replace(
+            here, accelerators=tuple(told), unknown=(*here.unknown, *untold)
         )
 
     def _backend(self, name: str) -> Backend:

@@ -64,6 +64,24 @@ __kernel void copy(__global const Vector *restrict source, __global Vector *rest
   }
 }
 
+// Copies in pieces of `piece` bytes (a multiple of 16): work-group g carries out pieces g,
+// g + groups, …, one after another, as so many streams of small transfers side by side.
+__kernel void copy_pieces(__global const volatile Vector *source, __global Vector *destination,
+                          ulong size, ulong piece) {
+  const ulong each = piece / 16, vectors = size / 16, pieces = (vectors + each - 1) / each;
+  for (ulong n = get_group_id(0); n < pieces; n += get_num_groups(0)) {
+    const ulong end = min(n * each + each, vectors);
+    for (ulong i = n * each + get_local_id(0); i < end; i += get_local_size(0))
+      destination[i] = source[i];
+    barrier(CLK_GLOBAL_MEM_FENCE);
+  }
+  if (get_global_id(0) == 0) {
+    __global const uchar *from = (__global const uchar *)source;
+    __global uchar *to = (__global uchar *)destination;
+    for (ulong i = size - size % 16; i < size; ++i) to[i] = from[i];
+  }
+}
+
 // Odd chunks go source to destination, even chunks back.
 __kernel void exchange(__global Vector *restrict source, __global Vector *restrict destination,
                        ulong size) {

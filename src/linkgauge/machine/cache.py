@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from .tree import Root, names_in, parse_cpu_list, read_text
+import msgspec
+
+from linkgauge.model.inventory import Cache
+
+from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, read_text
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A cache as one of its CPUs sees it."""
+
+    level: int
+    kind: str
+    size: int
+    cpus: tuple[int, ...]
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
@@ -17,25 +30,34 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
     for cpu in cpus:
         if cpu in counted:
             continue
-        outermost = _outermost(root, f"sys/devices/system/cpu/cpu{cpu}/cache")
+        outermost = max(
+            _caches(root, cpu), key=lambda cache: (cache.level, cache.cpus), default=None
+        )
         if outermost is not None:
-            shared_by, size = outermost
-            counted.update(parse_cpu_list(shared_by))
-            total += size
+            counted.update(outermost.cpus)
+            total += outermost.size
     return total or None
 
 
-def _outermost(root: Root, folder: str) -> tuple[str, int] | None:
-    """Which CPUs share the cache of the highest level, and its bytes."""
-    caches: list[tuple[int, str, int]] = []
+def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[Cache, ...]:
+    """Each kind of cache that these CPUs have, from the innermost on."""
+    found = {
+        (cache.level, cache.kind, cache.size, len(cache.cpus))
+        for cpu in cpus
+        for cache in _caches(root, cpu)
+    }
+    return tuple(Cache(*one) for one in sorted(found))
+
+
+def _caches(root: Root, cpu: int) -> Iterator[_Found]:
+    folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in names_in(root, folder):
         cache = f"{folder}/{name}"
-        level = read_text(root, f"{cache}/level")
+        level = number(read_text(root, f"{cache}/level"))
         size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", read_text(root, f"{cache}/size") or "")
-        if level and level.isdecimal() and size:
-            shared_by = read_text(root, f"{cache}/shared_cpu_list") or ""
-            caches.append((int(level), shared_by, int(size[1]) * _UNITS[size[2]]))
-    if not caches:
-        return None
-    _, shared_by, size_in_bytes = max(caches)
-    return shared_by, size_in_bytes
+        if level is not None and size:
+            shared = parse_cpu_list(read_text(root, f"{cache}/shared_cpu_list") or "")
+            # Linux before 2.6.32 has the mask alone.
+            shared = shared or parse_cpu_mask(read_text(root, f"{cache}/shared_cpu_map") or "")
+            kind = (read_text(root, f"{cache}/type") or "").lower()
+            yield _Found(level, kind, int(size[1]) * _UNITS[size[2]], shared or (cpu,))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import resource
-from pathlib import Path
 
 from linkgauge.model.machine import Host
 
 from .cache import last_level_cache
+from .cgroup import UNLIMITED, memory_groups
+from .cpu import arm_core, online_cpus
+from .memory import transparent_huge_pages
 from .numa import read_nodes
-from .tree import ROOT, Root, parse_cpu_list, parse_meminfo, read_text
+from .tree import ROOT, Root, number, parse_meminfo, read_text
 
 
 def read_host(root: Root = ROOT) -> Host:
@@ -23,7 +25,7 @@ def read_host(root: Root = ROOT) -> Host:
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = _least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
-    allowed = os.sched_getaffinity(0) if here else _online(root)
+    allowed = os.sched_getaffinity(0) if here else set(online_cpus(root))
     hostname, kernel, architecture = _names(root)
     return Host(
         hostname=hostname,
@@ -36,20 +38,22 @@ def read_host(root: Root = ROOT) -> Host:
         memory_total=meminfo.get("MemTotal"),
         memory_available=available,
         memlock_limit=_memlock_limit() if here else None,
-        transparent_huge_pages=_selected(
-            read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
-        ),
+        transparent_huge_pages=transparent_huge_pages(root),
         last_level_cache=last_level_cache(root, allowed),
     )
 
 
 def cpu_model(root: Root) -> str | None:
-    """The processor's name: of /proc/cpuinfo (x86, some arm and riscv), else the board's."""
+    """The processor's name: of /proc/cpuinfo (x86, some arm and riscv), else of Arm's core
+    by its number, else the board's."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch"):
         match = re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
         if match:
             return match[1].strip()
+    core = arm_core(cpuinfo)
+    if core:
+        return core
     board = read_text(root, "proc/device-tree/model")
     return board.strip("\0 ") if board else None
 
@@ -57,36 +61,27 @@ def cpu_model(root: Root) -> str | None:
 def cgroup_headroom(root: Root) -> int | None:
     """Bytes this process's memory cgroups still allow, the tightest of them; None if unlimited.
 
-    Version 2 (memory.max of the group and each group above), else version 1's limit.
+    Of the group and each group above it, in both versions.
     """
-    membership = read_text(root, "proc/self/cgroup") or ""
     headroom: int | None = None
-    match = re.search(r"^0::(/\S*)$", membership, re.MULTILINE)
-    group = Path(match[1] if match else "/")
-    for folder in (group, *group.parents):
-        base = f"sys/fs/cgroup{folder}"
-        headroom = _least(headroom, _room(root, f"{base}/memory.", "max", "current"))
-    first = "sys/fs/cgroup/memory/memory."
-    return _least(headroom, _room(root, first, "limit_in_bytes", "usage_in_bytes"))
+    for stem, limit, usage in memory_groups(root):
+        headroom = _least(headroom, _room(root, stem, limit, usage))
+    return headroom
 
 
 def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None:
-    limit, usage = read_text(root, stem + limit_name), read_text(root, stem + usage_name)
-    if limit is None or not limit.isdecimal() or int(limit) >= 1 << 60:
+    limit = number(read_text(root, stem + limit_name))
+    if limit is None or limit >= UNLIMITED:
         return None
-    used = int(usage) if usage is not None and usage.isdecimal() else 0
+    used = number(read_text(root, stem + usage_name)) or 0
     # The cache of files counts as used, but gives way.
     stat = read_text(root, stem + "stat") or ""
-    cache = sum(map(int, re.findall(r"^(?:in)?active_file ([0-9]+)$", stat, re.MULTILINE)))
-    return max(0, int(limit) - max(0, used - cache))
+    cache = sum(map(int, re.findall(r"^(?:in)?active_file ([0-9]{1,18})$", stat, re.MULTILINE)))
+    return max(0, limit - max(0, used - cache))
 
 
 def _least(*values: int | None) -> int | None:
     return min((value for value in values if value is not None), default=None)
-
-
-def _online(root: Root) -> set[int]:
-    return set(parse_cpu_list(read_text(root, "sys/devices/system/cpu/online") or ""))
 
 
 def _memlock_limit() -> int | None:
@@ -111,9 +106,3 @@ def _os_name(root: Root) -> str:
     release = read_text(root, "etc/os-release") or ""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', release, re.MULTILINE)
     return match[1] if match else read_text(root, "proc/sys/kernel/ostype") or ""
-
-
-def _selected(choice: str | None) -> str | None:
-    """The bracketed word of a sysfs choice: `always [madvise] never` is madvise."""
-    match = re.search(r"\[(\w+)\]", choice or "")
-    return match[1] if match else None

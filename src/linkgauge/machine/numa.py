@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from linkgauge.model.machine import Node
 
-from .tree import Root, names_in, parse_cpu_list, parse_meminfo, read_text
+from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, parse_meminfo, read_text
 
 NODES = "sys/devices/system/node"
 
@@ -21,9 +21,7 @@ def read_nodes(
     has all of the machine. `memory_available` (bytes) bounds what a node can offer.
     """
     usable = set(allowed)
-    numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
-    found = sorted(int(match[1]) for match in numbers if match)
-    nodes = [_read_node(root, index, usable, memory_available) for index in found]
+    nodes = [_read_node(root, index, usable, memory_available) for index in node_numbers(root)]
     with_memory = tuple(node for node in nodes if node.memory_total != 0)
     if len(with_memory) > 1:
         return with_memory
@@ -33,9 +31,30 @@ def read_nodes(
     return (Node(index, tuple(sorted(usable)), total, memory_available),)
 
 
+def node_numbers(root: Root) -> tuple[int, ...]:
+    """All nodes, those without memory too; none where the kernel has no NUMA."""
+    numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
+    return tuple(sorted(int(match[1]) for match in numbers if match))
+
+
+def node_cpus(root: Root, index: int) -> tuple[int, ...]:
+    """All CPUs of a node: of the list, or the mask of old kernels."""
+    listed = parse_cpu_list(read_text(root, f"{NODES}/node{index}/cpulist") or "")
+    return listed or parse_cpu_mask(read_text(root, f"{NODES}/node{index}/cpumap") or "")
+
+
+def node_distances(root: Root, index: int) -> tuple[int, ...]:
+    """A node's row of the firmware's table, by the order of the nodes; empty where unreadable."""
+    row = [
+        number(word) for word in (read_text(root, f"{NODES}/node{index}/distance") or "").split()
+    ]
+    known = tuple(one for one in row if one is not None and one > 0)
+    return known if len(known) == len(row) else ()
+
+
 def _read_node(root: Root, index: int, usable: set[int], available: int | None) -> Node:
     folder = f"{NODES}/node{index}"
-    cpus = parse_cpu_list(read_text(root, f"{folder}/cpulist") or "")
+    cpus = node_cpus(root, index)
     meminfo = parse_meminfo(read_text(root, f"{folder}/meminfo") or "")
     free: int | None = None
     if "MemFree" in meminfo:

@@ -1,25 +1,42 @@
-"""Reads text files below a filesystem root, so that a captured tree reads like the machine."""
+"""Reads files below a filesystem root, so that a captured tree reads like the machine.
+
+Symbolic links are followed inside the root only, as chroot does: `/x` means the root's own x, and
+`..` ends at the root. So a captured tree never leads to files of the machine that reads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path("/")
+_MOST_LINKS = 40
+"""Links followed on one path before it counts as a loop, as in Linux."""
 
 
 class Captured:
-    """A machine's files held in memory, by their paths without the first slash."""
+    """A machine's files held in memory, by their paths without the first slash, and the targets of
+    its symbolic links."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, bytes],
+        links: Mapping[str, str] | None = None,
+        empty: Iterable[str] = (),
+    ) -> None:
+        """`empty` are folders that nothing may lie in."""
         self.files = files
-        self.folders: dict[str, dict[str, None]] = {}
-        for path in files:
+        self.links: Mapping[str, str] = links or {}
+        folders: dict[str, dict[str, None]] = {path: {} for path in empty}
+        for path in chain(files, self.links, tuple(folders)):
             folder, _, name = path.rpartition("/")
             # A name that is known has been entered in the folders above it, too.
-            while name and name not in (names := self.folders.setdefault(folder, {})):
+            while name and name not in (names := folders.setdefault(folder, {})):
                 names[name] = None
                 folder, _, name = folder.rpartition("/")
+        self.folders: Mapping[str, Iterable[str]] = folders
 
 
 Root = Path | Captured
@@ -28,24 +45,104 @@ Root = Path | Captured
 
 def read_text(root: Root, path: str) -> str | None:
     """The file's text without its last newline; None where it cannot be read."""
+    content = read_bytes(root, path)
+    return None if content is None else content.decode(errors="replace").rstrip("\n")
+
+
+def read_bytes(root: Root, path: str) -> bytes | None:
+    """The file's content; None where it cannot be read."""
     path = path.lstrip("/")
     if isinstance(root, Captured):
-        content = root.files.get(path)
-        return None if content is None else content.decode(errors="replace").rstrip("\n")
+        if path not in root.files:
+            path = resolve(root, path) or ""
+        return root.files.get(path)
+    place = _place(root, path)
     try:
-        return (root / path).read_text(errors="replace").rstrip("\n")
-    except OSError:
+        # Reading a captured pipe would wait for ever.
+        return place.read_bytes() if place and (root == ROOT or place.is_file()) else None
+    except (OSError, ValueError):
         return None
 
 
 def names_in(root: Root, folder: str) -> list[str]:
     """Names of what lies in a folder; none where it cannot be read."""
     if isinstance(root, Captured):
+        if folder not in root.folders:
+            folder = resolve(root, folder) or folder
         return list(root.folders.get(folder, ()))
+    place = _place(root, folder)
     try:
-        return [path.name for path in (root / folder).iterdir()]
-    except OSError:
+        return [path.name for path in place.iterdir()] if place else []
+    except (OSError, ValueError):
         return []
+
+
+def resolve(root: Root, path: str) -> str | None:
+    """The path behind all symbolic links, without the first slash. None where it does not exist or
+    its links loop."""
+    here: list[str] = []
+    ahead = path.split("/")[::-1]
+    links = 0
+    while ahead:
+        name = ahead.pop()
+        if name == "..":
+            here = here[:-1]
+        elif name not in ("", "."):
+            target = _target(root, "/".join([*here, name]))
+            if target is None:
+                here.append(name)
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                return None
+            here = [] if target.startswith("/") else here
+            ahead.extend(target.split("/")[::-1])
+    real = "/".join(here)
+    return real if _exists(root, real) else None
+
+
+def link_name(root: Root, path: str) -> str | None:
+    """The last name of where a symbolic link leads, whether that exists or not; None where there
+    is no link. `path`'s folder is without links."""
+    target = _target(root, path.lstrip("/"))
+    if target is None:
+        return None
+    # A name on disk may be no text at all.
+    name = target.rstrip("/").rpartition("/")[2]
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _target(root: Root, path: str) -> str | None:
+    if isinstance(root, Captured):
+        return root.links.get(path)
+    try:
+        return str((root / path).readlink())
+    except (OSError, ValueError):
+        return None
+
+
+def _exists(root: Root, real: str) -> bool:
+    if isinstance(root, Captured):
+        return real in root.files or real in root.folders
+    try:
+        (root / real).lstat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _place(root: Path, path: str) -> Path | None:
+    """Where a path lies, not outside the root."""
+    if root == ROOT:
+        return root / path
+    real = resolve(root, path)
+    return None if real is None else root / real
+
+
+def number(text: str | None) -> int | None:
+    """A whole number as the kernel writes it, with or without a sign; None if it is not one."""
+    match = re.fullmatch(r"\s*(-?[0-9]{1,18})\s*", text or "", re.ASCII)
+    return int(match[1]) if match else None
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
@@ -53,11 +150,19 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     cpus: set[int] = set()
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
-        if first.isdecimal() and (last.isdecimal() or not last):
-            low, high = int(first), int(last or first)
-            if high - low < 1 << 16:
-                cpus.update(range(low, high + 1))
+        low, high = number(first), number(last or first)
+        if low is not None and high is not None and high - low < 1 << 16:
+            cpus.update(range(low, high + 1))
     return tuple(sorted(cpus))
+
+
+def parse_cpu_mask(text: str) -> tuple[int, ...]:
+    """CPUs of the kernel's masks (`0000,00000011`: 32 CPUs a group, the last ones first)."""
+    groups = text.strip().split(",")
+    if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
+        return ()
+    mask = int("".join(group.zfill(8) for group in groups), 16)
+    return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
@@ -66,6 +171,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
     for line in text.splitlines():
         name, _, rest = line.partition(":")
         words = rest.split()
-        if words and words[0].isdecimal():
-            found[name.split()[-1]] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+        size = number(words[0]) if words and name.strip() else None
+        if size is not None and size >= 0:
+            found[name.split()[-1]] = size * (1024 if words[1:] == ["kB"] else 1)
     return found

@@ -74,8 +74,9 @@ class FabricLink(msgspec.Struct, frozen=True):
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library describes it (NVML), beside what its backend says.
 
-    `memory` is its notation. `memory_clock` is the highest, `memory_bus` bits, `memory_rate` the
-    peak of its own memory (null where neither clock nor bus is known): two transfers a clock.
+    `memory` is its notation, `link` its PCIe link. `memory_clock` is the highest, `memory_bus` is
+    bits, `memory_rate` the peak of its own memory (null where neither clock nor bus is known): two
+    transfers a clock.
     `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
     """
 
@@ -86,6 +87,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None = None
     library: str | None = None
     firmware: str | None = None
+    link: PciLink = PciLink()
     links: tuple[FabricLink, ...] = ()
     memory_clock: float | None = None
     memory_bus: int | None = None
@@ -133,12 +135,16 @@ class Cache(msgspec.Struct, frozen=True):
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What the kernel says of the host beside model.machine.Host.
 
-    `distances` are the kernel's, by node. `huge_pages` are (total, free) by page size in bytes.
+    `cpu_vendor` is the processor's own word (x86 only). `distances` are the kernel's, by node;
+    `huge_pages` are (total, free) by page size in bytes.
     `hypervisor` and `container` name what the kernel runs under and what this process runs in.
     `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
+    `steal` is the share that a hypervisor took of all CPUs' time since boot, of `cpu_ticks` ticks:
+    that of a span follows from both at its ends. Null limits are none where `unknown` says nothing.
     `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
     """
 
+    cpu_vendor: str | None = None
     sockets: int | None = None
     cores: int | None = None
     threads_per_core: int | None = None
@@ -158,6 +164,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: int | None = None
     memlock_limit: int | None = None
     steal: float | None = None
+    cpu_ticks: float | None = None
     memory_rate: float | None = None
     unknown: tuple[str, ...] = ()
 
@@ -175,13 +182,31 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sampled of an accelerator while a cell was measured, over that time."""
+    """What was sampled of an accelerator while a cell was measured: `count` times over `seconds`,
+    first to last. The link's speed (GT/s) and width are the medians, `throttled` all reasons that
+    were met, `pcie_replays` how many came about meanwhile. A count of 0: its library did not say.
+    """
 
     memory: str
     count: int
+    seconds: float = 0.0
     link_speed: float | None = None
     link_width: int | None = None
     clock_min: float | None = None
     clock_max: float | None = None
     temperature_max: float | None = None
     throttled: tuple[str, ...] = ()
+    pcie_replays: int | None = None
+
+
+class Sense(msgspec.Struct, frozen=True, kw_only=True):
+    """An accelerator at one moment: its PCIe link, the clock of its cores, what slows it down,
+    and its counter of PCIe replays."""
+
+    memory: str
+    link_speed: float | None = None
+    link_width: int | None = None
+    clock: float | None = None
+    temperature: float | None = None
+    throttled: tuple[str, ...] = ()
+    pcie_replays: int | None = None

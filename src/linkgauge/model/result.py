@@ -126,12 +126,29 @@ class Result(Sheet, frozen=True, kw_only=True):
     cells: tuple[CellResult, ...]
 
 
+class Pieces(msgspec.Struct, frozen=True):
+    """Copies by accelerators are cut into pieces of `size` bytes, which `streams` streams (a
+    kernel's blocks, a copy engine's queues) carry out side by side, each one after another;
+    `payload` is the bytes of one access of a kernel, where it can be chosen."""
+
+    size: int = 4096
+    streams: int = 32
+    payload: int = 256
+
+    def describe(self, engine: str) -> str:
+        """What of it concerns an engine (`ce` or `sm`), for people."""
+        accesses = f", in accesses of {self.payload} bytes" if engine == "sm" else ""
+        clock = "" if engine == "sm" else ", timed by the host's clock"
+        return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
+
+
 class EngineSettings(msgspec.Struct, frozen=True):
     """How accelerators' engines are to work; null leaves it to the backend.
 
     `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
     uses what was remembered as best for the device's model. `affinity` keeps the controlling
-    thread and host buffers on the node near the device, `numa_node` on this one instead.
+    thread and host buffers on the node near the device, `numa_node` on this one instead. With
+    `pieces`, copies are cut up, and the shape of the others does not count.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -141,6 +158,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     tuned: bool = True
     affinity: bool = True
     numa_node: int | None = None
+    pieces: Pieces | None = None
 
 
 class Simulation(msgspec.Struct, frozen=True):
@@ -154,9 +172,10 @@ class Simulation(msgspec.Struct, frozen=True):
 
 class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
-    is relative; `max_time` is seconds a cell; `sizes` are bytes. With `parallel_pairs`, disjoint
-    pairs of devices are measured at the same time. A cell that takes longer than `timeout` seconds
-    is given up (null: as long as its size and its warm-up let expect)."""
+    is relative (0: sample for all of `max_time`); `max_time` is seconds a cell; `sizes` are bytes.
+    With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
+    takes longer than `timeout` seconds is given up (null: as long as its size and its warm-up let
+    expect). `pattern` is the 64-bit word that one-way copies move (null: words that all differ)."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -168,6 +187,7 @@ class Settings(msgspec.Struct, frozen=True):
     parallel_pairs: bool = False
     engines: EngineSettings = EngineSettings()
     timeout: float | None = None
+    pattern: int | None = None
     simulation: Simulation | None = None
 
 

@@ -14,7 +14,10 @@ import msgspec
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed")
+STAGING = "staging"
+"""Pinned host memory, and one buffer for all transfers of a cell that name it."""
+
+HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed", STAGING)
 
 
 class Memory(msgspec.Struct, frozen=True, order=True):
@@ -41,6 +44,10 @@ class Memory(msgspec.Struct, frozen=True, order=True):
     @property
     def is_device(self) -> bool:
         return not (self.is_host or self.is_null)
+
+    @property
+    def is_staging(self) -> bool:
+        return self.kind == STAGING
 
     @property
     def backend(self) -> str:

@@ -1,17 +1,26 @@
-"""Lists for people and programs: the memories of a machine, the benchmarks there are."""
+"""What `devices` and `list` show: a machine's memories and all else that is known of it; the
+benchmarks there are."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
+from linkgauge.model.inventory import Adapter, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
+from .distances import classes, distances, legend, matrix_lines, short_kind
+from .fabric import fabric_lines
 from .files import json_document
+from .gaps import gap_lines
+from .hardware import known_values
+from .host_details import host_lines
+from .pci_tree import tree_lines
+from .subjects import subjects
 from .terminal import make_console, simulated
 
 
@@ -20,24 +29,55 @@ def _size(size: int | None) -> str:
 
 
 def print_machine(machine: Machine, *, as_json: bool) -> None:
-    """A row for each memory: host nodes, then devices; below, why a backend has none."""
+    """The host, a row for each memory, the PCI tree, links and distances; last, why a backend has
+    no devices and what could not be read."""
     if as_json:
         sys.stdout.write(json_document(machine))
         return
-    host = machine.host
     console = make_console()
+    inventory = machine.inventory or Inventory()
+    for line in _heading(machine):
+        console.print(line)
+    console.print()
+    console.print(_memories(machine))
+    for section in _sections(machine, inventory):
+        if section:
+            console.print()
+        for line in section:
+            console.print(line)
+
+
+def _heading(machine: Machine) -> Iterator[Text]:
+    host = machine.host
     if machine.simulated is not None:
-        console.print(simulated().append(f" {machine.simulated}"))
-    console.print(f"{host.cpu_model or 'unknown processor'}, {host.cpus} CPUs, {host.architecture}")
-    console.print(f"{host.system}, kernel {host.kernel}\n")
+        yield simulated().append(f" {machine.simulated}")
+    name = f"{host.hostname}: " if host.hostname else ""
+    yield Text(
+        f"{name}{host.cpu_model or 'unknown processor'}, {host.cpus} CPUs, "
+        f"{host.architecture or 'unknown architecture'}"
+    )
+    yield Text(f"{host.system or 'unknown system'}, kernel {host.kernel or 'unknown'}")
+    if machine.inventory is None:
+        return
+    yield from host_lines(machine.inventory.host)
+    known = known_values(machine)
+    for key, value in machine.inventory.stated.items():
+        machine_says = known.get(key)
+        beside = f"; the machine says {machine_says}" if machine_says else ""
+        yield Text.assemble((f"{key}: ", "cyan"), f"{value} (stated{beside})")
+
+
+def _memories(machine: Machine) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("memory", "model", "size", "notes"):
         table.add_column(heading, justify="right" if heading == "size" else "left")
-    for node in host.nodes:
+    for node in machine.host.nodes:
         cpus = f"{len(node.cpus)} CPUs, {_size(node.memory_available)} available"
         table.add_row(f"host:{node.index}", "DRAM", _size(node.memory_total), cpus)
+    listed = set()
     for devices in machine.devices.values():
         for device in devices:
+            listed.add(device.memory)
             notes = [device.driver, *device.notes]
             if device.shares_host_memory:
                 notes.append("shares the host's memory")
@@ -47,9 +87,42 @@ def print_machine(machine: Machine, *, as_json: bool) -> None:
                 _size(device.memory_bytes),
                 Text(", ".join(note for note in notes if note)),
             )
-    console.print(table)
-    for backend, reason in machine.unavailable.items():
-        console.print(Text.assemble((f"{backend}: none", "yellow"), f": {reason}"))
+    # A captured tree has what the libraries told, not always what the backends did.
+    for one in machine.inventory.accelerators if machine.inventory else ():
+        if one.memory not in listed:
+            table.add_row(Text(one.memory), Text(one.model), "unknown", Text(one.driver or ""))
+    return table
+
+
+def _sections(machine: Machine, inventory: Inventory) -> Iterator[list[Text]]:
+    """Each is set apart from the others; empty ones are not shown."""
+    found = subjects(machine)
+    tree = list(tree_lines(inventory, found))
+    yield [Text("PCI devices", "bold"), *tree] if tree else []
+    yield list(fabric_lines(inventory.accelerators))
+    if len(found) > 1:
+        yield list(matrix_lines(distances(inventory, found)))
+        between = classes(inventory, found)
+        kinds = {
+            short_kind(link.kind): link.kind for one in inventory.accelerators for link in one.links
+        }
+        yield [*matrix_lines(between), legend(between, kinds)]
+    yield list(_adapters(inventory.adapters))
+    reasons = machine.unavailable.items()
+    yield [Text.assemble((f"{name}: none", "yellow"), f": {reason}") for name, reason in reasons]
+    yield list(gap_lines(inventory))
+
+
+def _adapters(adapters: Sequence[Adapter]) -> Iterator[Text]:
+    if adapters:
+        yield Text("Network adapters with RDMA", "bold")
+    for adapter in adapters:
+        rate = "rate unknown" if adapter.rate is None else f"{adapter.rate / 1e9:.1f} GB/s"
+        yield Text.assemble(
+            (adapter.name, "bold"),
+            f": {adapter.link_layer or 'unknown link layer'}, {adapter.state or 'unknown state'}, "
+            f"{rate}, {adapter.pci or 'no PCI address'}",
+        )
 
 
 def print_benchmarks(benchmarks: Sequence[tuple[str, str]], *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 from linkgauge.model.result import CellResult, Result, Run, Status
 from linkgauge.model.units import format_size, unit_of
 
+from .expectations import STYLES, expectation_lines
 from .matrix import ABSENT, Matrix, matrices, shown
 
 WIDTH = 10
@@ -66,6 +67,7 @@ def render_result(result: Result) -> RenderableType:
         if matrix.total is not None:
             total = shown(matrix.total, result.unit)
             lines += [Text(f"SUM {matrix.name} {total}", style="dim")]
+    lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
     lines += _complaints(
         [c for c in result.cells if c.status == "skip" and c.reason != result.reason]
@@ -118,9 +120,14 @@ def _matrix_lines(
             figure = matrix.figures.get((row, column))
             cell = cells.get((row, column))
             text = ABSENT if figure is None else shown(figure, result.unit)
-            style = "default" if cell is None or cell.status == "pass" else _STYLES[cell.status]
-            line.append(f"{text:>{width}}", "dim" if figure is None else style)
+            line.append(f"{text:>{width}}", "dim" if figure is None else _style(cell))
         yield line
+
+
+def _style(cell: CellResult | None) -> str:
+    if cell is None:
+        return "default"
+    return STYLES[cell.verdict] if cell.status == "pass" else _STYLES[cell.status]
 
 
 def render_transfers(result: Result) -> RenderableType:
@@ -147,6 +154,7 @@ def render_transfers(result: Result) -> RenderableType:
             line.append(f"  [{low}, {high}]", "dim")
         line.append(f"  {summary.n} samples of {cell.loops} loops", "dim")
         lines.append(line)
+    lines += expectation_lines(result)
     lines += _complaints([cell]) if cell.status != "pass" else []
     return Group(*lines)
 

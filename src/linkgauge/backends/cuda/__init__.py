@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, Tried
 from linkgauge.model.errors import BackendError
+from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Transfer
@@ -25,7 +26,9 @@ from .driver import Driver, open_driver
 from .group import CudaGroup
 from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
 from .memory import HOST_KINDS, CudaBuffer
+from .nvml import Sensors
 from .pageable import PageableGroup
+from .pieces import PieceCopies, pieces_launch
 from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
 from .work import ChaseWork, EngineCopy, Interference, KernelWork, ReadWork, Work
@@ -73,9 +76,16 @@ class CudaBackend:
         ]
         self._peers: set[tuple[int, int]] = set()
         self._verifier = Verifier(driver)
+        self._sensors = Sensors(self._devices)
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(device.describe() for device in self._devices)
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        return self._sensors.inventory()
+
+    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
+        return self._sensors.sense(devices)
 
     def refusal(self, transfer: Transfer) -> str | None:
         owner = transfer.engine.owner
@@ -124,6 +134,8 @@ class CudaBackend:
         ]
         if len(transfer.memories) < 2:
             return tuple(remarks)  # pure reads, writes and chases have no settings
+        if self._engines.pieces is not None and not transfer.both_ways:
+            return (*remarks, self._engines.pieces.describe(transfer.engine.kind))
         settings = self.settings_of(transfer)
         if settings.in_place:
             remarks.append(
@@ -167,6 +179,8 @@ class CudaBackend:
                 works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
             if any(memory.kind in UNGATED for c in copies for memory in c.transfer.memories):
                 return PageableGroup(works)
+            if any(isinstance(work, PieceCopies) for work in works):
+                return PageableGroup(works)  # more copies than the queues hold behind a gate
             return CudaGroup(self._driver, works)
         except BaseException:
             for work in works:
@@ -200,6 +214,7 @@ class CudaBackend:
         return self._device(memory).multiprocessors
 
     def close(self) -> None:
+        self._sensors.close()
         self._verifier.close()
         self._peers.clear()
         for device in self._devices:
@@ -228,6 +243,11 @@ class CudaBackend:
             kernel = read_launch(device, _address(copy.source), copy.size, word)
             return ReadWork(device, kernel, word, in_kernel)
         ends = _address(copy.destination), _address(copy.source)
+        pieces = self._engines.pieces
+        if pieces is not None and not copy.transfer.both_ways:
+            if copy.transfer.engine.kind == "ce":
+                return PieceCopies(device, *ends, copy.size, pieces)
+            return KernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
         if copy.transfer.engine.kind == "ce":
             if copy.interference and settings.streams == 1:
                 return Interference(device, *ends, copy.size)

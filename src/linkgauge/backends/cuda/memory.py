@@ -14,12 +14,17 @@ from linkgauge.backends import native
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Memory
+from linkgauge.model.transfer import STAGING, Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
 
-_KINDS = {"": Kind.PINNED, "pageable": Kind.PAGEABLE, "huge": Kind.HUGE}
+_KINDS = {
+    "": Kind.PINNED,
+    "pageable": Kind.PAGEABLE,
+    "huge": Kind.HUGE,
+    STAGING: Kind.PINNED,
+}
 """What the native core allocates; the rest is the driver's own."""
 HOST_KINDS = (*_KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4

@@ -88,11 +88,12 @@ BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
 
 def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) -> CopySettings:
     """`base` with what the user set by hand. A kernel's shape set by hand starts from the kernel's
-    defaults, not from what was tuned for another shape."""
+    defaults, not from what was tuned for another shape. Both ways at once go by the plain kernel:
+    the bulk kernel copies one way."""
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
         given = {"blocks": engines.blocks, "threads": engines.threads}
-        if engines.kernel == "bulk":
+        if engines.kernel == "bulk" and not transfer.both_ways:
             base = BULK_DEFAULT
         elif engines.kernel or engines.blocks or engines.threads:
             base = defaults(transfer)

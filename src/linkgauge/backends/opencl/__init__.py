@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.result import EngineSettings, Pieces
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
 from . import rules
@@ -36,15 +36,19 @@ def create(engines: EngineSettings, host: Host) -> Backend:
         raise Unsupported(f"{why}: pip install 'linkgauge[opencl]'") from error
     from .runtime import discover
 
-    return OpenCL(discover(), host.nodes)
+    return OpenCL(discover(), host.nodes, engines.pieces)
 
 
 class OpenCL:
-    """Implements base.Backend over `units`; `nodes` are the host's."""
+    """Implements base.Backend over `units`; `nodes` are the host's. With `pieces`, kernels copy
+    piece by piece."""
 
     name = rules.SPACE
 
-    def __init__(self, units: Sequence[Unit], nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, units: Sequence[Unit], nodes: Sequence[Node], pieces: Pieces | None = None
+    ) -> None:
+        self._pieces = pieces
         self._units = units
         self._facts = [unit.facts for unit in units]
         self._nodes = {node.index: node for node in nodes}
@@ -61,7 +65,11 @@ class OpenCL:
         return reason
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        return rules.remarks(transfer, self._facts)
+        remarks = rules.remarks(transfer, self._facts)
+        if self._pieces is None or transfer.both_ways or len(transfer.memories) < 2:
+            return remarks
+        streams = 1 if transfer.engine.kind == "ce" else self._pieces.streams
+        return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """A mapped buffer serves copies, an unmapped one kernels, each of one context."""
@@ -96,7 +104,7 @@ class OpenCL:
         from .group import OpenCLGroup
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
-        group = OpenCLGroup(work)
+        group = OpenCLGroup(work, self._pieces)
         self._groups.add(group)
         return group
 

@@ -13,8 +13,9 @@ import pyopencl as cl
 
 from linkgauge.backends.base import Copy, Timing
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.result import Pieces
 
-from .buffer import own
+from .buffer import OpenCLBuffer, own
 from .device import PartialSums
 from .runtime import Unit, calling, status_name
 
@@ -22,27 +23,39 @@ Enqueue = Callable[..., cl.Event]
 """Puts one loop of a copy into its queue: takes `wait_for`, a list of events or None."""
 
 _NANO = 1e-9
+_QUEUE = 1000
+"""Commands that may wait behind a gate: more might block."""
+LEAST_LOOPS = 2
 
 
 class Lane:
     """One copy with its own in-order queue."""
 
-    def __init__(self, unit: Unit, copy: Copy) -> None:
+    def __init__(self, unit: Unit, copy: Copy, pieces: Pieces | None) -> None:
         self.unit = unit
+        self._pieces = (
+            None if copy.transfer.both_ways or len(copy.transfer.memories) < 2 else pieces
+        )
         self.queue = unit.profiled_queue()
         self.sums = PartialSums(unit) if copy.destination is None else None
-        self._enqueue, self._keeps_events = self._command(copy)
+        self._commands, self._keeps_events = self._commands_of(copy)
         self._events: list[cl.Event] = []
 
     def arm(self, loops: int, gate: cl.UserEvent) -> None:
         """Enqueues all loops, the first of them waiting for the gate, and hands them over."""
-        enqueue, keeps, last = self._enqueue, self._keeps_events, loops - 1
-        self._events.append(enqueue(wait_for=[gate]))
-        for loop in range(1, loops):
+        keeps, last = self._keeps_events, loops * self.commands - 1
+        first, *rest = self._commands * loops
+        self._events.append(first(wait_for=[gate]))
+        for number, enqueue in enumerate(rest, 1):
             event = enqueue(wait_for=None)
-            if keeps or loop == last:
+            if keeps or number == last:
                 self._events.append(event)
         self.queue.flush()
+
+    @property
+    def commands(self) -> int:
+        """Of one loop."""
+        return len(self._commands)
 
     def times(self) -> tuple[int, int]:
         """Start of the first loop and end of the last, in the device's nanoseconds. The queue
@@ -59,19 +72,40 @@ class Lane:
     def clear(self) -> None:
         self._events.clear()
 
-    def _command(self, copy: Copy) -> tuple[Enqueue, bool]:
-        """How a loop is enqueued, and whether each loop's event must be kept: pyopencl's events
+    def _commands_of(self, copy: Copy) -> tuple[list[Enqueue], bool]:
+        """How a loop is enqueued, and whether each command's event must be kept: pyopencl's events
         of host memory wait for their copy when they go, which would hang behind a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
-            launch = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, *self.unit.geometry)
-            return launch, False
-        source, destination = (end.for_copy(copy.size) for end in ends)
-        command = partial(cl.enqueue_copy, self.queue, destination, source)
-        if all(end.memory.is_device for end in ends):
-            return partial(command, byte_count=copy.size), False
-        return partial(command, is_blocking=False), True
+            grid = self.unit.geometry
+            if self._pieces is not None:
+                grid = self.unit.grid_of(self._pieces)
+            launch = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, *grid)
+            return [launch], False
+        piece = copy.size if self._pieces is None else self._pieces.size
+        commands = [
+            self._copy(ends[0], ends[1], copy.size, offset, min(piece, copy.size - offset))
+            for offset in range(0, copy.size, piece)
+        ]
+        return commands, not all(end.memory.is_device for end in ends)
+
+    def _copy(
+        self, source: OpenCLBuffer, destination: OpenCLBuffer, size: int, offset: int, length: int
+    ) -> Enqueue:
+        """A command that copies `length` bytes of `size` from `offset` on."""
+        options: dict[str, Any] = {}
+        ends: list[Any] = []
+        for name, end in (("dst_offset", destination), ("src_offset", source)):
+            memory = end.for_copy(size)
+            if end.memory.is_device:
+                options[name] = offset
+            else:
+                memory = memoryview(memory)[offset : offset + length]
+            ends.append(memory)
+        if len(options) == len(ends):
+            return partial(cl.enqueue_copy, self.queue, *ends, byte_count=length, **options)
+        return partial(cl.enqueue_copy, self.queue, *ends, is_blocking=False, **options)
 
     def _kernel(self, copy: Copy, ends: list[Any]) -> cl.Kernel:
         size = np.uint64(copy.size)
@@ -79,6 +113,8 @@ class Lane:
             return self.unit.kernel("pure_write", *ends, size, np.uint64(copy.seed))
         if self.sums is not None:
             return self.unit.kernel("pure_read", *ends, self.sums.buffer, size)
+        if self._pieces is not None:
+            return self.unit.kernel("copy_pieces", *ends, size, np.uint64(self._pieces.size))
         return self.unit.kernel("exchange" if copy.transfer.both_ways else "copy", *ends, size)
 
 
@@ -89,11 +125,11 @@ class OpenCLGroup:
     device's profiling events tell them.
     """
 
-    def __init__(self, work: Sequence[tuple[Unit, Copy]]) -> None:
+    def __init__(self, work: Sequence[tuple[Unit, Copy]], pieces: Pieces | None = None) -> None:
         self._lanes: list[Lane] = []
         self._gates: list[cl.UserEvent] = []
         self._opened: float | None = None
-        self._lanes = [Lane(unit, copy) for unit, copy in work]
+        self._lanes = [Lane(unit, copy, pieces) for unit, copy in work]
         devices = {lane.unit.facts.device.memory for lane in self._lanes}
         platforms = {lane.unit.facts.platform for lane in self._lanes}
         # The clocks of devices that are parts of the host are the host's. Two others' need not
@@ -106,15 +142,15 @@ class OpenCLGroup:
     @property
     def most_loops(self) -> int:
         """Drivers hold what waits in queues of about a thousand commands, and some block then."""
-        return 1000
+        return max(1, _QUEUE // max(lane.commands for lane in self._lanes))
 
     def arm(self, loops: int) -> None:
         if self._gates:
             raise BackendError("arm", "the group is armed already")
-        if loops > self.most_loops:
+        if loops * max(lane.commands for lane in self._lanes) > _QUEUE:
             raise Unsupported(
                 f"{loops} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
-                "or fewer"
+                f"or fewer, and no more than {_QUEUE // LEAST_LOOPS} pieces a buffer"
             )
         try:
             with calling("clCreateUserEvent"):

@@ -139,9 +139,13 @@ class PinnedBuffer(DriverBuffer):
             self._map = None
         super().free()
 
+    @property
+    def address(self) -> int:
+        return int(self._map.ctypes.data)
+
     @contextmanager
     def _address(self) -> Iterator[int]:
-        yield self._map.ctypes.data
+        yield self.address
 
 
 class InPlaceBuffer(DriverBuffer):
@@ -193,9 +197,13 @@ class SharedBuffer(HostBuffer):
                 self._svm.release()
             self._svm = None
 
+    @property
+    def address(self) -> int:
+        return int(self._svm.svm_ptr)
+
     @contextmanager
     def _address(self) -> Iterator[int]:
-        yield self._svm.svm_ptr
+        yield self.address
 
 
 def _map(unit: Unit, buffer: cl.Buffer, size: int) -> Any:

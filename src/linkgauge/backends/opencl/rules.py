@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.model.machine import Device
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import STAGING, Memory, Transfer
 
 SPACE = "opencl"
 
@@ -109,9 +109,9 @@ def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) 
             f"OpenCL has no mapping of its own: by sm, {memory.place} is reached in place "
             "where the device shares memory"
         )
-    elif memory.kind not in ("", "pageable"):
+    elif memory.kind not in ("", "pageable", STAGING):
         yield f"OpenCL has no {memory.kind} host memory"
-    if memory.kind == "" and nodes > 1 and memory.index != owner.device.near:
+    if memory.kind in ("", STAGING) and nodes > 1 and memory.index != owner.device.near:
         # The driver places what it pins; only near the device is it where the label says.
         yield (
             f"OpenCL cannot bind pinned memory to a node: only host:{owner.device.near}, "
@@ -120,6 +120,11 @@ def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) 
     if transfer.engine.kind == "sm":
         if memory.kind == "pageable":
             yield "a kernel reaches only host memory that OpenCL allocated: host:N"
+        elif memory.is_staging and not owner.fine_grained:
+            yield (
+                f"{owner.device.memory} has no fine-grained shared virtual memory: its kernels "
+                "may not use a buffer while host threads do; use ce"
+            )
         elif not owner.reaches_host:
             yield (
                 f"{owner.device.memory} has neither fine-grained shared virtual memory nor memory "

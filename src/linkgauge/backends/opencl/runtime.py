@@ -18,6 +18,7 @@ import pyopencl as cl
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Device
+from linkgauge.model.result import Pieces
 
 from .rules import SPACE, Facts
 
@@ -50,6 +51,10 @@ def status_name(code: int) -> str:
     """OpenCL's name for an error code."""
     named: Any = cl.status_code  # its stub has no callable to_string
     return str(named.to_string(code, "error %d"))
+
+
+VECTOR = 16
+"""Bytes of a work-item's access (copy.cl)."""
 
 
 class Spare(Protocol):
@@ -104,6 +109,13 @@ class Unit:
                 return (8 * units,), (1,)
             group = min(256, int(self.handle.max_work_group_size))
             return (16 * units * group,), (group,)
+
+    def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
+        """Work-items of a launch, and of a work-group, of which each stream of pieces has one."""
+        with calling("clGetDeviceInfo"):
+            most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
+        group = min(most, -(-pieces.size // VECTOR))
+        return (pieces.streams * group,), (group,)
 
     @cached_property
     def no_kernels(self) -> str | None:

@@ -14,6 +14,7 @@ from linkgauge.backends.base import Buffer, Copy, Pattern, Phase
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError
+from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Memory, Transfer, host
@@ -25,9 +26,11 @@ from .group import SimChase, SimGroup
 from .hardware import build
 from .memory import Room, SimBuffer
 from .motion import Course, Work, finish_times
-from .render import host_files
+from .render import render
 from .resources import Demand, Resources
 from .schedule import Schedule, check_targets
+from .sensors import Sensors
+from .symptoms import Symptoms
 from .topology import Topology
 from .trouble import Trouble
 
@@ -60,6 +63,10 @@ class SimBackend:
         if faults:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)
+        self._faults = tuple(faults)
+        self._sensors = Sensors(self._hardware)
+        self._cells = 0
+        self._tree: tuple[int, Captured] | None = None
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             sizes[Memory(self.name, device.index)] = int(device.group.memory)
@@ -82,13 +89,33 @@ class SimBackend:
 
     def host(self) -> Host:
         """The host, read as any other is."""
-        return read_host(Captured(host_files(self._description, self._hardware)))
+        return read_host(self.tree())
+
+    def tree(self) -> Captured:
+        """All of its files as they are now: after the cells that went by."""
+        if self._tree is None or self._tree[0] != self._cells:
+            parts = self._description, self._hardware, self._topology
+            rendered = render(*parts, self._symptoms())
+            self._tree = self._cells, Captured(rendered.files, rendered.links)
+        return self._tree[1]
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        return self._sensors.accelerators(self._symptoms())
+
+    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
+        symptoms = self._symptoms() if self._faults else None
+        return tuple(self._sensors.sense(index, symptoms) for index in devices)
+
+    def _symptoms(self) -> Symptoms:
+        return Symptoms(self._hardware, self._faults, self._cells)
 
     def clock(self) -> float:
         return self._course.now
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        self._course.enter(min(cells), phase)
+        first = min(cells)
+        self._cells = first + 1
+        self._course.enter(first, phase)
         self._trouble.enter(cells, phase)
 
     def refusal(self, transfer: Transfer) -> str | None:
@@ -118,7 +145,11 @@ class SimBackend:
     def prepare(self, copies: Sequence[Copy]) -> SimGroup:
         demands = [self._demand(copy.transfer, copies) for copy in copies]
         demands = self._trouble.begin(copies, demands)
-        works = [Work(d, copy.size) for d, copy in zip(demands, copies, strict=True)]
+        bounded = any(not copy.endless for copy in copies)
+        works = [
+            Work(demand, copy.size, copy.endless and bounded)
+            for demand, copy in zip(demands, copies, strict=True)
+        ]
         seconds = finish_times(works, self._trouble.capacity(demands))
         sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
         return SimGroup(copies, seconds, sigmas, self._course, self._trouble.stall)

@@ -136,11 +136,13 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. A thread moves `thread` bytes a second. `distances` is the NUMA distance table
+    """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
+    second. `distances` is the NUMA distance table
     (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
+    cpu_vendor: str | None = None
     hostname: str = "simulated"
     architecture: str = "x86_64"
     system: str = "Simulated Linux"
@@ -166,6 +168,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     driver: str = "simulated"
     vendor_id: int = 0x1AF4
     device_id: int = 0x1110
+    revision: int = 0
     memory_rate: Rate | None = None
     memory_latency: Seconds = Seconds(300e-9)
     ce: Caps = Caps()
@@ -185,6 +188,7 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     model: str = ""
     vendor_id: int = 0x1AF4
     device_id: int = 0x1111
+    revision: int = 0
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -29,18 +29,21 @@ Capacity = Sequence[float] | Mapping[int, float]
 
 
 class Work(msgspec.Struct, frozen=True):
-    """So many bytes of a demand."""
+    """So many bytes of a demand; an `endless` one goes over them until all others are done."""
 
     demand: Demand
     size: int
+    endless: bool = False
 
 
 def finish_times(works: Sequence[Work], capacity: Capacity) -> tuple[float, ...]:
-    """Seconds from the common start to the end of each, for one loop. They grow in proportion to
+    """Seconds from the common start to the end of each, for one loop; of an endless one, at the
+    rate that it has while the others move. They grow in proportion to
     the loops: starting takes its time once a loop, and no link meanwhile."""
     run = _Run(works, capacity)
     while run.busy:
         run.step()
+    run.end_endless()
     return tuple(run.ends)
 
 
@@ -54,6 +57,7 @@ class _Run:
         self._left: dict[int, float] = {}
         self._starting: list[tuple[float, int]] = []
         self._queues: dict[str, deque[int]] = {}
+        self._moved: dict[int, float] = {}
         self.ends = [0.0] * len(works)
         for number, work in enumerate(works):
             queue = work.demand.queue
@@ -64,7 +68,8 @@ class _Run:
 
     @property
     def busy(self) -> bool:
-        return bool(self._left or self._starting)
+        running = (*self._left, *(number for _, number in self._starting))
+        return any(not self._works[number].endless for number in running)
 
     def _start(self, number: int) -> None:
         heapq.heappush(self._starting, (self._now + self._works[number].demand.startup, number))
@@ -78,13 +83,22 @@ class _Run:
         passed = min(first_end, first_start)
         self._now += passed
         for number, left in list(self._left.items()):
+            if self._works[number].endless:
+                self._moved[number] = self._moved.get(number, 0.0) + pace[number] * passed
+                continue
             rest = left - pace[number] * passed if pace[number] != math.inf else 0.0
             self._left[number] = rest
             if rest <= _DONE * self._works[number].size:
                 self._end(number)
         while self._starting and self._starting[0][0] <= self._now:
             _, number = heapq.heappop(self._starting)
-            self._left[number] = float(self._works[number].size)
+            work = self._works[number]
+            self._left[number] = math.inf if work.endless else float(work.size)
+
+    def end_endless(self) -> None:
+        """Those that are left have moved for as long as all others."""
+        for number, moved in self._moved.items():
+            self.ends[number] = self._now * self._works[number].size / moved
 
     def _end(self, number: int) -> None:
         del self._left[number]

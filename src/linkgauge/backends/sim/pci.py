@@ -15,9 +15,9 @@ import msgspec
 
 from linkgauge.model.errors import InputError
 
-from .description import LinkKind
-from .hardware import DeviceUnit, Hardware, SwitchUnit
+from .hardware import DeviceUnit, Hardware, Link, SwitchUnit
 from .registers import Buses, LinkState, PortType
+from .symptoms import Symptoms
 from .topology import Topology
 
 _ROOT_PORT = (0x1B36, 0x000C)
@@ -31,7 +31,7 @@ _BUSES = 256
 class Function(msgspec.Struct, frozen=True):
     """A PCI function: `folder` is its path below sys/devices, `link` the one towards the host of
     a device or an upstream port, the one away from it of a root or a downstream port (null:
-    unknown). `buses` are a bridge's."""
+    unknown), `errors` what it has counted. `buses` are a bridge's."""
 
     address: str
     folder: str
@@ -42,6 +42,8 @@ class Function(msgspec.Struct, frozen=True):
     node: int
     link: LinkState | None
     buses: Buses | None = None
+    errors: int = 0
+    revision: int = 0
 
 
 class _Seat(msgspec.Struct, frozen=True):
@@ -49,6 +51,7 @@ class _Seat(msgspec.Struct, frozen=True):
 
     unit: DeviceUnit | SwitchUnit
     link: LinkState | None
+    errors: int
     node: int
     domain: str
     bus: int
@@ -57,14 +60,15 @@ class _Seat(msgspec.Struct, frozen=True):
     below: tuple[_Seat, ...] = ()
 
 
-def functions(hardware: Hardware, topology: Topology) -> tuple[Function, ...]:
+def functions(hardware: Hardware, topology: Topology, symptoms: Symptoms) -> tuple[Function, ...]:
     """All functions, each bridge before what is below it. Raises InputError if buses run out."""
-    return tuple(_Tree(hardware, topology).functions())
+    return tuple(_Tree(hardware, topology, symptoms).functions())
 
 
 class _Tree:
-    def __init__(self, hardware: Hardware, topology: Topology) -> None:
+    def __init__(self, hardware: Hardware, topology: Topology, symptoms: Symptoms) -> None:
         self._topology = topology
+        self._symptoms = symptoms
         self._units: dict[str, DeviceUnit | SwitchUnit] = {
             **{device.name: device for device in hardware.devices},
             **{switch.name: switch for switch in hardware.switches},
@@ -81,8 +85,8 @@ class _Tree:
             unit = self._units.get(top)
             if isinstance(unit, SwitchUnit) and unit.group.kind == "pcie":
                 continue
-            for name, kind in below:
-                seat = self._seat(name, kind)
+            for name, link in below:
+                seat = self._seat(name, link)
                 if seat is not None:
                     bridges.setdefault((seat.domain, top), []).append(seat)
         for (domain, _), seats in bridges.items():
@@ -102,26 +106,45 @@ class _Tree:
             if group.vendor_id == _NVIDIA:
                 code = _GRAPHICS
             yield Function(
-                seat.unit.pci, folder, PortType.ENDPOINT, *ids, code, seat.node, seat.link
+                seat.unit.pci,
+                folder,
+                PortType.ENDPOINT,
+                *ids,
+                code,
+                seat.node,
+                seat.link,
+                errors=seat.errors,
+                revision=group.revision,
             )
             return
         address = f"{seat.domain}:{seat.bus:02x}:00.0"
         folder = f"{above}/{address}"
         buses = Buses(seat.bus, seat.inner, seat.highest)
         yield Function(
-            address, folder, PortType.UPSTREAM, *ids, _BRIDGE, seat.node, seat.link, buses
+            address,
+            folder,
+            PortType.UPSTREAM,
+            *ids,
+            _BRIDGE,
+            seat.node,
+            seat.link,
+            buses,
+            seat.errors,
+            group.revision,
         )
         for number, child in enumerate(seat.below):
             port = f"{seat.domain}:{seat.inner:02x}:{number % 32:02x}.{number // 32}"
             yield _bridge(child, port, f"{folder}/{port}", PortType.DOWNSTREAM, ids, seat.inner)
             yield from self._functions(child, f"{folder}/{port}")
 
-    def _seat(self, name: str, kind: LinkKind | None) -> _Seat | None:
+    def _seat(self, name: str, link: Link | None) -> _Seat | None:
         """Where a unit sits; None for a switch without a device below it."""
-        unit, state = self._units[name], _state(kind)
+        unit = self._units[name]
+        state = None if link is None else self._symptoms.pcie(link)
+        errors = 0 if link is None else self._symptoms.errors(link)
         if isinstance(unit, DeviceUnit):
             domain, bus = _place(unit)
-            return _Seat(unit, state, self._topology.node_of(unit), domain, bus, bus)
+            return _Seat(unit, state, errors, self._topology.node_of(unit), domain, bus, bus)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
         below = tuple(seat for seat in seats if seat is not None)
         if not below:
@@ -130,7 +153,7 @@ class _Tree:
         inner = self._free_bus(domain, min(seat.bus for seat in below))
         bus = self._free_bus(domain, inner)
         near = self._topology.nearest_node(name)
-        return _Seat(unit, state, near, domain, bus, highest, inner, below)
+        return _Seat(unit, state, errors, near, domain, bus, highest, inner, below)
 
     def _root_bus(self, domain: str, lowest: int) -> int:
         if 0 not in self._used[domain]:
@@ -150,23 +173,23 @@ class _Tree:
         )
 
 
-def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, LinkKind | None]]]:
-    """What hangs directly below each node and switch, by which kind of link."""
-    beside: dict[str, list[tuple[str, LinkKind]]] = {}
+def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, Link | None]]]:
+    """What hangs directly below each node and switch, by which link."""
+    beside: dict[str, list[tuple[str, Link]]] = {}
     for link in hardware.links:
         if link.kind.kind == "pcie":
-            beside.setdefault(link.a, []).append((link.b, link.kind))
-            beside.setdefault(link.b, []).append((link.a, link.kind))
+            beside.setdefault(link.a, []).append((link.b, link))
+            beside.setdefault(link.b, []).append((link.a, link))
     tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
     tops += [node.name for node in hardware.nodes]
-    below: dict[str, list[tuple[str, LinkKind | None]]] = {name: [] for name in tops}
+    below: dict[str, list[tuple[str, Link | None]]] = {name: [] for name in tops}
     devices = {device.name for device in hardware.devices}
     seen, reached = set(tops), list(tops)
     for here in reached:
-        for there, kind in beside.get(here, ()):
+        for there, link in beside.get(here, ()):
             if there not in seen:
                 seen.add(there)
-                below.setdefault(here, []).append((there, kind))
+                below.setdefault(here, []).append((there, link))
                 if there not in devices:
                     reached.append(there)
     for device in hardware.devices:
@@ -180,22 +203,9 @@ def _bridge(
 ) -> Function:
     """The port directly above `seat`."""
     buses = Buses(primary, seat.bus, seat.highest)
-    return Function(address, folder, port, *ids, _BRIDGE, seat.node, seat.link, buses)
+    return Function(address, folder, port, *ids, _BRIDGE, seat.node, seat.link, buses, seat.errors)
 
 
 def _place(device: DeviceUnit) -> tuple[str, int]:
     domain, bus, _ = device.pci.split(":")
     return domain, int(bus, 16)
-
-
-def _state(kind: LinkKind | None) -> LinkState | None:
-    if kind is None or kind.speed is None or kind.width is None:
-        return None
-    return LinkState(
-        kind.speed,
-        kind.width,
-        kind.max_speed or kind.speed,
-        kind.max_width or kind.width,
-        kind.max_payload,
-        kind.max_read_request,
-    )

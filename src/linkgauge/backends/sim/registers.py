@@ -31,7 +31,8 @@ class PortType(IntEnum):
 
 
 class LinkState(msgspec.Struct, frozen=True):
-    """What a link is capable of and what it was trained to: GT/s a lane, lanes, bytes."""
+    """What a link is capable of and what it was trained to: GT/s a lane, lanes, bytes. `target` is
+    the speed that it was asked to train to (null: the one it has)."""
 
     speed: float
     width: int
@@ -39,6 +40,7 @@ class LinkState(msgspec.Struct, frozen=True):
     max_width: int
     payload: int
     read_request: int
+    target: float | None = None
 
 
 class Buses(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ def config_space(
     class_code: int,
     link: LinkState | None,
     buses: Buses | None,
+    revision: int = 0,
 ) -> bytes:
     """256 bytes. A function whose link is unknown shows speed and width 0."""
     space = bytearray(_SIZE)
@@ -67,6 +70,7 @@ def config_space(
     put(0x02, device, 2)
     put(0x04, _COMMAND, 2)
     put(0x06, _HAS_CAPABILITIES, 2)
+    put(0x08, revision, 1)
     put(0x09, class_code, 3)
     put(0x34, _CAPABILITY, 1)
     if buses is not None:
@@ -84,7 +88,7 @@ def config_space(
         put(_CAPABILITY + 0x0C, link.max_width << 4 | max_speed, 4)  # LnkCap
         put(_CAPABILITY + 0x12, link.width << 4 | speed, 2)  # LnkSta
         put(_CAPABILITY + 0x2C, ((1 << max_speed) - 1) << 1, 4)  # LnkCap2
-        put(_CAPABILITY + 0x30, speed, 2)  # LnkCtl2: the speed that it was asked to train to
+        put(_CAPABILITY + 0x30, _speed_code(link.target or link.speed), 2)  # LnkCtl2
     return bytes(space)
 
 

@@ -3,7 +3,9 @@
 `host_files` holds what machine/ reads, `render` all of it: also PCI functions with their links,
 registers and error counters, and `linkgauge/accelerators.json` with what a vendor's library would
 tell. Whoever judges a simulated machine reads these and never its description. Of the caches only
-the last level is shown; counters stand at 0; nothing shows a fault.
+the last level is shown. What shows of a fault is symptoms.py's matter. All hosts alike have huge
+pages and no limits; those that are no virtual machine an IOMMU that passes through, and their CPUs
+the governor performance.
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ from pathlib import Path
 
 import msgspec
 
+from linkgauge.machine.accelerators import ACCELERATORS, accelerators_file
+from linkgauge.machine.pci_names import PLACES
+
 from .description import Description
-from .hardware import DeviceUnit, Hardware, NodeUnit
+from .hardware import Hardware, NodeUnit
 from .pci import Function, functions
 from .registers import config_space
+from .sensors import Sensors
+from .symptoms import Symptoms
 from .topology import Topology
-
-ACCELERATORS = "linkgauge/accelerators.json"
 
 _CORRECTABLE = (
     "RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "CorrIntErr", "HeaderOF",
@@ -37,6 +42,15 @@ _NO_ERRORS = {
         ("nonfatal", _UNCORRECTABLE, "NONFATAL"),
     )
 }
+_OF_A_BAD_LINK = ("BadTLP", "TOTAL_ERR_COR")
+"""What counts a packet that comes garbled and is sent again."""
+
+# What /proc/cpuinfo tells of the instruction set.
+_FEATURES = {
+    "x86_64": "flags\t\t: lm",
+    "aarch64": "CPU architecture: 8",
+    "riscv64": "isa\t\t: rv64imafdc",
+}
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -46,24 +60,30 @@ class Rendered(msgspec.Struct, frozen=True):
     links: dict[str, str]
 
 
-def render(description: Description, hardware: Hardware, topology: Topology) -> Rendered:
+def render(
+    description: Description,
+    hardware: Hardware,
+    topology: Topology,
+    symptoms: Symptoms | None = None,
+) -> Rendered:
     """The whole tree. Raises InputError where PCI buses run out."""
+    symptoms = symptoms or Symptoms(hardware)
     files = host_files(description, hardware)
     links: dict[str, str] = {}
     groups = description.host.hypervisor is None
-    for number, function in enumerate(functions(hardware, topology)):
+    for number, function in enumerate(functions(hardware, topology, symptoms)):
         folder = f"sys/devices/{function.folder}"
         files |= {f"{folder}/{name}": content for name, content in _function_files(function)}
         links[f"sys/bus/pci/devices/{function.address}"] = f"../../../devices/{function.folder}"
         if groups:
             up = "../" * (folder.count("/"))
             links[f"{folder}/iommu_group"] = f"{up}kernel/iommu_groups/{number}"
+            files[f"sys/kernel/iommu_groups/{number}/type"] = b"identity\n"
             links[f"sys/kernel/iommu_groups/{number}/devices/{function.address}"] = (
                 f"../../../../devices/{function.folder}"
             )
-    files[ACCELERATORS] = msgspec.json.format(
-        msgspec.json.encode([_accelerator(device, hardware) for device in hardware.devices])
-    )
+    files[PLACES[0]] = _pci_ids(hardware).encode()
+    files[ACCELERATORS] = accelerators_file(Sensors(hardware).accelerators(symptoms))
     return Rendered(files, links)
 
 
@@ -85,6 +105,9 @@ def host_files(description: Description, hardware: Hardware) -> dict[str, bytes]
     total = sum(node.group.memory for node in hardware.nodes)
     cpus = sum(node.group.cpus for node in hardware.nodes)
     everyone = _cpu_list(range(cpus))
+    passthrough = "" if host.hypervisor else " iommu=pt"
+    # A sixty-fourth of the memory.
+    huge = total >> 27
     texts = {
         "etc/os-release": f'PRETTY_NAME="{host.system}"',
         "proc/sys/kernel/hostname": host.hostname,
@@ -93,14 +116,24 @@ def host_files(description: Description, hardware: Hardware) -> dict[str, bytes]
         "proc/sys/kernel/arch": host.architecture,
         "proc/meminfo": _meminfo(total, "", available=True),
         "proc/cpuinfo": _cpuinfo(description, hardware),
+        "proc/cmdline": f"BOOT_IMAGE=/boot/vmlinuz-{host.kernel} ro{passthrough}",
+        # As long as it runs, all of it was idle.
+        "proc/stat": f"cpu  0 0 0 {cpus * 10**6} 0 0 0 0 0 0",
+        "proc/self/cgroup": "0::/",
+        "proc/self/limits": f"{'Max locked memory':<26}{'unlimited':<21}{'unlimited':<21}bytes",
+        "proc/self/status": (
+            f"Cpus_allowed_list:\t{everyone}\n"
+            f"Mems_allowed_list:\t{_cpu_list(range(len(hardware.nodes)))}"
+        ),
         "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
+        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": str(huge),
+        "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages": str(huge),
+        "sys/class/dmi/id/sys_vendor": host.hypervisor or "Simulated",
         "sys/devices/system/cpu/online": everyone,
         "sys/devices/system/cpu/possible": everyone,
         "sys/devices/system/cpu/present": everyone,
         "sys/devices/system/node/online": _cpu_list(range(len(hardware.nodes))),
     }
-    if host.hypervisor:
-        texts["sys/class/dmi/id/sys_vendor"] = host.hypervisor
     for node in hardware.nodes:
         texts |= _node_files(description, hardware, node)
     return {path: f"{text}\n".encode() for path, text in texts.items()}
@@ -122,6 +155,9 @@ def _node_files(
         core = cpu // host.threads_per_core
         yield f"{folder}/topology/physical_package_id", str(socket)
         yield f"{folder}/topology/core_id", str(core)
+        # A hypervisor sets the frequency, not its guest.
+        if not host.hypervisor:
+            yield f"{folder}/cpufreq/scaling_governor", "performance"
         yield f"{folder}/cache/index3/level", "3"
         yield f"{folder}/cache/index3/type", "Unified"
         yield f"{folder}/cache/index3/size", cache
@@ -143,14 +179,30 @@ def _meminfo(total: int, prefix: str, *, available: bool = False) -> str:
 
 
 def _cpuinfo(description: Description, hardware: Hardware) -> str:
-    """A paragraph a CPU. RISC-V names the processor `uarch`, the others `model name`."""
+    """A paragraph a CPU. RISC-V names the processor `uarch`, the others `model name`; x86 has a
+    flag for a hypervisor."""
     host = description.host
     name = "uarch" if host.architecture.startswith("riscv") else "model name"
-    flags = "flags\t\t: hypervisor\n" if host.hypervisor else ""
+    features = _FEATURES.get(host.architecture, "flags\t\t:")
+    features += " hypervisor\n" if host.hypervisor and "flags" in features else "\n"
+    vendor = f"vendor_id\t: {host.cpu_vendor}\n" if host.cpu_vendor else ""
     return "\n".join(
-        f"processor\t: {cpu}\n{name}\t: {host.cpu_model}\n{flags}"
+        f"processor\t: {cpu}\n{vendor}{name}\t: {host.cpu_model}\n{features}"
         for node in hardware.nodes
         for cpu in node.cpus
+    )
+
+
+def _pci_ids(hardware: Hardware) -> str:
+    """The PCI ID database, as far as switches need it: a model's first word is its maker's name."""
+    models = {
+        (switch.group.vendor_id, switch.group.device_id): switch.group.model.partition(" ")
+        for switch in hardware.switches
+        if " " in switch.group.model
+    }
+    return "".join(
+        f"{vendor:04x}  {maker}\n\t{device:04x}  {name}\n"
+        for (vendor, device), (maker, _, name) in models.items()
     )
 
 
@@ -173,6 +225,8 @@ def _function_files(function: Function) -> Iterator[tuple[str, bytes]]:
         yield name, f"{text}\n".encode()
     for name, text in _NO_ERRORS.items():
         yield name, text.encode()
+    if function.errors:
+        yield "aer_dev_correctable", _counted(function.errors).encode()
     yield (
         "config",
         config_space(
@@ -182,6 +236,7 @@ def _function_files(function: Function) -> Iterator[tuple[str, bytes]]:
             function.class_code,
             link,
             function.buses,
+            function.revision,
         ),
     )
 
@@ -190,30 +245,9 @@ def _speed(speed: float | None) -> str:
     return f"{speed:.1f} GT/s PCIe" if speed else "Unknown"
 
 
-def _accelerator(device: DeviceUnit, hardware: Hardware) -> dict[str, object]:
-    """What a vendor's library tells of a device: rates in bytes a second of one direction."""
-    group = device.group
-    ports = [
-        {
-            "remote": link.b if link.a == device.name else link.a,
-            "kind": link.kind_name,
-            "count": link.kind.count,
-            "rate": float(link.rate),
-            "state": "active",
-        }
-        for link in hardware.links
-        if device.name in (link.a, link.b) and link.kind.kind != "pcie"
-    ]
-    return {
-        "memory": device.name,
-        "model": group.model,
-        "uuid": device.uuid,
-        "pci": device.pci,
-        "driver": group.driver,
-        "memory_bytes": int(group.memory),
-        "links": ports,
-        **group.properties,
-    }
+def _counted(errors: int) -> str:
+    names = (*_CORRECTABLE, "TOTAL_ERR_COR")
+    return "".join(f"{name} {errors if name in _OF_A_BAD_LINK else 0}\n" for name in names)
 
 
 def _cpu_list(numbers: range | tuple[int, ...]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import STAGING, Memory, Transfer
 
 from .hardware import Hardware
 from .topology import Topology
 
 SPACE = "sim"
-_OF_THREADS = ("", "pageable", "huge")
+_OF_THREADS = ("", "pageable", "huge", STAGING)
+_OF_DEVICES = ("", STAGING)
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str | None:
@@ -67,7 +68,7 @@ def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
     if len(ends) == 2 and owner not in ends:
         yield f"{owner} holds neither end: it copies from or to its own memory"
     for memory in transfer.memories:
-        if memory.is_host and memory.kind:
+        if memory.is_host and memory.kind not in _OF_DEVICES:
             yield f"a simulated device does not reach {memory.kind} host memory: use host:N"
     if kind == "ce" and len(transfer.memories) < 2:
         yield "ce copies between two memories: a pure read or write takes a kernel (sm)"

@@ -1,0 +1,140 @@
+"""The links of a GPU's own fabric, as NVML tells of them: NVLink, and NVLink-C2C to the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from linkgauge.model.inventory import FabricLink
+
+if TYPE_CHECKING:
+    from .nvml import Questions
+
+_VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+"""nvmlNvlinkVersion_t."""
+_RATES = {
+    "1.0": 20e9,
+    "2.0": 25e9,
+    "2.2": 25e9,
+    "3.0": 25e9,
+    "3.1": 25e9,
+    "4.0": 26.5625e9,
+    "5.0": 50e9,
+}
+"""Bytes/s of one direction of a link, where the driver does not say: by NVIDIA's data sheets (P100
+160, V100 300, A100 600, H100 900, B200 1800 GB/s both ways over 4, 6, 12, 18 and 18 links). NVLink
+4's is with the protocol's part, as NVML tells it: 25 GB/s are left."""
+_ERRORS = (
+    "ERROR_DL_REPLAY",
+    "ERROR_DL_RECOVERY",
+    "ERROR_DL_CRC",
+    "COUNT_MALFORMED_PACKET_ERRORS",
+    "COUNT_BUFFER_OVERRUN_ERRORS",
+    "COUNT_RCV_ERRORS",
+    "COUNT_LOCAL_LINK_INTEGRITY_ERRORS",
+)
+"""Counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. What forward
+error correction mended is not among them: that is normal."""
+_VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""The member of a field's value, by its type."""
+_MBPS = 1e6
+_HOPPER = 9
+
+
+def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
+    """NVLinks, then C2C links, each counted from 0; none on a device without. `near` is the node of
+    the CPU that C2C leads to, `peers` are memories by their PCI addresses."""
+    return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
+
+
+def _nvlinks(asked: Questions, peers: Mapping[str, str]) -> Iterator[FabricLink]:
+    count = _count(asked, "NVLinks", "NVLINK_LINK_COUNT")
+    hopper = bool(count) and asked.ask("architecture", "nvmlDeviceGetArchitecture") == _HOPPER
+    for link in range(count):
+        active = asked.ask("NVLink state", "nvmlDeviceGetNvLinkState", link)
+        version = _VERSIONS.get(
+            asked.ask("NVLink version", "nvmlDeviceGetNvLinkVersion", link) or 0
+        )
+        if hopper and version is not None:
+            version = "4.0"  # some drivers say 5.0 there
+        speed, common, *errors = _fields(
+            asked,
+            "NVLink speed and errors",
+            [("NVLINK_GET_SPEED", link), ("NVLINK_SPEED_MBPS_COMMON", 0)]
+            + [(f"NVLINK_{name}", link) for name in _ERRORS],
+        )
+        counted = [error for error in errors if error is not None]
+        if not counted:
+            asked.miss("NVLink errors: no counter can be read on this device")
+        yield FabricLink(
+            link,
+            "nvlink",
+            active=None if active is None else bool(active),
+            version=version,
+            rate=(speed or common or 0) * _MBPS or _RATES.get(version or ""),
+            remote=_remote(asked, link, peers) if active else None,
+            errors=int(sum(counted)) if counted else None,
+        )
+
+
+def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
+    for link in range(_count(asked, "C2C links", "C2C_LINK_COUNT")):
+        status, rate = _fields(
+            asked, "C2C links", [("C2C_LINK_GET_STATUS", link), ("C2C_LINK_GET_MAX_BW", link)]
+        )
+        yield FabricLink(
+            link,
+            "c2c",
+            active=None if status is None else bool(status),
+            rate=None if not rate else rate * _MBPS,
+            remote=f"host:{near}",
+        )
+
+
+def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
+    """What a link leads to: a memory, or the name of what is no device of ours."""
+    library = asked.library
+    kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
+    info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
+    address = None if info is None else pci_address(info)
+    if address is not None and address in peers:
+        return peers[address]
+    names = {
+        library.NVML_NVLINK_DEVICE_TYPE_GPU: "gpu",
+        library.NVML_NVLINK_DEVICE_TYPE_IBMNPU: "cpu",
+        library.NVML_NVLINK_DEVICE_TYPE_SWITCH: "nvswitch",
+    }
+    name = names.get(kind)
+    return None if name is None else f"{name} {address}" if address else name
+
+
+def pci_address(info: Any) -> str | None:
+    """An address as sysfs writes it; None for the one that stands for none."""
+    if not (info.domain or info.bus or info.device) or info.domain == 0xFFFFFFFF:
+        return None
+    return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
+
+
+def _count(asked: Questions, what: str, field: str) -> int:
+    """0 on a device that has no such links: it does not know the field."""
+    (value,) = _fields(asked, what, [(field, 0)])
+    return int(value or 0)
+
+
+def _fields(
+    asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
+) -> list[int | float | None]:
+    """Values of NVML_FI_DEV_ fields, each of a link; None of one that the device does not have."""
+    library = asked.library
+    known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
+    ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
+    told = asked.ask(what, "nvmlDeviceGetFieldValues", ids) if ids else None
+    values = iter(told or ())
+    return [_value(library, next(values)) if number and told else None for number in known]
+
+
+def _value(library: Any, field: Any) -> int | float | None:
+    if field.nvmlReturn != library.NVML_SUCCESS or not 0 <= field.valueType < len(_VALUES):
+        return None
+    value: int | float = getattr(field.value, _VALUES[field.valueType])
+    return value

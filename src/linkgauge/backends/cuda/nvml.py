@@ -1,0 +1,310 @@
+"""What NVIDIA's management library tells of the devices, by its own binding (nvidia-ml-py).
+
+Any call may fail: in a virtual machine, without root, with an older driver. What it would tell is
+then null, and `unknown` says which call failed and why.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.inventory import Accelerator, PciLink, Sense
+from linkgauge.model.pcie import SPEEDS
+
+from .device import CudaDevice
+from .nvlink import read_links
+from .processes import others
+
+TRANSFERS_A_CLOCK = 2
+"""Of HBM and GDDR, at the clock that NVML tells: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
+_REASONS = {
+    0x002: "clocks set by the user",
+    0x004: "power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "software thermal slowdown",
+    0x040: "hardware thermal slowdown",
+    0x080: "power brake",
+    0x100: "display clock setting",
+}
+"""nvmlClocksEventReasons, but for 1: nothing runs, and so the clocks are low."""
+_COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+_FABRIC_STATES = ("not supported", "not started", "in progress", "completed")
+_MHZ, _MILLI = 1e6, 1e-3
+
+
+def open_library() -> Any:
+    """The initialised library, which is the module pynvml. Raises Unsupported with the remedy."""
+    try:
+        library = import_module("pynvml")
+    except ImportError:
+        raise Unsupported(
+            "nvidia-ml-py is not installed: pip install nvidia-ml-py, to learn of links, clocks "
+            "and errors"
+        ) from None
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        raise Unsupported(f"nvmlInit: {error}: see that nvidia-smi runs here") from error
+    return library
+
+
+class Questions:
+    """Asks about one device. An answer that cannot be had is None, and `unknown` says why."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self.library = library
+        self.handle = handle
+        self._unknown: dict[str, None] = {}
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        return tuple(self._unknown)
+
+    def ask(self, what: str, name: str, *arguments: Any) -> Any:
+        """The library's function of this name, called with the device."""
+        return self.system(what, name, self.handle, *arguments)
+
+    def system(self, what: str, name: str, *arguments: Any) -> Any:
+        """A function that is not of one device."""
+        try:
+            return getattr(self.library, name)(*arguments)
+        except AttributeError:
+            self.miss(f"{what}: {name}: not in this nvidia-ml-py: install a newer one")
+        except Exception as error:  # noqa: BLE001  # the binding's are of several trees
+            self.miss(f"{what}: {name}: {error}{self._remedy(error)}")
+        return None
+
+    def miss(self, why: str) -> None:
+        """Something is unknown."""
+        self._unknown[why] = None
+
+    def _remedy(self, error: Exception) -> str:
+        library = self.library
+        remedies = {
+            library.NVML_ERROR_NO_PERMISSION: ": run as root",
+            library.NVML_ERROR_FUNCTION_NOT_FOUND: ": needs a newer driver",
+            library.NVML_ERROR_NOT_SUPPORTED: " by this device, or not in a virtual machine",
+        }
+        return remedies.get(getattr(error, "value", None), "")
+
+    def scaled(self, scale: float, what: str, name: str, *arguments: Any) -> float | None:
+        value = self.ask(what, name, *arguments)
+        return None if value is None else value * scale
+
+    def switch(self, what: str, name: str) -> bool | None:
+        """Whether something is on."""
+        value = self.ask(what, name)
+        return None if value is None else bool(value)
+
+
+class Sensors:
+    """The devices of this process, as NVML knows them. Where it cannot be had, nothing is known."""
+
+    def __init__(self, devices: Sequence[CudaDevice]) -> None:
+        self._devices = devices
+        self._handles: dict[int, Any] = {}
+        self._library: Any = None
+        self._why = "NVML is closed"
+        try:
+            self._library = open_library()
+        except Unsupported as error:
+            self._why = str(error)
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        """Everything that NVML tells of each device."""
+        peers: dict[str, str] = {}
+        for device in self._devices:
+            try:
+                peers[device.pci_address()] = f"cuda:{device.index}"
+            except LinkgaugeError:
+                continue  # it says so itself
+        return tuple(self._describe(device, peers) for device in self._devices)
+
+    def _describe(self, device: CudaDevice, peers: dict[str, str]) -> Accelerator:
+        memory = f"cuda:{device.index}"
+        try:
+            pci, uuid = device.pci_address(), device.uuid()
+            asked = self._questions(device)
+        except LinkgaugeError as error:
+            return Accelerator(memory=memory, model=device.model, unknown=(str(error),))
+        return describe(asked, Accelerator(memory=memory, model=device.model, pci=pci, uuid=uuid),
+                        device.near, peers)  # fmt: skip
+
+    def sense(self, indices: Sequence[int]) -> tuple[Sense, ...]:
+        """These devices at this moment; none of one that NVML does not know."""
+        senses: list[Sense] = []
+        for index in indices:
+            try:
+                asked = self._questions(self._devices[index])
+            except LinkgaugeError:
+                continue
+            senses.append(sense(asked, f"cuda:{index}"))
+        return tuple(senses)
+
+    def _questions(self, device: CudaDevice) -> Questions:
+        """Raises Unsupported where NVML does not know the device."""
+        library = self._library
+        if library is None:
+            raise Unsupported(f"NVML: {self._why}")
+        if device.index not in self._handles:
+            try:
+                self._handles[device.index] = _handle(library, device)
+            except library.NVMLError as error:
+                raise Unsupported(
+                    f"NVML does not know cuda:{device.index} ({device.pci_address()}): {error}: "
+                    "see that nvidia-smi shows it here"
+                ) from error
+        return Questions(library, self._handles[device.index])
+
+    def close(self) -> None:
+        """Idempotent. A reading under way fails, which it says to nobody."""
+        library, self._library = self._library, None
+        if library is not None:
+            self._handles.clear()
+            library.nvmlShutdown()
+
+
+def _handle(library: Any, device: CudaDevice) -> Any:
+    """The GPU of a device; of a MIG instance, the one that it is a part of: links and clocks are
+    the whole GPU's."""
+    if not device.is_instance:
+        return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
+    instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
+    return library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance)
+
+
+def sense(asked: Questions, memory: str) -> Sense:
+    """The device at this moment."""
+    library = asked.library
+    generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
+    return Sense(
+        memory=memory,
+        link_speed=_speed(generation),
+        link_width=asked.ask("link width", "nvmlDeviceGetCurrPcieLinkWidth") or None,
+        clock=asked.scaled(_MHZ, "clock", "nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM),
+        temperature=asked.scaled(
+            1.0, "temperature", "nvmlDeviceGetTemperature", library.NVML_TEMPERATURE_GPU
+        ),
+        throttled=_throttled(
+            asked.ask("throttling", "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+        ),
+        pcie_replays=asked.ask("PCIe replays", "nvmlDeviceGetPcieReplayCounter"),
+    )
+
+
+def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
+    """Everything, beside what is `known`. `near` is the host node nearest to the device, `peers`
+    are the memories of all devices by their PCI addresses."""
+    library, now = asked.library, sense(asked, known.memory)
+    generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
+    width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
+    clock = asked.scaled(_MHZ, "memory clock", "nvmlDeviceGetMaxClockInfo", library.NVML_CLOCK_MEM)
+    bus = asked.ask("memory bus", "nvmlDeviceGetMemoryBusWidth") or None
+    rate = clock * TRANSFERS_A_CLOCK * bus / 8 if clock and bus else None
+    remapped = asked.ask("row remapping", "nvmlDeviceGetRemappedRows")
+    mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
+    bar1 = asked.ask("BAR1", "nvmlDeviceGetBAR1MemoryInfo")
+    sm = library.NVML_CLOCK_SM
+    described = {
+        "driver": asked.system("driver version", "nvmlSystemGetDriverVersion"),
+        "library": asked.system("NVML version", "nvmlSystemGetNVMLVersion"),
+        "firmware": asked.ask("VBIOS version", "nvmlDeviceGetVbiosVersion"),
+        "link": PciLink(now.link_speed, now.link_width, _speed(generation), width),
+        "links": read_links(asked, near, peers),
+        "memory_clock": clock,
+        "memory_bus": bus,
+        "memory_rate": rate,
+        "clock": now.clock,
+        "max_clock": asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
+        "locked_clock": _locked_clock(asked),
+        "throttled": now.throttled,
+        "temperature": now.temperature,
+        "power": asked.scaled(_MILLI, "power", "nvmlDeviceGetPowerUsage"),
+        "power_limit": asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
+        "pcie_replays": now.pcie_replays,
+        "ecc": asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
+        "ecc_errors": asked.ask(
+            "ECC errors",
+            "nvmlDeviceGetTotalEccErrors",
+            library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+            library.NVML_VOLATILE_ECC,
+        ),
+        "remap_pending": None if remapped is None else bool(remapped[2]),
+        "mig": None if mig is None else bool(mig[0]),
+        "persistence": asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
+        "compute_mode": _named(
+            _COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")
+        ),
+        "fabric_state": _fabric_state(asked),
+        "bar1_bytes": None if bar1 is None else int(bar1.bar1Total),
+        "processes": _processes(asked),
+    }
+    own = {name: getattr(known, name) for name in ("memory", "model", "pci", "uuid")}
+    return Accelerator(**own, **described, unknown=asked.unknown)
+
+
+def _speed(generation: int | None) -> float | None:
+    """GT/s a lane of a PCIe generation."""
+    return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
+
+
+def _throttled(reasons: int) -> tuple[str, ...]:
+    return tuple(word for bit, word in _REASONS.items() if reasons & bit)
+
+
+def _named(names: Sequence[str], number: int | None) -> str | None:
+    if number is None:
+        return None
+    return names[number] if 0 <= number < len(names) else str(number)
+
+
+def _locked_clock(asked: Questions) -> float | None:
+    """The application clock where someone has set one. NVML has no call that tells of clocks locked
+    by `nvidia-smi -lgc`; under load, `throttled` does."""
+    library = asked.library
+    target, usual = (
+        asked.ask("application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM, which)
+        for which in (
+            library.NVML_CLOCK_ID_APP_CLOCK_TARGET,
+            library.NVML_CLOCK_ID_APP_CLOCK_DEFAULT,
+        )
+    )
+    return None if target is None or target == usual else target * _MHZ
+
+
+def _fabric_state(asked: Questions) -> str | None:
+    """How far the fabric manager has come with registering the device with the switches."""
+    kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
+    if kind is None:
+        asked.miss("fabric state: not in this nvidia-ml-py: install a newer one")
+        return None
+    info = kind()
+    call = "nvmlDeviceGetGpuFabricInfoV"
+    if asked.ask("fabric state", call, ctypes.byref(info)) is None:
+        return None
+    state = _named(_FABRIC_STATES, info.state)
+    if state == "completed" and info.status:
+        return f"failed: {asked.library.NVMLError(info.status)}"
+    return state
+
+
+def _processes(asked: Questions) -> tuple[int, ...] | None:
+    """Process ids of others on the device."""
+    running = [
+        asked.ask("processes", f"nvmlDeviceGet{kind}RunningProcesses")
+        for kind in ("Compute", "Graphics")
+    ]
+    told = [one for one in running if one is not None]
+    if not told:
+        return None
+    found = others({int(process.pid) for some in told for process in some})
+    if found is None:
+        asked.miss(
+            "processes: they are of another PID namespace: look from outside of the container"
+        )
+    return found

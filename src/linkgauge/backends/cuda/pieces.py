@@ -1,0 +1,93 @@
+"""Copies cut into small pieces: many transfers, one after another in each of some streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import c_uint64
+from typing import Any
+
+from linkgauge.model.result import Pieces
+
+from .device import CudaDevice
+from .launches import LoopLaunch
+
+_MOST_THREADS = 1024
+_LANES = 32
+MOST_STREAMS = 32
+"""Of copy engines: as many hardware queues as a device has."""
+
+
+def pieces_launch(
+    device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
+) -> LoopLaunch:
+    """A kernel of `device` that copies `size` bytes, a block for each stream; addresses are 16-byte
+    aligned. A warp's access of 128, 256 or 512 bytes is one of 4, 8 or 16 bytes by each lane."""
+    kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
+    threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
+    loops = c_uint64(1)
+    arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
+    return LoopLaunch(device, kernel, (pieces.streams, threads), arguments, loops)
+
+
+class PieceCopies:
+    """Copies by copy engines, each piece a copy of its own. All of a loop are one graph, with a
+    chain of copies for each stream: enqueued one by one, they would wait for the calls."""
+
+    streams = 1
+    warm_up = 0
+
+    def __init__(
+        self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
+    ) -> None:
+        self.device = device
+        self._count = -(-size // pieces.size)
+        ends = [
+            (destination + offset, source + offset, min(pieces.size, size - offset))
+            for offset in range(0, size, pieces.size)
+        ]
+        streams = min(pieces.streams, MOST_STREAMS, len(ends))
+        device.enter()
+        self._graph = self._capture([ends[first::streams] for first in range(streams)])
+        try:
+            self._ready: Any = device.driver.call("cuGraphInstantiate", self._graph, 0)
+        except BaseException:
+            device.driver.call("cuGraphDestroy", self._graph)
+            raise
+
+    def _capture(self, chains: Sequence[Sequence[tuple[int, int, int]]]) -> Any:
+        """A graph of chains that start and end together."""
+        call, enums = self.device.driver.call, self.device.driver.enums
+        graph = call("cuGraphCreate", 0)
+        context = self.device.context
+        for chain in chains:
+            before: list[Any] = []
+            for destination, source, size in chain:
+                node = _copy_node(enums, destination, source, size)
+                added = call(
+                    "cuGraphAddMemcpyNode", graph, before or None, len(before), node, context
+                )
+                before = [added]
+        return graph
+
+    def operations(self, loops: int) -> int:
+        return loops * self._count
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        for _ in range(loops):
+            self.device.driver.call("cuGraphLaunch", self._ready, streams[0])
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self.device.enter()
+        self.device.driver.call("cuGraphExecDestroy", self._ready)
+        self.device.driver.call("cuGraphDestroy", self._graph)
+
+
+def _copy_node(enums: Any, destination: int, source: int, size: int) -> Any:
+    node = enums.CUDA_MEMCPY3D()
+    node.srcMemoryType = node.dstMemoryType = enums.CUmemorytype.CU_MEMORYTYPE_UNIFIED
+    node.srcDevice, node.dstDevice = source, destination
+    node.WidthInBytes, node.Height, node.Depth = size, 1, 1
+    return node

@@ -1,0 +1,120 @@
+"""What a vendor's library would tell of a simulated machine's devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Sense
+
+from .hardware import DeviceUnit, Hardware, Link
+from .symptoms import SLOWDOWN, Symptoms
+
+_LIBRARY = "simulated"
+_NOT_SIMULATED = (
+    "temperature, power, ECC errors, row remapping, modes, processes: a simulated machine has none",
+)
+
+
+class Sensors:
+    """The library of one machine's devices."""
+
+    def __init__(self, hardware: Hardware) -> None:
+        self._devices = hardware.devices
+        self._fabric: dict[str, list[Link]] = {device.name: [] for device in hardware.devices}
+        self._pcie: dict[str, Link] = {}
+        for link in hardware.links:
+            for end in {link.a, link.b} & self._fabric.keys():
+                if link.kind.kind == "pcie":
+                    self._pcie.setdefault(end, link)
+                else:
+                    self._fabric[end].append(link)
+        self._healthy = tuple(
+            self._sense(device, Symptoms(hardware)) for device in hardware.devices
+        )
+
+    def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
+        """Everything that it tells of each."""
+        return tuple(self._describe(device, symptoms) for device in self._devices)
+
+    def sense(self, index: int, symptoms: Symptoms | None) -> Sense:
+        """A device at this moment; without faults, whatever the moment."""
+        if symptoms is None:
+            return self._healthy[index]
+        return self._sense(self._devices[index], symptoms)
+
+    def _describe(self, device: DeviceUnit, symptoms: Symptoms) -> Accelerator:
+        group, now = device.group, self._sense(device, symptoms)
+        power, ecc = group.properties.get("power_limit_w"), group.properties.get("ecc")
+        return Accelerator(
+            memory=device.name,
+            model=group.model,
+            pci=device.pci,
+            uuid=device.uuid,
+            driver=group.driver,
+            library=_LIBRARY,
+            link=self._link(device, symptoms),
+            links=tuple(self._links(device, symptoms)),
+            memory_clock=_clock(device, "memory"),
+            memory_rate=group.memory_rate and float(group.memory_rate),
+            clock=now.clock,
+            max_clock=_clock(device, "sm"),
+            throttled=now.throttled,
+            power_limit=float(power) if isinstance(power, int | float) else None,
+            pcie_replays=now.pcie_replays,
+            ecc=ecc if isinstance(ecc, bool) else None,
+            unknown=_NOT_SIMULATED,
+        )
+
+    def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Sense:
+        link, held = self._link(device, symptoms), symptoms.clock(device.name)
+        full = _clock(device, "sm")
+        pcie = self._pcie.get(device.name)
+        return Sense(
+            memory=device.name,
+            link_speed=link.speed,
+            link_width=link.width,
+            clock=None if full is None else full * held,
+            throttled=(SLOWDOWN,) if held < 1 else (),
+            pcie_replays=None if pcie is None else symptoms.errors(pcie),
+        )
+
+    def _link(self, device: DeviceUnit, symptoms: Symptoms) -> PciLink:
+        link = self._pcie.get(device.name)
+        state = None if link is None else symptoms.pcie(link)
+        if state is None:
+            return PciLink()
+        return PciLink(state.speed, state.width, state.max_speed, state.max_width, state.target)
+
+    def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
+        """Each of a link's `count` by itself, as libraries number them."""
+        first = 0
+        for link in self._fabric[device.name]:
+            kind, version = _kind(link.kind_name)
+            count, active = link.kind.count, symptoms.active(link)
+            errors = symptoms.errors(link) // count
+            remote = link.b if link.a == device.name else link.a
+            for number in range(count):
+                yield FabricLink(
+                    first + number,
+                    kind,
+                    active=number < active,
+                    version=version,
+                    rate=link.rate / count,
+                    remote=remote,
+                    errors=errors,
+                )
+            first += count
+
+
+def _kind(name: str) -> tuple[str, str | None]:
+    """Kind and version of a link by its kind's name: nvlink4 is NVLink 4.0."""
+    match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
+    return (match[1], f"{match[2]}.0") if match else (name, None)
+
+
+def _clock(device: DeviceUnit, name: str) -> float | None:
+    """The clock that the description's `properties` give, in Hz."""
+    clocks = device.group.properties.get("clocks_mhz")
+    megahertz = clocks.get(name) if isinstance(clocks, dict) else None
+    return megahertz * 1e6 if isinstance(megahertz, int | float) else None

@@ -1,0 +1,39 @@
+"""`linkgauge capture`: all that is read of a machine, in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .devices import RootOption, open_root, read, survey
+from .options import Backends
+
+
+def capture(
+    file: Annotated[Path, typer.Argument(metavar="FILE.tgz", help="Where it is kept.")],
+    anonymize: Annotated[
+        bool,
+        typer.Option(
+            "--anonymize", help="Replace host names, serials, UUIDs, MAC and IP addresses."
+        ),
+    ] = False,
+    root: RootOption = None,
+    backend: Backends = None,
+) -> int:
+    """Keep every file that is read of this machine, and what its vendors' tools say, without
+    secrets.
+
+    Example: linkgauge capture machine.tgz --anonymize
+    """
+    from linkgauge.machine.archive import write_archive
+    from linkgauge.machine.capture import capture as captured
+    from linkgauge.machine.tree import ROOT
+
+    place = ROOT if root is None else open_root(root)
+    machine = survey(backend) if root is None else read(place)
+    tree = captured(place, machine, anonymous=anonymize)
+    write_archive(file, tree)
+    typer.echo(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
+    return 0

@@ -1,0 +1,149 @@
+"""Readings of accelerators while they are measured: links, clocks, what slows them down.
+
+A thread of its own asks their libraries. The measuring thread only starts it and says that it is
+over; a simulated machine, whose time is not the wall's, is asked once and without a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from statistics import median_low
+from types import TracebackType
+from typing import TypeGuard, TypeVar
+
+from linkgauge.backends.base import Backend, Sensed
+from linkgauge.model.inventory import Reading, Sense
+from linkgauge.model.transfer import Memory, Transfer
+
+PERIOD = 0.05
+"""Seconds from one reading to the next: 20 a second."""
+PATIENCE = 0.003
+"""Seconds that the end of a cell waits for a reading that is under way."""
+FIRST_PATIENCE = 0.05
+"""Where there is none yet: a cell shorter than a reading is to have one, too."""
+
+Devices = Mapping[Memory, Sensed]
+_N = TypeVar("_N", int, float)
+
+
+def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Devices:
+    """The devices that take part, with their backends, one for each transfer: those whose library
+    tells of them."""
+    return {
+        place.place: backend
+        for transfer, backend in zip(transfers, backends, strict=True)
+        for place in (*transfer.memories, transfer.engine.owner)
+        if place.backend == backend.name and _is_sensed(backend)
+    }
+
+
+def _is_sensed(backend: Backend) -> TypeGuard[Sensed]:
+    return _follows_protocol(type(backend))
+
+
+@cache
+def _follows_protocol(kind: type[Backend]) -> bool:
+    """Asked once: the answer takes longer than to sense a simulated device."""
+    return issubclass(kind, Sensed)
+
+
+class Sensing:
+    """Asks again and again while it is entered; `readings` then tells what was found. Without a
+    `threaded` asker, it asks once as it is entered."""
+
+    def __init__(self, devices: Devices, threaded: bool) -> None:
+        asked: dict[Sensed, list[int]] = {}
+        for memory, backend in devices.items():
+            asked.setdefault(backend, []).append(memory.index or 0)
+        self._asked = asked
+        self._taken: list[tuple[float, dict[str, Sense]]] = []
+        self._over = threading.Event() if threaded and asked else None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Sensing:
+        if self._over is None:
+            self._take()
+        else:
+            # A driver that never answers must not keep the process from ending.
+            run = self._run
+            self._thread = threading.Thread(target=run, args=(self._over,), daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._over is not None and self._thread is not None:
+            self._over.set()
+            self._thread.join(PATIENCE if self._taken else FIRST_PATIENCE)
+
+    def _run(self, over: threading.Event) -> None:
+        self._take()
+        while not over.wait(PERIOD):
+            self._take()
+
+    def _take(self) -> None:
+        now = time.monotonic()
+        senses: dict[str, Sense] = {}
+        for backend, indices in self._asked.items():
+            try:
+                senses |= {sense.memory: sense for sense in backend.sense(indices)}
+            except Exception:  # noqa: BLE001, S112  # whatever a library does: no cell is lost by it
+                continue
+        self._taken.append((now, senses))
+
+    def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
+        """One of each of these devices, in their order."""
+        taken = self._taken.copy()  # a driver that was slow may still come with one
+        return tuple(_fold(str(device), taken) for device in devices)
+
+
+def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Sense]]]) -> Reading:
+    """What was found of a device at several moments, as one reading."""
+    known = [(at, senses[memory]) for at, senses in taken if memory in senses]
+    if not known:
+        return Reading(memory=memory, count=0)
+    first, last = known[0][1], known[-1][1]
+    if len(known) == 1:
+        return Reading(
+            memory=memory,
+            count=1,
+            link_speed=first.link_speed,
+            link_width=first.link_width,
+            clock_min=first.clock,
+            clock_max=first.clock,
+            temperature_max=first.temperature,
+            throttled=first.throttled,
+        )
+    senses = [sense for _, sense in known]
+    replays = None
+    if first.pcie_replays is not None and last.pcie_replays is not None:
+        replays = last.pcie_replays - first.pcie_replays
+    clocks = _told(sense.clock for sense in senses)
+    return Reading(
+        memory=memory,
+        count=len(known),
+        seconds=known[-1][0] - known[0][0],
+        link_speed=_middle(sense.link_speed for sense in senses),
+        link_width=_middle(sense.link_width for sense in senses),
+        clock_min=min(clocks, default=None),
+        clock_max=max(clocks, default=None),
+        temperature_max=max(_told(sense.temperature for sense in senses), default=None),
+        throttled=tuple(dict.fromkeys(why for sense in senses for why in sense.throttled)),
+        pcie_replays=replays,
+    )
+
+
+def _told(values: Iterable[_N | None]) -> list[_N]:
+    return [value for value in values if value is not None]
+
+
+def _middle(values: Iterable[_N | None]) -> _N | None:
+    told = _told(values)
+    return median_low(told) if told else None

@@ -1,0 +1,1 @@
+"""What numbers mean: what the hardware should do, and why it does not."""

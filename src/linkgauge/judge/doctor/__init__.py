@@ -1,0 +1,49 @@
+"""The doctor: a list of checks, each a small function of the evidence.
+
+A new check is one function in a file of this package (or in the reading of results) and its place
+in that file's CHECKS. docs/doctor.md has a row for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from linkgauge.judge import pace, shape, steadiness
+from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
+from linkgauge.model.result import Run
+
+from . import cells, devices, fabric, host, links
+
+Check = Callable[[Evidence], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    *cells.CHECKS,
+    *links.CHECKS,
+    *fabric.CHECKS,
+    *pace.CHECKS,
+    *steadiness.CHECKS,
+    *devices.CHECKS,
+    *host.CHECKS,
+    *shape.CHECKS,
+)
+_ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
+
+
+def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
+    """What all checks find: failures first, each kind in the order of the checks, which goes from
+    what costs cells to what is good to know."""
+    found = [finding for check in CHECKS for finding in check(evidence)]
+    return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
+
+
+def failed(findings: tuple[Finding, ...]) -> bool:
+    return any(finding.severity == "fail" for finding in findings)
+
+
+def concerns(run: Run) -> tuple[Finding, ...]:
+    """What there is to say after a judged run: failures; and warnings where a cell is low or was
+    not measured as it should."""
+    cells = [cell for result in run.results for cell in result.cells]
+    struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
+    told = ("fail", "warn") if struck else ("fail",)
+    return tuple(f for f in diagnose(evidence_of(run)) if f.severity in told)

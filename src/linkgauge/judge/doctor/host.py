@@ -1,0 +1,193 @@
+"""Checks of the host: memory, CPUs, the IOMMU, and what this process may use of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Evidence, Finding
+
+MUCH_STEAL = 0.02
+"""Share of the CPUs' time that a hypervisor gave to others, from which threads wait visibly."""
+LITTLE_LOCKED = 1 << 30
+"""Bytes that may be locked: less than a run's buffers."""
+
+
+def _why_unknown(evidence: Evidence, *words: str) -> str:
+    """What the reader said of it."""
+    texts = evidence.inventory.host.unknown
+    said = [text for text in texts if any(word in text.lower() for word in words)]
+    return f": {said[0]}" if said else ""
+
+
+def check_iommu(evidence: Evidence) -> Iterator[Finding]:
+    iommu = evidence.inventory.host.iommu
+    if iommu == "translating":
+        yield Finding(
+            check="iommu",
+            severity="warn",
+            subject="host",
+            found="the IOMMU translates addresses of devices",
+            why="each transfer looks its addresses up; copies between devices may go through the "
+            "root complex",
+            remedy=("boot with iommu=pt on the kernel's command line",),
+        )
+    elif iommu is None:
+        yield Finding(
+            check="iommu",
+            severity="unknown",
+            subject="host",
+            found=f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'iommu')}",
+        )
+
+
+def check_governor(evidence: Evidence) -> Iterator[Finding]:
+    governor = evidence.inventory.host.governor
+    if governor in ("powersave", "ondemand", "conservative", "schedutil", "userspace"):
+        yield Finding(
+            check="governor",
+            severity="warn",
+            subject="host",
+            found=f"the CPU frequency governor is {governor}",
+            why="threads start slow: latencies and small copies vary",
+            remedy=("sudo cpupower frequency-set -g performance",),
+        )
+    elif governor is None:
+        yield Finding(
+            check="governor",
+            severity="unknown",
+            subject="host",
+            found="the CPU frequency governor cannot be read"
+            + _why_unknown(evidence, "governor", "frequency", "cpufreq"),
+        )
+
+
+def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
+    host = evidence.inventory.host
+    pages = host.transparent_huge_pages or evidence.before.host.transparent_huge_pages
+    # The kernel lists all choices and brackets the one in force.
+    chosen = pages[pages.find("[") + 1 : pages.find("]")] if pages and "[" in pages else pages
+    if chosen == "never":
+        yield Finding(
+            check="transparent-huge-pages",
+            severity="warn",
+            subject="host",
+            found="transparent huge pages are never used",
+            why="copies by host threads miss the TLB: several percent of bandwidth",
+            remedy=("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",),
+        )
+
+
+def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
+    pages = evidence.inventory.host.huge_pages
+    if pages and not any(total for total, _ in pages.values()):
+        yield Finding(
+            check="huge-pages",
+            severity="note",
+            subject="host",
+            found="no huge pages are set aside",
+            why="host:N/huge cannot be measured",
+            remedy=("sudo sysctl vm.nr_hugepages=1024",),
+        )
+
+
+def check_memlock(evidence: Evidence) -> Iterator[Finding]:
+    limit = evidence.inventory.host.memlock_limit
+    limit = evidence.before.host.memlock_limit if limit is None else limit
+    unlocked = [cell for cell in evidence.cells() if cell.locked is False]
+    if limit is None or limit >= LITTLE_LOCKED or limit < 0:
+        return
+    yield Finding(
+        check="memlock",
+        severity="warn" if unlocked else "note",
+        subject="host",
+        found=f"this process may lock {limit >> 10} KiB of memory"
+        + (f": the buffers of {len(unlocked)} cells were not locked" if unlocked else ""),
+        why="memory that is not locked may move while it is measured",
+        remedy=("ulimit -l unlimited  # or memlock in /etc/security/limits.conf",),
+    )
+
+
+def check_steal(evidence: Evidence) -> Iterator[Finding]:
+    steal = evidence.after.host.steal if evidence.after else None
+    steal = evidence.inventory.host.steal if steal is None else steal
+    if steal is not None and steal > MUCH_STEAL:
+        yield Finding(
+            check="steal",
+            severity="warn",
+            subject="host",
+            found=f"the hypervisor took {steal:.0%} of the CPUs' time",
+            why="threads stand still meanwhile: latencies and p99 suffer",
+            remedy=("on the hypervisor, pin the virtual CPUs (<vcpupin>) to CPUs of their own",),
+        )
+
+
+def check_near_node(evidence: Evidence) -> Iterator[Finding]:
+    """A device whose node is unknown is measured from node 0, which may be the far one."""
+    nodes = {node.index for node in evidence.before.host.nodes}
+    for name, address in evidence.addresses.items():
+        function = evidence.functions.get(address)
+        if function is None:
+            continue
+        if function.numa_node is None and len(nodes) > 1:
+            yield Finding(
+                check="near-node",
+                severity="unknown",
+                subject=f"{name} ({address})",
+                found="its NUMA node is not told"
+                + (" (a virtual machine hides it)" if evidence.inventory.host.hypervisor else ""),
+                why="memory on the far node costs bandwidth",
+                remedy=("linkgauge run --numa-node N for each N shows which one is near",),
+            )
+        elif function.numa_node is not None and function.numa_node not in nodes:
+            yield Finding(
+                check="near-node",
+                severity="warn",
+                subject=f"{name} ({address})",
+                found=f"its node {function.numa_node} has no memory that this process may use",
+                why="buffers lie on a remote node: transfers cross the link between sockets",
+                remedy=("widen the cpuset of the container, or numactl --membind",),
+            )
+
+
+def check_allowed(evidence: Evidence) -> Iterator[Finding]:
+    """Threads and memory must be allowed on the node near each device (cgroup, taskset)."""
+    host = evidence.inventory.host
+    for name, address in evidence.addresses.items():
+        function = evidence.functions.get(address)
+        node = function.numa_node if function else None
+        if node is None:
+            continue
+        missing = []
+        cpus = host.node_cpus.get(node)
+        if host.allowed_cpus is not None and cpus and not set(cpus) & set(host.allowed_cpus):
+            missing.append("CPUs")
+        if host.allowed_nodes is not None and node not in host.allowed_nodes:
+            missing.append("memory")
+        if missing:
+            yield Finding(
+                check="allowed",
+                severity="fail",
+                subject=f"{name} ({address})",
+                found=f"this process may not use {' and '.join(missing)} of node {node}, which is "
+                "near it",
+                why="threads or buffers are on a remote node: transfers cross the link between "
+                "sockets",
+                remedy=(
+                    (
+                        f"numactl --cpunodebind={node} --membind={node} linkgauge run …, or widen "
+                        "the cpuset of the container (docker run --cpuset-cpus --cpuset-mems)"
+                    ),
+                ),
+            )
+
+
+CHECKS = (
+    check_iommu,
+    check_governor,
+    check_transparent_huge_pages,
+    check_huge_pages,
+    check_memlock,
+    check_steal,
+    check_near_node,
+    check_allowed,
+)

@@ -1,0 +1,64 @@
+"""How a PCI Express link is trained anew, at the highest speed that both ends support.
+
+The port above the device decides: bits 3:0 of its Link Control 2 (capability + 30h) are the target
+speed, bit 5 of its Link Control (capability + 10h) starts the training (PCI Express Base
+Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no other bit changes.
+"""
+
+from __future__ import annotations
+
+from linkgauge.model.inventory import PciFunction
+
+_CODES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+"""Supported speeds (GT/s) as the target speed field counts them."""
+_ON_THE_HOST = (
+    "# This is a virtual machine: on its host, with the addresses that the ports have there:",
+)
+
+
+def lines(
+    port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
+) -> tuple[str, ...]:
+    """The commands, and a unit that repeats them at each start; what to look at where no port
+    above shows. `speed` in GT/s; `virtual` machines are told where the lines belong."""
+    code = _CODES.get(speed)
+    if port is None or code is None:
+        return (
+            (
+                f"the port above {function.address} does not show here (in a virtual machine it is "
+                f"the host's): there, find it with `lspci -tv` and look at LnkSta and LnkCtl2 of "
+                "`sudo lspci -vv -s PORT`"
+            ),
+        )
+    target = f"setpci -s {port.address} CAP_EXP+30.w={code:x}:f"
+    start = f"setpci -s {port.address} CAP_EXP+10.w=20:20"
+    service = f"pcie-retrain-{function.address.replace(':', '-')}.service"
+    return (
+        *(_ON_THE_HOST if virtual else ()),
+        (
+            "# Not while a virtual machine or a program uses the device: the link goes down for a "
+            "moment, which crashes or hangs whoever uses it."
+        ),
+        f"sudo {target}  # target speed {speed:g} GT/s",
+        f"sudo {start}  # retrain",
+        f"sudo lspci -vv -s {function.address} | grep LnkSta:",
+        f"# To repeat it at each start, /etc/systemd/system/{service}:",
+        "[Unit]",
+        f"Description=Retrain the PCIe link of {function.address}",
+        "Before=libvirtd.service",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        f"ExecStart=/usr/bin/{target}",
+        f"ExecStart=/usr/bin/{start}",
+        "RemainAfterExit=yes",
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+        f"# then: sudo systemctl enable {service}",
+        (
+            "# (A unit found on the web writes 0x0060 to LnkCtl2 of the card itself: that is "
+            "target speed 0, which no link has, and nothing in it starts the training. Do not "
+            "copy it.)"
+        ),
+    )

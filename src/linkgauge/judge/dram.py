@@ -1,0 +1,149 @@
+"""The host's own memory: what its DIMMs carry, else the best that this run measured there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from linkgauge.model.machine import Machine, Node
+from linkgauge.model.notation import parse_cell
+from linkgauge.model.result import Result
+from linkgauge.model.transfer import Memory, Transfer
+
+from .path import Path, Segment, Unknown, Use
+
+DRAM_SHARE = 0.85
+"""Share of the DIMMs' rate that threads reach: refresh and turning from reading to writing take the
+rest. STREAM reaches 0.75 to 0.9 on servers whose channels are all populated."""
+
+
+class Ceilings(msgspec.Struct, frozen=True):
+    """The highest figures of all CPUs of a node on its own memory, of this node and those like it:
+    payload bytes/s by node and operation (`read`, `write`, `copy`)."""
+
+    best: dict[tuple[int, str], float] = {}
+
+    def of(self, node: int, operation: str) -> float | None:
+        return self.best.get((node, operation))
+
+    def traffic(self, node: int) -> float | None:
+        """The most bytes that a node's memory was seen to carry: a copy reads and writes."""
+        figures = [
+            weight * self.best[node, operation]
+            for operation, weight in _TRAFFIC.items()
+            if (node, operation) in self.best
+        ]
+        return max(figures, default=None)
+
+
+_TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
+"""Bytes over the memory's bus for a byte of payload."""
+_ALIKE = 0.1
+"""Nodes with as many CPUs, and memory that differs by less, are taken to have the same DIMMs."""
+
+
+def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
+    """What this run's copies within a node tell, of sizes that no cache holds."""
+    nodes = {node.index: node for node in machine.host.nodes}
+    own: dict[tuple[int, str], float] = {}
+    for result in results:
+        if result.backend != "host" or _cached(result.size, machine):
+            continue
+        for cell in result.cells:
+            if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
+                continue
+            (transfer,) = parse_cell(cell.transfers)
+            node = transfer.engine.owner.index or 0
+            if node in nodes and _is_local(transfer) and _all_cpus(transfer, machine):
+                key = (node, _operation(transfer))
+                own[key] = max(own.get(key, 0.0), cell.summary.median)
+    return Ceilings(
+        {
+            (index, name): max(
+                figure
+                for (other, what), figure in own.items()
+                if what == name and _alike(nodes[index], nodes[other])
+            )
+            for index, name in own
+        }
+    )
+
+
+def _alike(one: Node, other: Node) -> bool:
+    sizes = one.memory_total or 0, other.memory_total or 0
+    return len(one.cpus) == len(other.cpus) and min(sizes) >= (1 - _ALIKE) * max(sizes)
+
+
+class HostMemory:
+    """Host memory of one machine: a segment where its rate is known."""
+
+    def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
+        self._machine = machine
+        self._ceilings = ceilings
+        details = machine.inventory.host if machine.inventory else None
+        rate = details.memory_rate if details else None
+        self._rate = rate / len(machine.host.nodes) if rate else None
+
+    def reached(self, node: Memory, *, alone: bool) -> Path:
+        """A device reads or writes memory of this node. What threads were seen to move is less than
+        the memory carries where they are few, so a device `alone` is not held against it."""
+        if self._rate is not None:
+            return Path((self._use(str(node), self._rate, 1.0),))
+        traffic = self._ceilings.traffic(node.index or 0)
+        if alone or traffic is None:
+            return Path()
+        return Path((_measured(str(node), traffic),))
+
+    def knows(self, node: int) -> bool:
+        """Whether the rate of a node's memory is known, or what this run measured of it."""
+        return self._rate is not None or self._ceilings.traffic(node) is not None
+
+    def by_threads(self, transfer: Transfer, size: int) -> Path:
+        """Threads read, write or copy. Raises Unknown."""
+        if not _is_local(transfer):
+            raise Unknown("nothing tells what joins the two nodes")
+        if not _all_cpus(transfer, self._machine):
+            raise Unknown("how much fewer threads than CPUs move is theirs")
+        if _cached(size * transfer.scale, self._machine):
+            raise Unknown("so few bytes stay in the last-level cache")
+        node, name = str(transfer.engine.owner), _operation(transfer)
+        if self._rate is not None:
+            loose = ("how much of it threads reach varies",)
+            return Path((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
+        ceiling = self._ceilings.of(transfer.engine.owner.index or 0, name)
+        if ceiling is None:
+            raise Unknown("the rate of the DIMMs cannot be read here")
+        return Path((_measured(node, ceiling),))
+
+    def _use(self, node: str, rate: float, weight: float) -> Use:
+        nodes = len(self._machine.host.nodes)
+        shown = "DRAM" if nodes == 1 else f"DRAM, one of {nodes} nodes"
+        return Use(Segment(node, rate, shown), weight, weight / DRAM_SHARE, "reached by threads")
+
+
+def _measured(name: str, rate: float) -> Use:
+    segment = Segment(name, rate, "host memory's best, measured here")
+    return Use(segment, 0.0, 1.0, segment.shown)
+
+
+def _operation(transfer: Transfer) -> str:
+    if transfer.source.is_null:
+        return "write"
+    return "read" if transfer.destination.is_null else "copy"
+
+
+def _is_local(transfer: Transfer) -> bool:
+    owner = transfer.engine.owner
+    return owner.is_host and all(memory.place == owner for memory in transfer.memories)
+
+
+def _all_cpus(transfer: Transfer, machine: Machine) -> bool:
+    count = transfer.engine.count
+    cpus = {node.index: len(node.cpus) for node in machine.host.nodes}
+    return count is None or count >= cpus.get(transfer.engine.owner.index or 0, 0)
+
+
+def _cached(size: int, machine: Machine) -> bool:
+    """Whether the last-level caches of one node may hold so much."""
+    return size <= (machine.host.last_level_cache or 0) / len(machine.host.nodes)

@@ -1,0 +1,227 @@
+"""What the hardware should do: a theoretical and an achievable figure of a cell, with the
+arithmetic. docs/expect.md has each formula with its source.
+
+Only what the machine's readers found counts, and, of the host's memory, what this run measured.
+What cannot be read stays unknown: `theoretical` is null where the path is not known, `achievable`
+where something on it is not, and `because` says what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from linkgauge.model.flow import Flow
+from linkgauge.model.inventory import Reading
+from linkgauge.model.machine import Machine
+from linkgauge.model.notation import parse_cell
+from linkgauge.model.result import CellResult, Expected, PlannedCell
+from linkgauge.model.transfer import Memory, Report, Transfer
+from linkgauge.model.units import BANDWIDTH
+
+from .dram import Ceilings
+from .flowing import Load, finish_times
+from .path import Path, Unknown, Use, figure
+from .paths import Paths
+from .pcie import Trained
+
+START = 100e-6
+"""Seconds that the start of a copy may take: 84 us on the slowest engines known (RBLN-CA25 between
+two NPUs, manual page of rblnBandwidthLatencyTest), some 3 us on GPUs. What would take no longer
+says nothing of a link."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What is expected, and how surely: `most` is what no healthy sharing exceeds (`theoretical` is
+    what fair sharing gives), `loose` says that the achievable figure is known roughly."""
+
+    expected: Expected
+    most: float | None = None
+    loose: bool = False
+
+
+class Expectations:
+    """Expects cells of one machine; equal questions are answered once."""
+
+    def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
+        self._paths = Paths(machine, ceilings)
+        self._known: dict[object, Estimate] = {}
+        self._found: dict[object, Path] = {}
+
+    def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Estimate:
+        """The estimate of a cell of `size` bytes whose figures are in `unit`."""
+        if unit != BANDWIDTH.symbol or cell.report is Report.LATENCY:
+            return _unknown("no bound on this is known")
+        readings = cell.readings if isinstance(cell, CellResult) else ()
+        trained = _under_load(readings)
+        key = (cell.transfers, cell.report, size, tuple(trained.items()))
+        if key not in self._known:
+            self._known[key] = self._estimate(cell, size, trained)
+        return self._known[key]
+
+    def _estimate(self, cell: CellResult | PlannedCell, size: int, trained: Trained) -> Estimate:
+        transfers = parse_cell(cell.transfers)
+        try:
+            alone = len({transfer.engine.owner for transfer in transfers}) == 1
+            paths = [self._path(transfer, size, trained, alone) for transfer in transfers]
+        except Unknown as reason:
+            return _unknown(str(reason))
+        sharing = _Sharing(transfers, paths, cell.report, size)
+        doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
+        doubts += self._crowded(transfers, paths)
+        return sharing.estimate(doubts)
+
+    def _path(self, transfer: Transfer, size: int, trained: Trained, alone: bool) -> Path:
+        key = (transfer, size, tuple(trained.items()), alone)
+        if key not in self._found:
+            self._found[key] = self._paths.of(transfer, size, trained, alone=alone)
+        return self._found[key]
+
+    def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[Path]) -> list[str]:
+        """Why several devices that meet at the host may get less than their links carry."""
+        by_pcie: set[Memory] = set()
+        nodes: dict[int, set[Memory]] = {}
+        for transfer, path in zip(transfers, paths, strict=True):
+            for meeting in path.meets:
+                nodes.setdefault(meeting.node, set()).add(transfer.engine.owner)
+                if meeting.by == "PCIe":
+                    by_pcie.add(transfer.engine.owner)
+        if len(by_pcie) > 1:
+            return ["nothing tells what the host carries of several devices at once"]
+        shared = [node for node, met in nodes.items() if len(met) > 1]
+        if not all(map(self._paths.knows_host, shared)):
+            return ["the rate of the host's memory, which they share, is unknown"]
+        return []
+
+
+def expect(
+    cell: CellResult | PlannedCell,
+    size: int,
+    machine: Machine,
+    ceilings: Ceilings = Ceilings(),  # noqa: B008
+    unit: str = BANDWIDTH.symbol,
+) -> Expected:
+    """What one cell should reach, in `unit`."""
+    return Expectations(machine, ceilings).of(cell, size, unit).expected
+
+
+class _Sharing:
+    """Concurrent transfers on what they cross, at best and with all that protocols add."""
+
+    def __init__(
+        self, transfers: Sequence[Transfer], paths: Sequence[Path], report: Report, size: int
+    ) -> None:
+        self._transfers = transfers
+        self._paths = paths
+        self._report = report
+        self._size = size
+        segments = {use.segment.name: use.segment for path in paths for use in path.uses}
+        self._number = {name: number for number, name in enumerate(segments)}
+        self._capacity = [segment.rate for segment in segments.values()]
+        self._least = [self._flow(path, lambda use: use.least) for path in paths]
+        self._cost = [self._flow(path, lambda use: use.cost) for path in paths]
+
+    def estimate(self, doubts: list[str]) -> Estimate:
+        theoretical = self._figure(self._least, queued=False)
+        achievable = self._figure(self._cost, queued=True)
+        if achievable is not None and self._bytes() / achievable < START:
+            doubts = [*doubts, "so few bytes take no longer than a copy may take to start"]
+        because = self._because(theoretical, achievable, doubts)
+        expected = Expected(theoretical, None if doubts else achievable, because)
+        loose = any(path.loose for path in self._paths) or self._meets_itself()
+        return Estimate(expected, self._most(), loose)
+
+    def _bytes(self) -> int:
+        if self._report is Report.FIRST:
+            return self._transfers[0].bytes_each_way(self._size)
+        return sum(transfer.bytes_moved(self._size) for transfer in self._transfers)
+
+    def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
+        """What the cell reports if its transfers take so much. A kernel fills its device, so that
+        of several of one device (`queued`) the next starts when the last one ends."""
+        loads = [
+            Load(
+                flow,
+                transfer.bytes_moved(self._size),
+                transfer.engine.owner if queued and transfer.engine.kind == "sm" else None,
+            )
+            for transfer, flow in zip(self._transfers, flows, strict=True)
+        ]
+        seconds = finish_times(loads, self._capacity)
+        if not all(seconds):
+            return None
+        if self._report is Report.FIRST:
+            return self._bytes() / seconds[0]
+        if self._report is Report.TOTAL:
+            return self._bytes() / max(seconds)
+        return sum(load.bytes / time for load, time in zip(loads, seconds, strict=True))
+
+    def _flow(self, path: Path, weight: Callable[[Use], float]) -> Flow:
+        taken: dict[int, float] = {}
+        for use in path.uses:
+            number = self._number[use.segment.name]
+            taken[number] = taken.get(number, 0.0) + weight(use)
+        return Flow(tuple((number, part) for number, part in sorted(taken.items()) if part))
+
+    def _most(self) -> float | None:
+        """Of the first, what it gets alone; of a total, what the fullest segment lets through; of
+        a sum, what each gets alone."""
+        if not all(flow.usage for flow in self._least):
+            return None
+        alone = [min(self._capacity[n] / part for n, part in flow.usage) for flow in self._least]
+        if self._report is Report.FIRST:
+            first = self._transfers[0]
+            return alone[0] * self._bytes() / first.bytes_moved(self._size)
+        if self._report is not Report.TOTAL:
+            return sum(alone)
+        load = [0.0] * len(self._capacity)
+        for flow, transfer in zip(self._least, self._transfers, strict=True):
+            for number, part in flow.usage:
+                load[number] += part * transfer.bytes_moved(self._size)
+        return self._bytes() / max(b / rate for b, rate in zip(load, self._capacity, strict=True))
+
+    def _meets_itself(self) -> bool:
+        """Whether payload goes both ways over one PCIe link: how its ends take turns is theirs."""
+        names = {u.segment.name for p in self._paths for u in p.uses if u.payload and u.least}
+        return any(name[:-2] + "down" in names for name in names if name.endswith(" up"))
+
+    def _because(
+        self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
+    ) -> str:
+        """The first transfer's narrowest segment, what is shared of it, and what protocols take."""
+        uses = self._paths[0].uses
+        parts: list[str] = []
+        if theoretical is not None:
+            narrow = min((u for u in uses if u.least), key=lambda u: u.segment.rate / u.least)
+            parts.append(f"{narrow.segment.shown} = {figure(narrow.segment.rate)}")
+            if not math.isclose(narrow.segment.rate, theoretical, rel_tol=1e-3):
+                parts.append(f"{self._manner(narrow)}: {figure(theoretical)}")
+        if doubts:
+            parts.append(f"achievable unknown: {'; '.join(doubts)}")
+        elif achievable is not None:
+            costly = min((u for u in uses if u.cost), key=lambda u: u.segment.rate / u.cost)
+            share = f": {achievable / theoretical:.1%}" if theoretical else ""
+            parts.append(f"{costly.why}{share} -> {figure(achievable)}")
+        return "; ".join(parts)
+
+    def _manner(self, narrow: Use) -> str:
+        """Why the figure is not simply the segment's rate."""
+        several = len(self._transfers)
+        if several > 1:
+            return f"{several} transfers at once"
+        return "read and written" if narrow.segment.shown == "memory" else "of what is reported"
+
+
+def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
+    """Links as they were sampled during the cell: an idle one may be slower to save power."""
+    return {
+        reading.memory: (reading.link_speed, reading.link_width)
+        for reading in readings
+        if reading.link_speed and reading.link_width
+    }
+
+
+def _unknown(reason: str) -> Estimate:
+    return Estimate(Expected(because=f"unknown: {reason}"))

@@ -1,0 +1,93 @@
+"""What a check hands over: a finding; and what it is handed: the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.inventory import Accelerator, Inventory, PciFunction, Reading
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.result import CellResult, Result, Run
+
+Severity = Literal["fail", "warn", "note", "unknown"]
+"""`fail` costs figures or correctness, `warn` may, `note` is good to know; `unknown` could not be
+read here."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found: of which device, link or node (`subject`), in words; why it matters; the
+    lines that mend it; and the cells that it rests on."""
+
+    check: str
+    severity: Severity
+    subject: str
+    found: str
+    why: str = ""
+    remedy: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+
+
+class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
+    """What there is to judge by: the machine before a run, what was read of it after, and what
+    was measured. Without a run, the machine alone. `together` says that pairs of devices were
+    measured at the same time: they may have shared links."""
+
+    before: Machine
+    after: Inventory | None = None
+    results: tuple[Result, ...] = ()
+    together: bool = False
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        return self.before.inventory or Inventory()
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(device for found in self.before.devices.values() for device in found)
+
+    @cached_property
+    def accelerators(self) -> dict[str, Accelerator]:
+        """By the notation of their memory."""
+        return {accelerator.memory: accelerator for accelerator in self.inventory.accelerators}
+
+    @cached_property
+    def functions(self) -> dict[str, PciFunction]:
+        """PCI functions by address."""
+        return {function.address: function for function in self.inventory.pci}
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        """The PCI address of each device, by the notation of its memory. What PCI alone knows of
+        goes by its address."""
+        known = {a.memory: a.pci for a in self.inventory.accelerators if a.pci}
+        known |= {d.memory: d.pci for d in self.devices if d.pci}
+        others = (f.address for f in self.inventory.pci if is_accelerator(f) and not f.display)
+        return known | {a: a for a in others if a not in known.values()}
+
+    @cached_property
+    def readings(self) -> dict[str, tuple[Reading, ...]]:
+        """What was sampled of each accelerator under load."""
+        found: dict[str, list[Reading]] = {}
+        for cell in self.cells():
+            for reading in cell.readings:
+                found.setdefault(reading.memory, []).append(reading)
+        return {memory: tuple(readings) for memory, readings in found.items()}
+
+    def cells(self) -> Iterator[CellResult]:
+        for result in self.results:
+            yield from result.cells
+
+
+def evidence_of(run: Run) -> Evidence:
+    return Evidence(run.machine, run.after, run.results, run.settings.parallel_pairs)
+
+
+_ACCELERATORS = (0x03, 0x0B, 0x12)
+"""PCI base classes: display (GPUs), processors, processing accelerators."""
+
+
+def is_accelerator(function: PciFunction) -> bool:
+    return function.class_code is not None and function.class_code >> 16 in _ACCELERATORS

@@ -1,0 +1,285 @@
+"""Limits that a user sets: limits.yml, read without evaluating anything.
+
+    limits:
+      - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
+      - {benchmark: "*_latency_*", limit: "p99 <= 25 us"}
+      - {limit: ">= 0.9 × achievable"}
+
+`device` is a pattern for the model (of the processor, where only the host takes part), `benchmark`
+one for the name; both take `*`, `?` and `[…]`, and mean all where they are left out.
+
+    limit     = [ statistic ] ( "≥" | ">=" | "≤" | "<=" ) bound
+    statistic = "median" | "p50" | "p95" | "p99" | "min" | "max" | "mean"      (median if left out)
+    bound     = number unit | number [ "%" ] ( "×" | "x" | "*" | "of" ) expected
+    unit      = "B/s" | "kB/s" | "MB/s" | "GB/s" | "TB/s" | "ns" | "us" | "µs" | "ms" | "s"
+    expected  = "achievable" | "theoretical"
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import yaml
+from msgspec.structs import replace
+
+from linkgauge.model.errors import InputError, NotationError
+from linkgauge.model.machine import Machine
+from linkgauge.model.notation import parse_cell
+from linkgauge.model.result import CellResult, Result, Run, worst
+from linkgauge.model.units import unit_of
+
+_STATISTICS = ("median", "p50", "p95", "p99", "min", "max", "mean")
+_UNITS = {
+    "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
+    "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
+    "μs": ("s", 1e-6), "ms": ("s", 1e-3), "s": ("s", 1.0),
+}  # fmt: skip
+_EXPECTED = ("achievable", "theoretical")
+_AT_LEAST, _AT_MOST = ("≥", ">="), ("≤", "<=")
+_FIELDS = ("device", "benchmark", "limit")
+_BLANK = re.compile(r"[ \t\u00a0]*")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
+_WORD = re.compile(r"[A-Za-zµμ]+(?:/s)?[0-9]*")
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """What a statistic must reach, or must not exceed: `value` in `unit` (B/s or s), or that share
+    of the expected figure that `of` names."""
+
+    statistic: str
+    at_least: bool
+    value: float
+    unit: str | None = None
+    of: Literal["achievable", "theoretical"] | None = None
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """A bound for cells of these devices and benchmarks; `text` and `where` are as it was given."""
+
+    device: str
+    benchmark: str
+    bound: Bound
+    text: str
+    where: str
+
+
+def read_limits(path: Path) -> tuple[Limit, ...]:
+    """The limits of a file. Raises InputError, which names the line."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"limits {str(path)!r} cannot be read: {reason}") from error
+    return parse_limits(text, path.name)
+
+
+def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
+    """The limits of a document; `name` is what errors and reasons call it. Raises InputError."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f" line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "a character that no text has"
+        raise InputError(f"{name}{at}: this is no YAML: {problem}") from error
+    if not isinstance(root, yaml.MappingNode) or [k.value for k, _ in root.value] != ["limits"]:
+        raise InputError(f"{name}: give a list of limits, below 'limits:'")
+    entries = root.value[0][1]
+    if not isinstance(entries, yaml.SequenceNode):
+        raise InputError(f"{name} {_line(entries)}: give a list of limits, each after '- '")
+    return tuple(_entry(node, name) for node in entries.value)
+
+
+def _line(node: yaml.Node) -> str:
+    return f"line {node.start_mark.line + 1}"
+
+
+def _entry(node: yaml.Node, name: str) -> Limit:
+    where = f"{name} {_line(node)}"
+    if not isinstance(node, yaml.MappingNode):
+        raise InputError(f"{where}: give {', '.join(_FIELDS)} of each limit")
+    fields: dict[str, str] = {}
+    for key, value in node.value:
+        at = f"{name} {_line(key)}"
+        if key.value not in _FIELDS:
+            raise InputError(f"{at}: unknown field {key.value!r}: there are {', '.join(_FIELDS)}")
+        if key.value in fields:
+            raise InputError(f"{at}: {key.value} is given twice")
+        if not isinstance(value, yaml.ScalarNode) or not value.value:
+            raise InputError(f"{at}: {key.value} is a text")
+        fields[key.value] = value.value
+    if "limit" not in fields:
+        raise InputError(f'{where}: a limit is missing, such as limit: "≥ 50 GB/s"')
+    bound = parse_bound(fields["limit"], f"{where}: ")
+    patterns = (fields.get("device", "*"), fields.get("benchmark", "*"))
+    return Limit(*patterns, bound, " ".join(fields["limit"].split()), where)
+
+
+def parse_bound(text: str, where: str = "") -> Bound:
+    """The bound that a text states. Raises NotationError, which points at what is wrong."""
+    return _Reader(text, where).bound()
+
+
+class _Reader:
+    """A cursor over the text of a limit."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self._text = text
+        self._where = where
+        self._at = 0
+
+    def bound(self) -> Bound:
+        statistic = self._one_of(_STATISTICS, "median")
+        at_least = self._direction()
+        value = self._number()
+        share = self._take("%")
+        times = any(self._take(sign) for sign in ("×", "*")) or bool(self._one_of(("x", "of"), ""))
+        if times or share:
+            if not times:
+                raise self._error("expected '×' or 'of'")
+            bound = Bound(statistic, at_least, value / (100 if share else 1), of=self._expected())
+        else:
+            unit, scale = _UNITS[self._known(_UNITS, "a unit")]
+            bound = Bound(statistic, at_least, value * scale, unit)
+        self._blank()
+        if self._at < len(self._text):
+            raise self._error("expected the end of the limit")
+        return bound
+
+    def _direction(self) -> bool:
+        for sign in (*_AT_LEAST, *_AT_MOST):
+            if self._take(sign):
+                return sign in _AT_LEAST
+        raise self._error("expected '≥' (>=) or '≤' (<=)")
+
+    def _number(self) -> float:
+        self._blank()
+        match = _NUMBER.match(self._text, self._at)
+        if not match or len(match[0]) > 40:
+            raise self._error("expected a number")
+        self._at = match.end()
+        return float(match[0])
+
+    def _expected(self) -> Literal["achievable", "theoretical"]:
+        name = self._known(_EXPECTED, "an expected figure")
+        return "achievable" if name == "achievable" else "theoretical"
+
+    def _known(self, names: dict[str, tuple[str, float]] | tuple[str, ...], what: str) -> str:
+        found = self._one_of(tuple(names), "")
+        if not found:
+            raise self._error(f"expected {what} ({', '.join(names)})")
+        return found
+
+    def _one_of(self, names: tuple[str, ...], default: str) -> str:
+        """The word that is next, if it is one of these."""
+        self._blank()
+        match = _WORD.match(self._text, self._at)
+        if not match or match[0] not in names:
+            return default
+        self._at = match.end()
+        return match[0]
+
+    def _take(self, sign: str) -> bool:
+        self._blank()
+        if not self._text.startswith(sign, self._at):
+            return False
+        self._at += len(sign)
+        return True
+
+    def _blank(self) -> None:
+        match = _BLANK.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+
+    def _error(self, problem: str) -> NotationError:
+        self._blank()
+        found = repr(self._text[self._at]) if self._at < len(self._text) else "the end"
+        return NotationError(f"{self._where}{problem}, found {found}", self._text, self._at)
+
+
+def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
+    """The run with each passed cell that is beyond a limit failed, and with a warning in those
+    whose expected figure a limit needs and nobody knows. Expectations come from `judge`."""
+    models = _Models(run.machine)
+    return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
+
+
+def unused(run: Run, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    """Limits that fit no cell of the run: a misspelt pattern, or a unit of something else."""
+    models = _Models(run.machine)
+    fitting = {
+        limit
+        for result in run.results
+        for limit in _of_benchmark(result, limits)
+        if any(models.fit(cell, limit) for cell in result.cells)
+    }
+    return tuple(limit for limit in limits if limit not in fitting)
+
+
+class _Models:
+    """The models of a machine's devices, and of its processor."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._devices = {d.memory: d.model for found in machine.devices.values() for d in found}
+        self._processor = machine.host.cpu_model or ""
+
+    def fit(self, cell: CellResult, limit: Limit) -> bool:
+        """Whether any of the cell's devices is of the limit's; without devices, the processor."""
+        places = {
+            str(place.place)
+            for transfer in parse_cell(cell.transfers)
+            for place in (*transfer.memories, transfer.engine.owner)
+        }
+        models = [self._devices[place] for place in places if place in self._devices]
+        return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
+
+
+def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Result:
+    cells = result.cells
+    for limit in _of_benchmark(result, limits):
+        cells = tuple(
+            _check(cell, limit, result.unit) if models.fit(cell, limit) else cell for cell in cells
+        )
+    if cells == result.cells:
+        return result
+    return replace(result, cells=cells, status=worst(cell.status for cell in cells))
+
+
+def _of_benchmark(result: Result, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    return tuple(
+        limit
+        for limit in limits
+        if fnmatchcase(result.benchmark, limit.benchmark)
+        and limit.bound.unit in (None, result.unit)
+    )
+
+
+def _check(cell: CellResult, limit: Limit, unit: str) -> CellResult:
+    if cell.status != "pass" or cell.summary is None:
+        return cell
+    bound = limit.bound
+    least = bound.value
+    if bound.of is not None:
+        known = getattr(cell.expected, bound.of, None)
+        if known is None:
+            why = cell.expected.because if cell.expected else "nothing was expected"
+            warning = f"limit {limit.text} ({limit.where}) cannot be judged: {why}"
+            return replace(cell, warnings=(*cell.warnings, warning))
+        least = bound.value * known
+    figure = getattr(cell.summary, bound.statistic)
+    if figure >= least if bound.at_least else figure <= least:
+        return cell
+    side = "below" if bound.at_least else "above"
+    what = f"{bound.statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
+    of = "" if bound.of is None else f" = {_shown(least, unit)}"
+    return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})")
+
+
+def _shown(figure: float, unit: str) -> str:
+    known = unit_of(unit)
+    scaled = figure / known.scale
+    digits = f"{scaled:.2f}".rstrip("0").rstrip(".") if scaled >= 1 else f"{scaled:.3g}"
+    return f"{digits} {known.shown}"

@@ -1,0 +1,259 @@
+"""The shape of results: patterns of matrices and of curves, each named in a sentence with the
+cells that it rests on.
+
+A slow device against a slow pair, and spikes, are pace.py's and steadiness.py's. What is here is
+no failure by itself: it tells how the machine is built, or where to look.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.model.notation import parse_cell
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.units import format_size, unit_of
+
+from .cases import Case, cases_of
+from .findings import Evidence, Finding
+
+ASYMMETRIC = 0.9
+"""Part of the other direction's figure below which directions differ."""
+_APART = 1.25
+"""Ratio from which two levels of figures are classes …"""
+_TIGHT = 0.05
+"""… if within each they differ by no more than this."""
+PLATEAU = 0.85
+"""Part of its peak that a curve should keep at the largest sizes."""
+_KNEE = 0.5
+"""Part of the slope before it that is left behind a knee."""
+
+
+def _figure(cell: CellResult) -> float | None:
+    return cell.summary.median if cell.summary and cell.summary.median > 0 else None
+
+
+def _shown(figure: float, result: Result) -> str:
+    unit = unit_of(result.unit)
+    return f"{figure / unit.scale:.4g} {unit.shown}"
+
+
+def check_directions(evidence: Evidence) -> Iterator[Finding]:
+    """One pair of memories, the same benchmark, one way much slower than the other."""
+    for result in evidence.results:
+        if result.better == "higher" and not result.sweep:
+            yield from _directions(result)
+
+
+def _directions(result: Result) -> Iterator[Finding]:
+    by_place = {(cell.row, cell.column): cell for cell in result.cells}
+    one_sided: list[tuple[float, CellResult, CellResult]] = []
+    pairs = 0
+    for (row, column), cell in by_place.items():
+        other = by_place.get((column, row))
+        mine, theirs = _figure(cell), _figure(other) if other else None
+        if row == column or other is None or mine is None or theirs is None:
+            continue
+        pairs += 1
+        if mine < ASYMMETRIC * theirs:
+            one_sided.append((mine / theirs, cell, other))
+    if not one_sided:
+        return
+    share, cell, other = min(one_sided, key=lambda found: found[0])
+    mine, theirs = _figure(cell) or 0.0, _figure(other) or 0.0
+    yield Finding(
+        check="directions",
+        severity="note",
+        subject=" & ".join(cell.transfers),
+        found=f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
+        f"({cell.row}, {cell.column}) has {_shown(mine, result)}, the way back "
+        f"{_shown(theirs, result)} ({share:.0%})",
+        why="links are built alike both ways: something takes one direction's place",
+        cells=tuple(f"{result.benchmark} ({c.row}, {c.column})" for _, c, _ in one_sided[:12]),
+    )
+
+
+def check_classes(evidence: Evidence) -> Iterator[Finding]:
+    """A matrix whose figures have two levels, one a multiple of the other: as many links."""
+    for result in evidence.results:
+        if result.sweep or result.better != "higher" or len(result.cells) < 6:
+            continue
+        figures = sorted(f for cell in result.cells if (f := _figure(cell)) is not None)
+        levels = split_levels(figures)
+        if levels is None or not _by_pairs(result):
+            continue
+        low, high = levels
+        ratio = high / low
+        links = round(ratio)
+        multiple = links >= 2 and abs(ratio / links - 1) <= _TIGHT
+        slower = [c for c in result.cells if (_figure(c) or high) < math.sqrt(low * high)]
+        if _share_a_place(slower):
+            continue  # a slow row or column is a device's, which is pace.py's matter
+        faster = [c for c in result.cells if (_figure(c) or 0.0) > math.sqrt(low * high)]
+        yield Finding(
+            check="classes",
+            severity="note",
+            subject=result.benchmark,
+            found=f"two classes of pairs: {len(slower)} cells at {_shown(low, result)}, "
+            f"{len(faster)} at {_shown(high, result)}"
+            + (
+                f", {links} × {_shown(low, result)}: {links} times as many links or ways join these"
+                if multiple
+                else f" ({ratio:.2f} times)"
+            ),
+            why="the machine joins some pairs better than others: place what talks most on these",
+            cells=tuple(f"{result.benchmark} ({c.row}, {c.column})" for c in faster[:12]),
+        )
+
+
+def _by_pairs(result: Result) -> bool:
+    """Whether rows and columns are both places: a class of pairs, not of devices."""
+    rows = {cell.row for cell in result.cells}
+    columns = {cell.column for cell in result.cells}
+    return len(rows) > 2 and rows == columns
+
+
+def _share_a_place(cells: Sequence[CellResult]) -> bool:
+    return bool(set.intersection(*({cell.row, cell.column} for cell in cells)))
+
+
+def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
+    """The medians of two classes; None where there is one, or more, or one slow figure alone.
+    `figures` ascend."""
+    if len(figures) < 6:
+        return None
+    gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
+    place = max(range(len(gaps)), key=gaps.__getitem__) + 1
+    low, high = figures[:place], figures[place:]
+    if gaps[place - 1] < _APART or min(len(low), len(high)) < 2:
+        return None
+    if any(part[-1] / part[0] > 1 + 2 * _TIGHT for part in (low, high)):
+        return None
+    return statistics.median(low), statistics.median(high)
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Figures of one thing over a setting that grows: sizes, or threads."""
+
+    name: str
+    result: Result
+    points: tuple[tuple[float, float], ...]
+    places: tuple[str, ...]
+
+
+def curves(evidence: Evidence) -> Iterator[Curve]:
+    """Of cells that were measured at three sizes or more, and of the rows of a sweep."""
+    by_size: dict[tuple[str, ...], list[Case]] = {}
+    for case in cases_of(evidence):
+        cell, result = case.cell, case.result
+        if _figure(cell) is not None and result.better == "higher" and not result.sweep:
+            key = (result.benchmark, result.backend, cell.row, cell.column)
+            by_size.setdefault(key, []).append(case)
+    for (benchmark, _, row, column), cases in by_size.items():
+        ordered = sorted(cases, key=lambda case: case.result.size)
+        points = tuple((float(c.result.size), _figure(c.cell) or 0.0) for c in ordered)
+        if len({size for size, _ in points}) >= 3:
+            places = tuple(f"{c.name} at {format_size(c.result.size)}" for c in ordered)
+            yield Curve(f"{benchmark} ({row}, {column})", ordered[0].result, points, places)
+    for result in evidence.results:
+        if result.sweep and result.better == "higher":
+            yield from _swept(result)
+
+
+def _swept(result: Result) -> Iterator[Curve]:
+    """Rows of a sweep whose columns are numbers; of threads, the number that they have."""
+    rows: dict[str, list[tuple[float, float, str]]] = {}
+    for cell in result.cells:
+        figure, setting = _figure(cell), _setting(cell)
+        if figure is not None and setting is not None:
+            place = f"{result.benchmark} ({cell.row}, {cell.column})"
+            rows.setdefault(cell.row, []).append((setting, figure, place))
+    for row, found in rows.items():
+        found.sort()
+        if len({setting for setting, _, _ in found}) >= 3:
+            points = tuple((setting, figure) for setting, figure, _ in found)
+            places = tuple(place for _, _, place in found)
+            yield Curve(f"{result.benchmark} (row {row})", result, points, places)
+
+
+def _setting(cell: CellResult) -> float | None:
+    try:
+        return float(cell.column)
+    except ValueError:
+        threads = [transfer.engine.count for transfer in parse_cell(cell.transfers)]
+        return float(threads[0]) if threads and threads[0] else None
+
+
+def check_plateau(evidence: Evidence) -> Iterator[Finding]:
+    """A curve that falls again behind its peak and stays below it."""
+    for curve in curves(evidence):
+        figures = [figure for _, figure in curve.points]
+        peak = max(figures)
+        tail = figures[-2:] if len(figures) > 3 else figures[-1:]
+        if max(tail) < PLATEAU * peak and figures.index(peak) < len(figures) - len(tail):
+            at = curve.points[figures.index(peak)][0]
+            yield Finding(
+                check="plateau",
+                severity="note",
+                subject=curve.name,
+                found=f"the figures settle at {_shown(statistics.fmean(tail), curve.result)}, "
+                f"{statistics.fmean(tail) / peak:.0%} of their peak at {_point(at, curve)}",
+                why="small sizes may fit in a cache, too many threads get in each other's way: the "
+                "plateau is what lasts",
+                cells=curve.places[-len(tail) :],
+            )
+
+
+def check_knee(evidence: Evidence) -> Iterator[Finding]:
+    """Where a curve that grew with its setting stops doing so."""
+    for curve in curves(evidence):
+        place = knee(curve.points)
+        if place is not None:
+            at, figure = curve.points[place]
+            yield Finding(
+                check="knee",
+                severity="note",
+                subject=curve.name,
+                found=f"up to {_point(at, curve)} the figures grow with it, beyond they hardly do: "
+                f"{_shown(figure, curve.result)} there",
+                why="something else is the limit from there on",
+                cells=(curve.places[place],),
+            )
+
+
+def knee(points: Sequence[tuple[float, float]]) -> int | None:
+    """The place at which growth breaks off: the slope of the logarithms before it is at least half
+    of proportional, behind it at most half of that before. None where there is no such place."""
+    if len(points) < 4:
+        return None
+    logs = [(math.log(x), math.log(y)) for x, y in points]
+    best: tuple[float, int] | None = None
+    for place in range(1, len(logs) - 1):
+        before = _slope(logs[: place + 1])
+        after = _slope(logs[place:])
+        drop = before - after
+        if before >= 0.5 and after <= _KNEE * before and (best is None or drop > best[0]):
+            best = (drop, place)
+    return best[1] if best else None
+
+
+def _slope(logs: Sequence[tuple[float, float]]) -> float:
+    """By the median of all pairs' slopes (Theil and Sen): one bad point does not matter."""
+    slopes = [
+        (y2 - y1) / (x2 - x1)
+        for place, (x1, y1) in enumerate(logs)
+        for x2, y2 in logs[place + 1 :]
+        if x2 > x1
+    ]
+    return statistics.median(slopes) if slopes else 0.0
+
+
+def _point(at: float, curve: Curve) -> str:
+    return f"{at:g}" if curve.result.sweep else format_size(int(at))
+
+
+CHECKS = (check_directions, check_classes, check_plateau, check_knee)

@@ -1,0 +1,188 @@
+"""Samples that scatter, and samples that stand out: which part do the unsteady cells share?
+
+Spikes (a stall now and then) and scatter (every sample varies) are told apart by what remains
+without the spikes: after a stall, the samples around it are as steady as any other cell's.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from .cases import Case, blame, cases_of, named, suspects
+from .findings import Evidence, Finding
+
+_LEAST_SAMPLES = 6
+_SPIKE = 0.08
+"""A sample that lasts longer than the median by this part may be a spike …"""
+_SIGMAS = 7.0
+"""… if it does so by as many standard deviations of the machine's own noise."""
+_MOST_SPIKES = 0.4
+"""Part of the samples: more are no spikes, but what the cell is like."""
+SCATTER = 0.035
+"""Relative standard deviation from which samples scatter: a quiet machine has 0.1 to 2 %, and a
+deviation of few samples errs by a third."""
+_MORE = 1.7
+"""How many times that of the other cells it must be."""
+_NOISE = 0.02
+"""Noise of a machine where nothing untouched is there to compare with."""
+
+
+class Steadiness(msgspec.Struct, frozen=True, eq=False):
+    """A cell's samples as times relative to their median: those that stand out and the variance of
+    the others (`variance` of `degrees` + 1 samples)."""
+
+    case: Case
+    times: tuple[float, ...]
+    spikes: tuple[int, ...]
+    variance: float
+    degrees: int
+
+
+def _steadiness(evidence: Evidence) -> list[Steadiness]:
+    relative: list[tuple[Case, tuple[float, ...]]] = []
+    for case in cases_of(evidence):
+        times = case.times
+        if case.cell.status == "pass" and len(times) >= _LEAST_SAMPLES:
+            middle = statistics.median(times)
+            relative.append((case, tuple(time / middle for time in times)))
+    if not relative:
+        return []
+    usual = statistics.median(_deviation(times) for _, times in relative)
+    return [_split(case, times, usual) for case, times in relative]
+
+
+def _deviation(times: Sequence[float]) -> float:
+    """Robust: 1.4826 times the median distance from 1."""
+    return 1.4826 * statistics.median(abs(time - 1) for time in times)
+
+
+def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
+    least = 1 + max(_SPIKE, _SIGMAS * max(_deviation(times), min(usual, _NOISE)))
+    spikes = tuple(place for place, time in enumerate(times) if time > least)
+    if len(spikes) > _MOST_SPIKES * len(times):
+        spikes = ()
+    rest = [time for place, time in enumerate(times) if place not in spikes]
+    return Steadiness(case, times, spikes, statistics.variance(rest), len(rest) - 1)
+
+
+def _pooled(cells: Sequence[Steadiness]) -> float:
+    """Standard deviation of all their samples but the spikes; 0 of none."""
+    degrees = sum(cell.degrees for cell in cells)
+    return (
+        math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees) if degrees else 0
+    )
+
+
+def check_stalls(evidence: Evidence) -> Iterator[Finding]:
+    """Now and then a sample lasts much longer."""
+    cells = _steadiness(evidence)
+    bad = [cell for cell in cells if cell.spikes]
+    if not bad:
+        return
+    calm = [cell for cell in cells if not cell.spikes]
+    if not _are_stalls(bad, calm):
+        return
+    spiky = {cell.case.number for cell in bad}
+
+    def loss(part: str) -> float:
+        missed = sum(part not in cell.case.touched for cell in bad)
+        spared = sum(part in cell.case.touched for cell in calm)
+        return 4 * missed + spared
+
+    cases = [cell.case for cell in cells]
+    culprit = blame(cases, loss, suspects([cell.case for cell in bad]))
+    touching = [case for case in cases if culprit and culprit.part in case.touched]
+    often = bool(touching) and sum(c.number in spiky for c in touching) >= len(touching) / 2
+    if not often and len(bad) < _LEAST_SPIKY * len(cells):
+        return
+    worst = max(bad, key=lambda cell: max(cell.times))
+    yield Finding(
+        check="stall",
+        severity="warn",
+        subject=culprit.part if culprit and often else worst.case.name,
+        found=f"in {len(bad)} of {len(cells)} cells samples stand out: {worst.case.name} "
+        f"has {len(worst.spikes)} of {len(worst.times)}, the longest lasts {max(worst.times):.2f} "
+        f"times the median{_period(worst)}{culprit.doubt if culprit and often else ''}",
+        why="the median hides it, the p99 does not: who waits for the slowest transfer waits for "
+        "these",
+        remedy=(
+            (
+                "look for what runs now and then: monitoring that polls the device, links that "
+                "train anew (sudo dmesg -w), interrupts on the measuring CPU, a hypervisor "
+                "that takes it away"
+            ),
+        ),
+        cells=named(cell.case for cell in bad),
+    )
+
+
+_LEAST_SPIKY = 0.05
+"""Part of a run's cells with a spike that is more than chance on a machine that others use, too,
+where no part is touched by most of them."""
+
+
+def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
+    """More than one, and without the spikes as steady as the others are."""
+    if len(bad) < 2:
+        return False
+    whole = math.sqrt(statistics.fmean(statistics.variance(cell.times) for cell in bad))
+    rest = _pooled(bad)
+    usual = max(_pooled(calm), _NOISE / 4)
+    return whole > 2 * rest and rest < max(_MORE * usual, SCATTER)
+
+
+def _period(cell: Steadiness) -> str:
+    """How far apart they come, where that is regular."""
+    gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
+    return f", every {gaps.pop()} samples" if len(gaps) == 1 else ""
+
+
+def check_scatter(evidence: Evidence) -> Iterator[Finding]:
+    """Samples of some cells vary much more than those of the others."""
+    cells = _steadiness(evidence)
+    bad = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
+    if len(bad) < 2:
+        return
+
+    def loss(part: str) -> float:
+        """Minus the logarithm of the likelihood: one deviation for what touches it, one for the
+        rest."""
+        inside = [cell for cell in cells if part in cell.case.touched]
+        outside = [cell for cell in cells if part not in cell.case.touched]
+        return sum(
+            sum(cell.degrees for cell in group) * math.log(max(_pooled(group), 1e-6))
+            for group in (inside, outside)
+        )
+
+    cases = [cell.case for cell in cells]
+    culprit = blame(cases, loss, suspects([cell.case for cell in bad]))
+    if culprit is None:
+        return
+    inside = [cell for cell in cells if culprit.part in cell.case.touched]
+    outside = [cell for cell in cells if culprit.part not in cell.case.touched]
+    usual = _pooled(outside) if outside else _NOISE
+    scatter = _pooled(inside)
+    if scatter < max(SCATTER, _MORE * usual):
+        return
+    yield Finding(
+        check="scatter",
+        severity="warn",
+        subject=culprit.part,
+        found=f"samples of {len(inside)} cells that touch it scatter by {scatter:.1%}, those of "
+        f"others by {usual:.1%}{culprit.doubt}",
+        why="a median of such samples errs; something disturbs the part",
+        remedy=(
+            (
+                "see what else uses it: nvidia-smi pmon -c 1; top; clocks that change: nvidia-smi "
+                "-q -d CLOCK,PERFORMANCE"
+            ),
+        ),
+        cells=named(cell.case for cell in inside),
+    )
+
+
+CHECKS = (check_stalls, check_scatter)

@@ -1,0 +1,160 @@
+"""Archives of captured trees: written the same for the same content, read without trust."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from linkgauge.model.errors import InputError, ResultsError
+
+from .tree import Captured
+
+MOST_BYTES = 256 << 20
+MOST_MEMBERS = 200_000
+"""An archive that unpacks to more is no captured machine."""
+_LONGEST_PATH, _MOST_STEPS = 1024, 64
+_TOPS = {"dev", "etc", "linkgauge", "proc", "run", "sys", "usr", "var"}
+"""What the top of a tree has; else all of it may lie in one folder with a name of its own."""
+_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
+
+
+def write_archive(path: Path, tree: Captured) -> None:
+    """Writes a .tgz: sorted, without times and owners. Raises ResultsError."""
+    try:
+        path.write_bytes(pack(tree))
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+
+
+def pack(tree: Captured) -> bytes:
+    """The bytes of the archive."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in sorted({*tree.files, *tree.links, *_empty(tree)}):
+            member = tarfile.TarInfo(name)
+            if name in tree.links:
+                member.type, member.linkname = tarfile.SYMTYPE, tree.links[name]
+                tar.addfile(member)
+            elif name in tree.files:
+                member.size = len(tree.files[name])
+                tar.addfile(member, io.BytesIO(tree.files[name]))
+            else:
+                member.type, member.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(member)
+    return packed.getvalue()
+
+
+def _empty(tree: Captured) -> Iterable[str]:
+    return (path for path, names in tree.folders.items() if path and not list(names))
+
+
+def read_archive(path: Path) -> Captured:
+    """A tree held in memory, of a .tgz (also .tar, .tar.bz2, .tar.xz). Raises InputError where it
+    is none, is damaged, or unpacks to what no captured tree is."""
+    try:
+        with path.open("rb") as packed:
+            magic = packed.peek(8)[:8]
+            opener = next((o for begin, o in _OPENERS if magic.startswith(begin)), None)
+            stream = packed if opener is None else opener(packed, "rb")
+            with tarfile.open(fileobj=_Bounded(path, stream), mode="r|") as tar:
+                return _Unpacked(path, tar).tree()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+        raise InputError(
+            f"{path} is no captured machine, or is damaged ({error}): "
+            "give a folder or what `linkgauge capture` wrote"
+        ) from error
+
+
+class _Stream(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Bounded(io.BytesIO):
+    """What an archive unpacks to, up to a limit: headers count, too."""
+
+    def __init__(self, path: Path, stream: _Stream) -> None:
+        super().__init__()
+        self._path, self._stream, self._left = path, stream, MOST_BYTES
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = self._stream.read(min(size or MOST_BYTES, self._left + 1))
+        self._left -= len(content)
+        if self._left < 0:
+            raise _too_much(self._path, f"more than {MOST_BYTES >> 20} MiB")
+        return content
+
+
+class _Unpacked:
+    """Members of an archive, one after the other."""
+
+    def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
+        self._path, self._tar = path, tar
+        self._files: dict[str, bytes] = {}
+        self._links: dict[str, str] = {}
+        self._folders: list[str] = []
+
+    def tree(self) -> Captured:
+        left = MOST_BYTES
+        for count, member in enumerate(self._tar):
+            # A sparse member's size is more than what the archive holds of it.
+            left -= member.size if member.isreg() else 0
+            if left < 0:
+                raise _too_much(self._path, f"more than {MOST_BYTES >> 20} MiB")
+            if count == MOST_MEMBERS:
+                raise _too_much(self._path, f"more than {MOST_MEMBERS} files")
+            self._keep(member)
+        top = self._own_top()
+        return Captured(
+            {path.removeprefix(top): content for path, content in self._files.items()},
+            {path.removeprefix(top): target for path, target in self._links.items()},
+            [path.removeprefix(top) for path in self._folders if path != top.rstrip("/")],
+        )
+
+    def _keep(self, member: tarfile.TarInfo) -> None:
+        name = self._checked(member.name)
+        if member.issym():
+            self._links[name] = member.linkname
+        elif member.isdir():
+            self._folders += [name] if name else []
+        elif member.islnk():
+            other = self._checked(member.linkname)
+            if other in self._files:
+                self._files[name] = self._files[other]
+        elif member.isreg():
+            stream = self._tar.extractfile(member)
+            self._files[name] = b"" if stream is None else stream.read()
+
+    def _checked(self, name: str) -> str:
+        """A member's path without what says nothing. Raises InputError for one that leads out."""
+        steps = [step for step in name.split("/") if step not in ("", ".")]
+        if name.startswith("/") or ".." in steps:
+            raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")
+        if len(name) > _LONGEST_PATH or len(steps) > _MOST_STEPS:
+            raise _too_much(self._path, "longer paths than sysfs has")
+        return "/".join(steps)
+
+    def _own_top(self) -> str:
+        tops = {path.partition("/")[0] for path in self._paths()}
+        only = next(iter(tops)) if len(tops) == 1 else None
+        return "" if only is None or only in _TOPS else f"{only}/"
+
+    def _paths(self) -> Iterator[str]:
+        yield from self._files
+        yield from self._links
+        yield from self._folders
+
+
+def _too_much(path: Path, what: str) -> InputError:
+    return InputError(f"{path} holds {what}: no captured machine does")

@@ -1,0 +1,116 @@
+"""A machine captured: the files its readers read, what its libraries and vendors' tools say.
+
+What is captured reads back as the same machine, from an archive or its unpacked folder.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from linkgauge import __version__
+from linkgauge.model.inventory import Accelerator
+from linkgauge.model.machine import Device, Machine
+
+from .accelerators import ACCELERATORS, accelerators_file
+from .anonymize import anonymize
+from .host import read_host
+from .inventory import read_inventory
+from .record import Recorder
+from .secrets import without_secrets
+from .tools import COMMANDS, FOLDER, Tool, ask
+from .tree import ROOT, Captured, Root, names_in, read_bytes
+
+MANIFEST = "linkgauge/capture.json"
+SCHEMA = "linkgauge.capture/1"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tree does not have as files of the machine: its devices as backends describe them,
+    and which tools were asked."""
+
+    schema: str = SCHEMA
+    linkgauge: str = __version__
+    anonymized: bool = False
+    simulated: str | None = None
+    devices: dict[str, tuple[Device, ...]] = {}
+    unavailable: dict[str, str] = {}
+    tools: tuple[Tool, ...] = ()
+
+
+def capture(
+    root: Root,
+    machine: Machine,
+    *,
+    anonymous: bool = False,
+    commands: tuple[tuple[str, ...], ...] = COMMANDS,
+) -> Captured:
+    """The tree of the machine below `root`; `machine` has its devices and accelerators. Of
+    another root than ROOT no tool is asked: what it holds of theirs is kept."""
+    recorder = Recorder(root)
+    read_host(recorder)
+    read_inventory(recorder)
+    tools, texts = ask(commands) if root == ROOT else _tools_of(root)
+    accelerators = machine.inventory.accelerators if machine.inventory else ()
+    manifest = Manifest(
+        anonymized=anonymous,
+        simulated=machine.simulated,
+        devices=machine.devices,
+        unavailable=machine.unavailable,
+        tools=tools,
+    )
+    own = {MANIFEST: msgspec.json.format(msgspec.json.encode(manifest))}
+    if accelerators:
+        own[ACCELERATORS] = accelerators_file(accelerators)
+    kept = recorder.kept()
+    names = _names(kept) if root == ROOT else {}
+    files = {**names, **kept.files, **texts, **own}
+    files = {path: without_secrets(path, content) for path, content in files.items()}
+    tree = Captured(files, kept.links, kept.folders)
+    return anonymize(tree, _identities(machine, accelerators)) if anonymous else tree
+
+
+def read_machine(root: Root) -> Machine:
+    """The machine below a root that is not this machine's. Never raises: what the manifest holds
+    is left out where it is garbled."""
+    manifest = read_manifest(root)
+    return Machine(
+        host=read_host(root),
+        devices=manifest.devices,
+        unavailable=manifest.unavailable,
+        linkgauge=manifest.linkgauge,
+        simulated=manifest.simulated,
+        inventory=read_inventory(root),
+    )
+
+
+def read_manifest(root: Root) -> Manifest:
+    """An empty one where the tree has none that can be read."""
+    try:
+        return msgspec.json.decode(read_bytes(root, MANIFEST) or b"", type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Manifest(linkgauge="")
+
+
+def _tools_of(root: Root) -> tuple[tuple[Tool, ...], dict[str, bytes]]:
+    paths = (f"{FOLDER}/{name}" for name in names_in(root, FOLDER))
+    texts = {path: text for path in paths if (text := read_bytes(root, path)) is not None}
+    return read_manifest(root).tools, texts
+
+
+def _names(kept: Captured) -> dict[str, bytes]:
+    """The names of this machine that /proc may not show (the architecture: Linux before 6.1)."""
+    name = os.uname()
+    told = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
+    return {
+        f"proc/sys/kernel/{file}": f"{text}\n".encode()
+        for file, text in told.items()
+        if f"proc/sys/kernel/{file}" not in kept.files
+    }
+
+
+def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
+    """What vendors call their devices by."""
+    names = [device.uuid for devices in machine.devices.values() for device in devices]
+    return [name for name in (*names, *(one.uuid for one in accelerators)) if name]

@@ -1,0 +1,78 @@
+"""What this process may use: its control groups, the CPUs and nodes allowed to it, its limits.
+
+Of a captured machine: those of the process that captured it, as far as its /proc/self came along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from .tree import Root, number, parse_cpu_list, read_text
+
+GROUPS = "sys/fs/cgroup"
+UNLIMITED = 1 << 60
+"""Version 1 writes the largest number of pages where there is no limit."""
+
+
+def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
+    """Files of the memory groups around this process, from inside out, as the part of their paths
+    that they share, and the last words of those of the limit and of the usage: version 2, then 1.
+    """
+    membership = read_text(root, "proc/self/cgroup") or ""
+    versions = (
+        (r"^0::(/.*)$", GROUPS, "max", "current"),
+        (r"^[0-9]+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(/.*)$", f"{GROUPS}/memory",
+         "limit_in_bytes", "usage_in_bytes"),
+    )  # fmt: skip
+    for pattern, mounted, limit, usage in versions:
+        match = re.search(pattern, membership, re.MULTILINE)
+        for folder in _chain(match[1] if match else "/"):
+            yield f"{mounted}{folder}/memory.", limit, usage
+
+
+def _chain(group: str) -> tuple[str, ...]:
+    """The group and those above it, as ends of a path: `/a/b`, `/a` and nothing."""
+    # A group outside of this process's namespace is written with `..`; it is not to be seen.
+    names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
+    return tuple("".join(f"/{name}" for name in names[:end]) for end in range(len(names), -1, -1))
+
+
+def memory_limit(root: Root) -> tuple[int | None, bool]:
+    """Bytes that the tightest memory group allows (None if unlimited), and whether that could be
+    read."""
+    read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
+    limits = [limit for limit in read if limit is not None and limit < UNLIMITED]
+    # Where there are groups but no limit of any (it reads `max`), there is none.
+    told = bool(limits) or read_text(root, "proc/self/cgroup") is not None
+    return min(limits, default=None), told
+
+
+def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
+    """The `Cpus` or `Mems` (nodes) that this process may use: of its status, else of its cpuset.
+    None where neither is readable."""
+    status = read_text(root, "proc/self/status") or ""
+    match = re.search(rf"^{resource}_allowed_list:\s*(\S+)$", status, re.MULTILINE)
+    if match:
+        return parse_cpu_list(match[1]) or None
+    name = resource.lower()
+    group = _chain(read_text(root, "proc/self/cpuset") or "/")[0]
+    for place in (
+        f"{GROUPS}{group}/cpuset.{name}.effective",
+        f"{GROUPS}/cpuset{group}/cpuset.{name}",
+        f"dev/cpuset{group}/{name}",
+    ):
+        found = parse_cpu_list(read_text(root, place) or "")
+        if found:
+            return found
+    return None
+
+
+def memlock_limit(root: Root) -> tuple[int | None, bool]:
+    """Bytes that this process may lock (None if unlimited), and whether that could be read."""
+    limits = read_text(root, "proc/self/limits") or ""
+    match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
+    if not match:
+        return None, False
+    return (None if match[1] == "unlimited" else int(match[1])), True

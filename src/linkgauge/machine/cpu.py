@@ -1,0 +1,154 @@
+"""Processors: sockets, cores, instruction set, governor, and the time a hypervisor took."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from .tree import Root, names_in, number, parse_cpu_list, read_text
+
+CPUS = "sys/devices/system/cpu"
+
+# The levels of the x86-64 psABI (gitlab.com/x86-psABIs, low-level-sys-info), as /proc/cpuinfo
+# names their features; each includes those before.
+_X86_LEVELS = (
+    ("v2", "cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3"),
+    ("v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"),
+    ("v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
+)
+
+# MIDR_EL1's implementer and part of server cores (linux/arch/arm64/include/asm/cputype.h).
+_ARM_CORES = {
+    (0x41, 0xD03): "Cortex-A53",
+    (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD42): "Cortex-A78AE",
+    (0x41, 0xD0C): "Neoverse-N1",
+    (0x41, 0xD40): "Neoverse-V1",
+    (0x41, 0xD49): "Neoverse-N2",
+    (0x41, 0xD4F): "Neoverse-V2",
+    (0x41, 0xD83): "Neoverse-V3AE",
+    (0x41, 0xD84): "Neoverse-V3",
+    (0x41, 0xD8E): "Neoverse-N3",
+    (0x43, 0x0AF): "ThunderX2",
+    (0x46, 0x001): "A64FX",
+    (0x48, 0xD01): "TaiShan v110",
+    (0x4E, 0x004): "Carmel",
+    (0xC0, 0xAC3): "Ampere-1",
+    (0xC0, 0xAC4): "Ampere-1A",
+}
+
+
+def online_cpus(root: Root) -> tuple[int, ...]:
+    """CPUs that are online; those that have a folder where the kernel does not say."""
+    return parse_cpu_list(read_text(root, f"{CPUS}/online") or "") or _folders(root)
+
+
+def shown_cpus(root: Root) -> tuple[int, ...]:
+    """CPUs that are online and have a folder that tells of them."""
+    return tuple(sorted(set(online_cpus(root)).intersection(_folders(root))))
+
+
+def _folders(root: Root) -> tuple[int, ...]:
+    folders = (re.fullmatch(r"cpu([0-9]{1,6})", name) for name in names_in(root, CPUS))
+    return tuple(sorted(int(match[1]) for match in folders if match))
+
+
+def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
+    """Sockets, cores, and the most threads that a core has; of sysfs, else of /proc/cpuinfo."""
+    packages: set[int | None] = set()
+    cores: Counter[object] = Counter()
+    for cpu in cpus:
+        folder = f"{CPUS}/cpu{cpu}/topology"
+        package = number(read_text(root, f"{folder}/physical_package_id"))
+        core = _siblings(root, folder) or number(read_text(root, f"{folder}/core_id"))
+        if core is not None:
+            packages.add(package)
+            cores[core if isinstance(core, str) else (package, core)] += 1
+    if not cores:
+        return _counted_in_cpuinfo(read_text(root, "proc/cpuinfo") or "")
+    # A board whose firmware does not describe its packages has -1.
+    known = all(package is not None and package >= 0 for package in packages)
+    return len(packages) if known else None, len(cores), max(cores.values())
+
+
+def _siblings(root: Root, folder: str) -> str | None:
+    """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
+    for name in ("core_cpus_list", "thread_siblings_list", "thread_siblings"):
+        if siblings := read_text(root, f"{folder}/{name}"):
+            return siblings
+    return None
+
+
+def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
+    """x86 alone tells its topology there."""
+    cores: Counter[tuple[str, str]] = Counter()
+    for paragraph in cpuinfo.split("\n\n"):
+        ids = dict(re.findall(r"^(physical id|core id)\s*:\s*([0-9]+)$", paragraph, re.MULTILINE))
+        if len(ids) == 2:
+            cores[ids["physical id"], ids["core id"]] += 1
+    if not cores:
+        return None, None, None
+    return len({package for package, _ in cores}), len(cores), max(cores.values())
+
+
+def isa(cpuinfo: str) -> str | None:
+    """The instruction set: x86-64 by its psABI level, RISC-V as the kernel writes it, Arm by
+    version and its vector extension. None where /proc/cpuinfo does not say."""
+    keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
+    told = dict(re.findall(keys, cpuinfo, re.MULTILINE))
+    if "isa" in told:
+        return str(told["isa"]).strip() or None
+    features = set(str(told.get("flags") or told.get("Features") or "").split())
+    if "lm" in features:
+        return "x86-64" + _x86_level(features)
+    architecture = str(told.get("CPU architecture", "")).strip()
+    if not architecture:
+        return None
+    vectors = [name for name in ("sve2", "sve") if name in features][:1]
+    return "+".join([f"armv{architecture}-a", *vectors])
+
+
+def _x86_level(features: set[str]) -> str:
+    level = ""
+    for name, needed in _X86_LEVELS:
+        if not features.issuperset(needed.split()):
+            break
+        level = f"-{name}"
+    return level
+
+
+def cpu_vendor(cpuinfo: str) -> str | None:
+    """What x86 processors call their maker, GenuineIntel or the like; None of others."""
+    found = re.search(r"^vendor_id[ \t]*:[ \t]*(\S+)", cpuinfo, re.MULTILINE)
+    return found[1] if found else None
+
+
+def arm_core(cpuinfo: str) -> str | None:
+    """The core that an Arm processor is built of, by implementer and part; None if unknown."""
+    ids = dict(
+        re.findall(r"^CPU (implementer|part)\s*:\s*0x([0-9a-fA-F]{1,4})$", cpuinfo, re.MULTILINE)
+    )
+    if len(ids) < 2:
+        return None
+    return _ARM_CORES.get((int(ids["implementer"], 16), int(ids["part"], 16)))
+
+
+def governor(root: Root, cpus: Iterable[int]) -> str | None:
+    """The frequency governor; several, with commas, where CPUs differ; None where none is shown."""
+    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
+    return ", ".join(sorted(name for name in found if name)) or None
+
+
+def cpu_time(root: Root) -> tuple[float | None, float | None]:
+    """Ticks of all CPUs since boot, and the share of them that a hypervisor gave to others.
+
+    Of /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal (proc(5));
+    guests' time after them is part of user's.
+    """
+    line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
+    ticks = [number(word) for word in line[1:9]]
+    counted = [tick for tick in ticks if tick is not None and tick >= 0]
+    if line[:1] != ["cpu"] or len(counted) < 8 or not sum(counted):
+        return None, None
+    return float(sum(counted)), counted[7] / sum(counted)

@@ -1,0 +1,106 @@
+"""What the kernel says of the host beside host.py: what shapes a measurement, and what explains it.
+
+Everything is read below a filesystem root. What cannot be read is null, and `unknown` says why and
+what would let it be read; a null that stands there for "there is none" (no hypervisor, no limit)
+has no such line.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from linkgauge.model.inventory import HostDetails
+
+from .cache import cache_levels
+from .cgroup import allowed, memlock_limit, memory_limit
+from .cpu import cpu_time, cpu_vendor, governor, isa, shown_cpus, topology
+from .environment import container, hypervisor, iommu
+from .memory import huge_pages, memory_rate, transparent_huge_pages
+from .numa import node_cpus, node_distances, node_numbers
+from .secrets import command_line
+from .tree import ROOT, Root, read_bytes, read_text
+
+
+def read_details(root: Root = ROOT) -> HostDetails:
+    """Reads what can be read below `root`. Never raises, whatever the files hold."""
+    cpus = shown_cpus(root)
+    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    sockets, cores, threads = topology(root, cpus)
+    nodes = node_numbers(root)
+    below, below_is_told = hypervisor(root)
+    translation, why_no_iommu = iommu(root)
+    limit, limit_is_told = memory_limit(root)
+    locked, lock_is_told = memlock_limit(root)
+    ticks, steal = cpu_time(root)
+    rate, why_no_rate = memory_rate(root, sockets)
+    details = HostDetails(
+        cpu_vendor=cpu_vendor(cpuinfo),
+        sockets=sockets,
+        cores=cores,
+        threads_per_core=threads,
+        isa=isa(cpuinfo),
+        caches=cache_levels(root, cpus),
+        distances={index: row for index in nodes if (row := node_distances(root, index))},
+        node_cpus={index: node_cpus(root, index) for index in nodes},
+        huge_pages=huge_pages(root),
+        transparent_huge_pages=transparent_huge_pages(root),
+        governor=governor(root, cpus),
+        command_line=_command_line(root),
+        iommu=translation,
+        hypervisor=below,
+        container=container(root),
+        allowed_cpus=allowed(root, "Cpus"),
+        allowed_nodes=allowed(root, "Mems"),
+        memory_limit=limit,
+        memlock_limit=locked,
+        steal=steal,
+        cpu_ticks=ticks,
+        memory_rate=rate,
+    )
+    missing = _missing(details)
+    if not below_is_told:
+        missing["hypervisor"] = "neither CPU flags nor firmware nor device tree say"
+    if not limit_is_told:
+        missing["memory limit"] = "/proc/self/cgroup is not readable"
+    if not lock_is_told:
+        missing["locked memory limit"] = "/proc/self/limits is not readable"
+    if why_no_iommu:
+        missing["IOMMU"] = why_no_iommu
+    if why_no_rate:
+        missing["DIMM rate"] = why_no_rate
+    unknown = tuple(f"{name}: {why}" for name, why in missing.items())
+    return msgspec.structs.replace(details, unknown=unknown)
+
+
+def _command_line(root: Root) -> str | None:
+    """The kernel's, without secrets: it is kept with every run."""
+    content = read_bytes(root, "proc/cmdline")
+    return None if content is None else command_line(content).decode(errors="replace").strip()
+
+
+def _missing(details: HostDetails) -> dict[str, str]:
+    """Why fields are empty that tell nothing else by that."""
+    reasons = {
+        "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
+        "cores": (details.cores, "the kernel shows no CPU topology"),
+        "instruction set": (details.isa, "/proc/cpuinfo does not say"),
+        "caches": (details.caches, "the kernel shows none (usual in virtual machines)"),
+        "NUMA distances": (details.distances, "the kernel shows no nodes with distances"),
+        "huge pages": (details.huge_pages, "the kernel shows none (CONFIG_HUGETLBFS)"),
+        "transparent huge pages": (
+            details.transparent_huge_pages,
+            "the kernel shows no choice (CONFIG_TRANSPARENT_HUGEPAGE)",
+        ),
+        "frequency governor": (details.governor, _why_no_governor(details)),
+        "kernel command line": (details.command_line, "/proc/cmdline is not readable"),
+        "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset do not say"),
+        "allowed nodes": (details.allowed_nodes, "/proc/self/status and the cpuset do not say"),
+        "CPU steal": (details.steal, "/proc/stat does not count it"),
+    }
+    return {name: why for name, (value, why) in reasons.items() if value in (None, (), {})}
+
+
+def _why_no_governor(details: HostDetails) -> str:
+    if details.hypervisor:
+        return f"the hypervisor ({details.hypervisor}) sets the frequency: look on its host"
+    return "the kernel shows no cpufreq driver (the firmware may set the frequency)"

@@ -1,0 +1,126 @@
+"""What the kernel runs under and what this process runs in: hypervisor, container, IOMMU."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from .tree import Root, names_in, read_text
+
+GROUPS = "sys/kernel/iommu_groups"
+
+# Words of the firmware's vendor and product, of device trees and of clock sources, in this order.
+_HYPERVISORS = (
+    ("vmware", "VMware"),
+    ("virtualbox", "VirtualBox"),
+    ("innotek", "VirtualBox"),
+    ("parallels", "Parallels"),
+    ("hyperv", "Hyper-V"),
+    ("microsoft corporation virtual machine", "Hyper-V"),
+    ("nutanix", "Nutanix AHV"),
+    ("xen", "Xen"),
+    ("amazon ec2", "Amazon EC2"),
+    ("google compute engine", "Google Compute Engine"),
+    ("alibaba cloud", "Alibaba Cloud"),
+    ("openstack", "OpenStack"),
+    ("bochs", "Bochs"),
+    ("qemu", "QEMU"),
+    ("dummy-virt", "QEMU"),
+    ("riscv-virtio", "QEMU"),
+    ("kvm", "KVM"),
+)
+_CONTAINERS = (
+    ("kubepods", "Kubernetes"),
+    ("libpod", "Podman"),
+    ("docker", "Docker"),
+    ("crio", "CRI-O"),
+    ("containerd", "containerd"),
+    ("lxc", "LXC"),
+    ("machine.slice/machine-", "systemd-nspawn"),
+)
+_CONTAINER_NAMES = {"podman": "Podman", "docker": "Docker", "lxc": "LXC", "oci": "OCI"}
+
+_Iommu = Literal["off", "passthrough", "translating"]
+_FIRMWARE = (
+    "sys/hypervisor/type",
+    "sys/class/dmi/id/sys_vendor",
+    "sys/class/dmi/id/product_name",
+    "proc/device-tree/hypervisor/compatible",
+    "proc/device-tree/compatible",
+    "proc/device-tree/model",
+)
+_CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+
+
+def hypervisor(root: Root) -> tuple[str | None, bool]:
+    """The hypervisor below the kernel (None: none), and whether that could be told.
+
+    x86 says in its CPU flags that there is one; elsewhere the firmware's tables and the device
+    tree do. Xen's first domain owns the hardware and is none. Metal of a cloud has its vendor.
+    """
+    if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
+        return None, True
+    cpuinfo = read_text(root, "proc/cpuinfo") or ""
+    flags = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
+    if flags and "hypervisor" not in flags[1].split():
+        return None, True
+    firmware = " ".join(_words(root, place) for place in _FIRMWARE)
+    if not flags and ".metal" in firmware:
+        return None, True
+    told = f"{firmware} {_words(root, _CLOCKS)}"
+    known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", told))
+    name = next(known, None)
+    if flags:
+        return name or read_text(root, "sys/class/dmi/id/sys_vendor") or "without a name", True
+    return name, bool(name or firmware.strip())
+
+
+def _words(root: Root, place: str) -> str:
+    """A file in lower case; device trees separate by zeros."""
+    return (read_text(root, place) or "").replace("\0", " ").strip().lower()
+
+
+def container(root: Root) -> str | None:
+    """The kind of container that this process runs in, by the signs that each leaves; None: none.
+
+    A root file system made of layers alone (overlay) is called a container of unknown kind.
+    """
+    if read_text(root, "run/.containerenv") is not None:
+        return "Podman"
+    environment = (read_text(root, "proc/1/environ") or "").split("\0")
+    stated = next((v for v in environment if v.startswith("container=")), "").partition("=")[2]
+    stated = stated or read_text(root, "run/systemd/container") or ""
+    groups = read_text(root, "proc/1/cgroup") or ""
+    for word, name in _CONTAINERS:
+        if word in groups:
+            return name
+    if stated:
+        return _CONTAINER_NAMES.get(stated, stated)
+    if read_text(root, ".dockerenv") is not None:
+        return "Docker"
+    mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
+    return "overlay root" if re.search(r"^\S+ / overlay ", mounts, re.MULTILINE) else None
+
+
+def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
+    """What the IOMMU does to devices' addresses, or why that is unknown.
+
+    Groups have the type of their domain: DMA or DMA-FQ translate, identity passes through
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). One group that translates counts.
+    """
+    groups = names_in(root, GROUPS)
+    kinds = {read_text(root, f"{GROUPS}/{group}/type") for group in groups}
+    if any(kind and kind.startswith("DMA") for kind in kinds):
+        return "translating", None
+    if "identity" in kinds:
+        return "passthrough", None
+    options = (read_text(root, "proc/cmdline") or "").split()
+    if {"iommu=off", "intel_iommu=off", "amd_iommu=off"}.intersection(options):
+        return "off", None
+    if groups or names_in(root, "sys/class/iommu"):
+        if {"iommu=pt", "iommu.passthrough=1"}.intersection(options):
+            return "passthrough", None
+        return None, "the kernel shows groups without their type (Linux before 5.11)"
+    if "iommu_groups" in names_in(root, "sys/kernel"):
+        return "off", None
+    return None, f"there is no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"

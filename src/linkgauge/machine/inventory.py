@@ -1,0 +1,27 @@
+"""Everything that the files of a machine tell beside its host's names and sizes."""
+
+from __future__ import annotations
+
+from linkgauge.model.inventory import Inventory
+
+from .accelerators import read_accelerators
+from .details import read_details
+from .network import read_adapters
+from .pci import read_pci
+from .tree import ROOT, Root
+
+
+def read_inventory(root: Root = ROOT) -> Inventory:
+    """What can be read below `root`; each part says what could not, and why. Never raises.
+
+    Of this machine the accelerators are missing: only their libraries tell of them.
+    """
+    pci, no_pci = read_pci(root)
+    accelerators, no_accelerators = read_accelerators(root)
+    return Inventory(
+        host=read_details(root),
+        pci=pci,
+        accelerators=accelerators,
+        adapters=read_adapters(root),
+        unknown=(*no_pci, *no_accelerators),
+    )

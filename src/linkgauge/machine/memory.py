@@ -1,0 +1,208 @@
+"""Host memory: huge pages, and the rate of the DIMMs from the firmware's tables (SMBIOS)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from .tree import Root, names_in, number, parse_meminfo, read_bytes, read_text
+
+HUGE_PAGES = "sys/kernel/mm/hugepages"
+TABLE = "sys/firmware/dmi/tables/DMI"
+ENTRIES = "sys/firmware/dmi/entries"
+EDAC = "sys/devices/system/edac/mc"
+
+# SMBIOS 3.7, 7.18.2: kinds of DRAM (SDRAM; DDR to FB-DIMM; DDR3 to LPDDR4; HBM to HBM3), not
+# flash, and not the "RAM" of virtual machines. 7.18.6: DRAM, or a table too old to say.
+_DRAM = {0x0F, *range(0x12, 0x15), *range(0x18, 0x1F), *range(0x20, 0x25)}
+_VOLATILE = {0x00, 0x01, 0x02, 0x03}
+# 7.18.1: a row of chips, a die, CAMM: soldered or alone on its channels.
+_ALONE = {0x0B, 0x10, 0x11}
+_MOST_BYTES = 1 << 20
+# A letter before the number, which is not the last one of DIMM.
+_LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
+
+
+class Dimm(msgspec.Struct, frozen=True):
+    """A memory device that is in place. `width` in data bits and `rate` in transfers/s, null if
+    the firmware does not know; `kit` numbers those that belong together, 0 if none do."""
+
+    locator: str
+    bank: str
+    kit: int
+    alone: bool
+    width: int | None
+    rate: float | None
+
+
+def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
+    """Total and free huge pages by their size in bytes; of sysfs, else of /proc/meminfo."""
+    found = {}
+    for name in names_in(root, HUGE_PAGES):
+        size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
+        total = number(read_text(root, f"{HUGE_PAGES}/{name}/nr_hugepages"))
+        free = number(read_text(root, f"{HUGE_PAGES}/{name}/free_hugepages"))
+        if size and total is not None and free is not None:
+            found[int(size[1]) << 10] = (total, free)
+    meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
+    if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
+        counts = meminfo["HugePages_Total"], meminfo["HugePages_Free"]
+        found[meminfo["Hugepagesize"]] = counts
+    return dict(sorted(found.items()))
+
+
+def transparent_huge_pages(root: Root) -> str | None:
+    """The bracketed word of the kernel's choice: `always [madvise] never` is madvise."""
+    choice = read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
+    match = re.search(r"\[(\w+)\]", choice or "")
+    return match[1] if match else None
+
+
+def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
+    """Bytes/s of all DIMMs together, or why it is unknown: channels × data bits ÷ 8 × transfers/s.
+
+    DIMMs of one channel share it, so the channels are counted: as EDAC's driver has found them,
+    else as the firmware names them.
+    """
+    dimms = read_dimms(root)
+    if not dimms:
+        return None, _no_dimms(root)
+    widths = {dimm.width for dimm in dimms}
+    rates = {dimm.rate for dimm in dimms}
+    if None in widths | rates:
+        return None, "the firmware's table does not give the speed and width of every DIMM"
+    channels = edac_channels(root) or named_channels(dimms, sockets)
+    if channels is None:
+        return None, (
+            f"the firmware's table names {len(dimms)} DIMMs but not their channels: "
+            "an EDAC driver of this memory controller would"
+        )
+    if len(widths) > 1:
+        return None, "DIMMs of different widths share the channels"
+    # Channels run at their slowest DIMM.
+    slowest = min(rate for rate in rates if rate is not None)
+    return channels * slowest * next(width for width in widths if width is not None) / 8, None
+
+
+def _no_dimms(root: Root) -> str:
+    tables = names_in(root, TABLE.rpartition("/")[0]) or names_in(root, ENTRIES)
+    if not tables:
+        return f"/{TABLE} is not there (a board with a device tree, a virtual machine, a container)"
+    if read_bytes(root, TABLE) is None and not _structures(root):
+        return f"/{TABLE} is readable by root only: run as root"
+    return "the firmware's table describes no DRAM (usual in virtual machines)"
+
+
+def edac_channels(root: Root) -> int | None:
+    """Channels with a DIMM, over all memory controllers; None where EDAC does not tell."""
+    found = set()
+    for controller in names_in(root, EDAC):
+        for name in names_in(root, f"{EDAC}/{controller}"):
+            if not re.fullmatch(r"(dimm|rank)[0-9]+", name):
+                continue
+            place = read_text(root, f"{EDAC}/{controller}/{name}/dimm_location") or ""
+            size = number(read_text(root, f"{EDAC}/{controller}/{name}/size"))
+            channel = re.search(r"\bchannel ([0-9]+)", place)
+            if channel and size:
+                found.add((controller, channel[1]))
+    return len(found) or None
+
+
+def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
+    """Channels with a DIMM by the names of the slots; None where those do not tell.
+
+    A name has the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or a letter for it (`DIMM_B1`,
+    `P1-DIMMB1`). Where there are no more letters than sockets, a letter is a socket; then each
+    DIMM has its own channel only if those of a socket form one kit (as Dell's firmware numbers
+    the first slots of all channels).
+    """
+    if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
+        return len(dimms)
+    spelled = [_spelled_channel(dimm) for dimm in dimms]
+    if None not in spelled:
+        return len(set(spelled))
+    letters = [_LETTER.fullmatch(dimm.locator.upper()) for dimm in dimms]
+    slots = {match.groups() for match in letters if match}
+    if None in letters or sockets is None:
+        return None
+    if len({letter for _, letter in slots}) > sockets:
+        return len(slots)
+    kits = {(match[2], dimm.kit) for match, dimm in zip(letters, dimms, strict=True) if match}
+    one_kit_each = len(kits) == len(slots) and all(kit for _, kit in kits)
+    return len(dimms) if one_kit_each else None
+
+
+def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
+    """What stands before the word channel, and the channel; of either name."""
+    for place in (dimm.bank, dimm.locator):
+        match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
+        if match:
+            return match[1], match[2]
+    return None
+
+
+def read_dimms(root: Root) -> tuple[Dimm, ...]:
+    """The DRAM that is in place."""
+    found = (_dimm(structure) for structure in _structures(root))
+    return tuple(dimm for dimm in found if dimm)
+
+
+def _structures(root: Root) -> tuple[bytes, ...]:
+    """SMBIOS structures of type 17, with their strings: of the table, else of single entries."""
+    table = read_bytes(root, TABLE)
+    if table is not None:
+        return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
+    names = sorted(name for name in names_in(root, ENTRIES) if name.startswith("17-"))
+    entries = (read_bytes(root, f"{ENTRIES}/{name}/raw") for name in names)
+    return tuple(entry for entry in entries if entry and entry[0] == 17)
+
+
+def split_table(table: bytes) -> Iterator[bytes]:
+    """The structures of an SMBIOS table: each has its length in its second byte, and strings
+    behind that until two zeros."""
+    at = 0
+    while at + 4 <= len(table) and table[at + 1] >= 4:
+        end = table.find(b"\0\0", at + table[at + 1])
+        end = len(table) if end < 0 else end + 2
+        yield table[at:end]
+        at = end
+
+
+def _dimm(structure: bytes) -> Dimm | None:
+    """A memory device (SMBIOS 3.7, 7.18); None where no DRAM is in place."""
+    if len(structure) < 2:
+        return None
+    length = structure[1]
+    body = structure[:length]
+
+    def field(offset: int, size: int) -> int:
+        """0 where the table is too old, or cut off."""
+        return int.from_bytes(body[offset : offset + size], "little")
+
+    if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
+        return None
+    speeds = (field(0x20, 2), field(0x58, 4)), (field(0x15, 2), field(0x54, 4))
+    rate = next((known for pair in speeds if (known := _speed(*pair))), None)
+    width = field(0x0A, 2)
+    return Dimm(
+        locator=_string(structure, length, field(0x10, 1)),
+        bank=_string(structure, length, field(0x11, 1)),
+        # 0xFF says that it is unknown.
+        kit=field(0x0F, 1) % 0xFF,
+        alone=field(0x0E, 1) in _ALONE,
+        width=None if width in (0, 0xFFFF) else width,
+        rate=rate,
+    )
+
+
+def _speed(megatransfers: int, extended: int) -> float | None:
+    """Transfers/s; 0xFFFF says that the extended field has it, 0 that it is unknown."""
+    known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
+    return known * 1e6 or None
+
+
+def _string(structure: bytes, length: int, index: int) -> str:
+    strings = structure[length:].split(b"\0")
+    return strings[index - 1].decode("latin-1").strip() if 0 < index <= len(strings) else ""

@@ -1,0 +1,64 @@
+"""Network adapters with RDMA: InfiniBand, RoCE and iWARP devices, as sysfs has them."""
+
+from __future__ import annotations
+
+import re
+
+from linkgauge.model.inventory import Adapter
+
+from .tree import ROOT, Root, link_name, names_in, read_text, resolve
+
+ADAPTERS = "sys/class/infiniband"
+
+
+def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
+    """One for each port; a device with several ports is named `mlx5_0:1`, as UCX does. Never
+    raises, whatever the files hold."""
+    return tuple(
+        adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in _read(root, name)
+    )
+
+
+def _read(root: Root, name: str) -> tuple[Adapter, ...]:
+    folder = f"{ADAPTERS}/{name}"
+    ports = sorted(names_in(root, f"{folder}/ports"), key=lambda port: (len(port), port))
+    pci = _address(root, folder)
+    unknown = () if pci else ("PCI address: not a PCI device, or its link is missing",)
+    if not ports:
+        why = "ports: none are shown (a device made by software, or its folder is missing)"
+        return (Adapter(name=name, pci=pci, unknown=(*unknown, why)),)
+    return tuple(
+        _port(root, f"{folder}/ports/{port}", f"{name}:{port}" if len(ports) > 1 else name, pci,
+              unknown)
+        for port in ports
+    )  # fmt: skip
+
+
+def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[str, ...]) -> Adapter:
+    """Of a port's files: state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, link_layer `InfiniBand`."""
+    state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
+    rate = re.match(
+        r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", read_text(root, f"{folder}/rate") or ""
+    )
+    layer = read_text(root, f"{folder}/link_layer")
+    missing = tuple(
+        f"{what}: /{folder}/{what} is not readable or says something else"
+        for what, value in (("state", state), ("rate", rate), ("link_layer", layer))
+        if not value
+    )
+    return Adapter(
+        name=name,
+        pci=pci,
+        state=state[1].lower() if state else None,
+        rate=float(rate[1]) * 1e9 / 8 if rate else None,
+        link_layer=layer or None,
+        unknown=(*unknown, *missing),
+    )
+
+
+def _address(root: Root, folder: str) -> str | None:
+    """The PCI function that a class device belongs to: where its link `device` leads."""
+    real = resolve(root, folder)
+    target = link_name(root, f"{real}/device") if real else None
+    match = re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]", target or "")
+    return match[0] if match else None

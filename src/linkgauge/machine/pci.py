@@ -1,0 +1,298 @@
+"""The PCI tree: accelerators, network adapters with RDMA, and every bridge above one.
+
+From sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci) and, where those are missing, from
+configuration space. Whatever is garbled is null, and `unknown` says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from linkgauge.model.inventory import PciFunction, PciLink
+from linkgauge.model.pcie import SPEEDS, WIDTHS
+
+from .pci_config import decode
+from .pci_names import read_names
+from .tree import Root, link_name, names_in, read_bytes, read_text, resolve
+
+DEVICES = "sys/bus/pci/devices"
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+_HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_DISPLAY, _COPROCESSOR, _ACCELERATOR = 0x03, 0x0B, 0x12
+_VGA = 0x0300
+_BMC_VENDORS = (0x1A03, 0x102B)
+"""ASPEED and Matrox: VGA of baseboard management controllers."""
+_ACCELERATOR_VENDORS = (0x10DE, 0x1002, 0x8086)
+"""NVIDIA, AMD and Intel: what shows the console may compute, too."""
+_SEVERITIES = ("correctable", "nonfatal", "fatal")
+
+Value = TypeVar("Value")
+
+
+class _Seat(msgspec.Struct, frozen=True):
+    """Where a function is found: its folder, the bridge above, why that is unknown."""
+
+    folder: str
+    parent: str | None
+    why: str | None = None
+
+
+def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
+    """The functions by address, and what could not be read of PCI as a whole."""
+    seats, unread = _find(root)
+    functions = [
+        _Reader(root, address, seat).read()
+        for address, seat in sorted(seats.items(), key=lambda item: _order(item[0]))
+    ]
+    names = read_names(root, _numbers(functions))
+    if names is None:
+        if functions:
+            unread.append("names of PCI functions: there is no PCI ID database (package pci.ids)")
+        names = {}
+    named = (
+        msgspec.structs.replace(function, name=names.get((function.vendor, function.device)))
+        if function.vendor is not None and function.device is not None
+        else function
+        for function in functions
+    )
+    return tuple(named), tuple(unread)
+
+
+def _numbers(functions: Iterable[PciFunction]) -> list[tuple[int, int]]:
+    return [
+        (function.vendor, function.device)
+        for function in functions
+        if function.vendor is not None and function.device is not None
+    ]
+
+
+def _find(root: Root) -> tuple[dict[str, _Seat], list[str]]:
+    """Functions that count, each with the bridges above it, and what could not be read."""
+    seats: dict[str, _Seat] = {}
+    unread: list[str] = []
+    names = names_in(root, DEVICES)
+    if not names:
+        unread.append(
+            f"PCI functions: /{DEVICES} lists none (no PCI bus, or a container that hides it: "
+            "then run on the host)"
+        )
+    for name in sorted(names):
+        folder = resolve(root, f"{DEVICES}/{name}")
+        if not _ADDRESS.fullmatch(name):
+            unread.append(f"PCI function {name!r}: not a PCI address")
+        elif folder is None:
+            unread.append(f"PCI function {name}: its link leads nowhere below the root")
+        elif (code := _class_code(root, folder)) is None:
+            unread.append(f"PCI function {name}: neither class nor config is readable")
+        elif _counts(root, folder, code):
+            for address, seat in _line(name, folder).items():
+                seats.setdefault(address, seat)
+    return seats, unread
+
+
+def _class_code(root: Root, folder: str) -> int | None:
+    code = _number(6)((read_text(root, f"{folder}/class") or "").strip())
+    return decode(read_bytes(root, f"{folder}/config")).class_code if code is None else code
+
+
+def _counts(root: Root, folder: str, code: int) -> bool:
+    return code >> 16 in (_DISPLAY, _COPROCESSOR, _ACCELERATOR) or "infiniband" in names_in(
+        root, folder
+    )
+
+
+def _line(address: str, folder: str) -> dict[str, _Seat]:
+    """The function and the bridges above it: folders within folders, below a host bridge's
+    (sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0)."""
+    steps = folder.split("/")
+    first = len(steps)
+    while first and _ADDRESS.fullmatch(steps[first - 1]):
+        first -= 1
+    line = steps[first:]
+    if line[-1:] != [address] or len(set(line)) < len(line):
+        return {address: _Seat(folder, None, f"its link leads to {folder!r}")}
+    if not (first and _HOST_BRIDGE.fullmatch(steps[first - 1])):
+        return {address: _Seat(folder, None, f"no host bridge stands in its path, {folder!r}")}
+    parents: list[str | None] = [None, *line]
+    return {
+        name: _Seat("/".join(steps[: first + number + 1]), parents[number])
+        for number, name in enumerate(line)
+    }
+
+
+def _order(address: str) -> tuple[int, ...]:
+    return tuple(int(part, 16) for part in re.split("[:.]", address))
+
+
+class _Reader:
+    """Reads one function, and notes why fields are null."""
+
+    def __init__(self, root: Root, address: str, seat: _Seat) -> None:
+        self._root, self._address, self._seat = root, address, seat
+        self._config = decode(read_bytes(root, f"{seat.folder}/config"))
+        self._fields: dict[str, list[str]] = {}
+
+    def read(self) -> PciFunction:
+        config, seat = self._config, self._seat
+        vendor = self._attribute("vendor", _number(4), config.vendor)
+        code = self._attribute("class", _number(6), config.class_code, field="class_code")
+        if seat.why:
+            self._unknown("parent", seat.why)
+        return PciFunction(
+            address=self._address,
+            vendor=vendor,
+            device=self._attribute("device", _number(4), config.device),
+            class_code=code,
+            revision=self._attribute("revision", _number(2), config.revision),
+            driver=link_name(self._root, f"{seat.folder}/driver"),
+            numa_node=self._numa_node(),
+            iommu_group=self._iommu_group(),
+            port=self._register("port", config.port),
+            parent=seat.parent,
+            link=self._link(config.link),
+            max_payload=self._register("max_payload", config.max_payload),
+            max_payload_supported=self._register(
+                "max_payload_supported", config.max_payload_supported
+            ),
+            max_read_request=self._register("max_read_request", config.max_read_request),
+            acs=self._acs(),
+            errors=self._errors(),
+            display=self._is_display(vendor, code),
+            unknown=tuple(f"{', '.join(fields)}: {why}" for why, fields in self._fields.items()),
+        )
+
+    def _text(self, name: str) -> str | None:
+        return read_text(self._root, f"{self._seat.folder}/{name}")
+
+    def _unknown(self, field: str, why: str) -> None:
+        self._fields.setdefault(why, []).append(field)
+
+    def _attribute(
+        self,
+        name: str,
+        parse: Callable[[str], Value | None],
+        register: Value | None = None,
+        *,
+        field: str | None = None,
+    ) -> Value | None:
+        """The value of a sysfs attribute, else of a register."""
+        text = self._text(name)
+        value = None if text is None else parse(text.strip())
+        if value is not None or register is not None:
+            return register if value is None else value
+        found = "sysfs has no attribute" if text is None else f"{name} says {_short(text)}"
+        self._unknown(field or name, f"{found}, and {self._config.why}")
+        return None
+
+    def _register(self, field: str, value: Value | None) -> Value | None:
+        """A value that only configuration space has."""
+        if value is None and self._config.why:
+            self._unknown(field, self._config.why)
+        return value
+
+    def _acs(self) -> tuple[str, ...] | None:
+        if self._config.acs is None and self._config.why_extended:
+            self._unknown("acs", self._config.why_extended)
+        return self._config.acs
+
+    def _link(self, register: PciLink) -> PciLink:
+        read = self._attribute
+        return PciLink(
+            speed=read("current_link_speed", _speed, register.speed, field="link.speed"),
+            width=read("current_link_width", _width, register.width, field="link.width"),
+            max_speed=read("max_link_speed", _speed, register.max_speed, field="link.max_speed"),
+            max_width=read("max_link_width", _width, register.max_width, field="link.max_width"),
+            target=self._register("link.target", register.target),
+        )
+
+    def _numa_node(self) -> int | None:
+        text = self._text("numa_node")
+        if text is not None and re.fullmatch("[0-9]{1,6}", text):
+            return int(text)
+        if text == "-1":
+            why = "numa_node says -1: the firmware names none"
+        else:
+            why = "sysfs has no attribute" if text is None else f"numa_node says {_short(text)}"
+        self._unknown("numa_node", why)
+        return None
+
+    def _iommu_group(self) -> int | None:
+        name = link_name(self._root, f"{self._seat.folder}/iommu_group")
+        if name is not None and re.fullmatch("[0-9]{1,9}", name):
+            return int(name)
+        none = "the function is in none: no IOMMU is in use, or none is shown"
+        self._unknown("iommu_group", none if name is None else f"its link leads to {_short(name)}")
+        return None
+
+    def _errors(self) -> dict[str, int] | None:
+        totals: dict[str, int] = {}
+        shown = False
+        for severity in _SEVERITIES:
+            text = self._text(f"aer_dev_{severity}")
+            if text is None:
+                continue
+            shown = True
+            total = _total(text)
+            if total is None:
+                self._unknown("errors", f"aer_dev_{severity} is garbled")
+            else:
+                totals[severity] = total
+        if not shown:
+            self._unknown("errors", self._why_no_counters())
+        return totals or None
+
+    def _why_no_counters(self) -> str:
+        if self._config.aer:
+            return "the function has AER, but the kernel counts nothing (firmware handles errors?)"
+        if self._config.aer is None:
+            return "sysfs has no aer_dev_* counters"
+        return "the function has no AER capability"
+
+    def _is_display(self, vendor: int | None, code: int | None) -> bool:
+        if code is None or code >> 16 != _DISPLAY:
+            return False
+        console = code >> 8 == _VGA and self._text("boot_vga") == "1"
+        return vendor in _BMC_VENDORS or (console and vendor not in _ACCELERATOR_VENDORS)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+def _number(digits: int) -> Callable[[str], int | None]:
+    """Parses at most so many hexadecimal digits: 0x10de."""
+
+    def parse(text: str) -> int | None:
+        match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text)
+        return int(match[1], 16) if match else None
+
+    return parse
+
+
+def _speed(text: str) -> float | None:
+    """GT/s as kernels write it: `8 GT/s`, `8.0 GT/s PCIe`, `Unknown speed`, `Unknown`."""
+    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
+    return float(match[1]) if match and float(match[1]) in SPEEDS else None
+
+
+def _width(text: str) -> int | None:
+    """Lanes; 0, 63 and 255 are how kernels and hardware say that they do not know."""
+    return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
+
+
+def _total(text: str) -> int | None:
+    """All errors of an aer_dev_* attribute: of its line TOTAL_ERR_…, else the sum of the others."""
+    counts: dict[str, int] = {}
+    for line in text.splitlines():
+        match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())
+        if not match:
+            return None
+        counts[match[1]] = int(match[2])
+    totals = [count for name, count in counts.items() if name.startswith("TOTAL_ERR_")]
+    if totals:
+        return totals[0]
+    return sum(counts.values()) if counts else None

@@ -1,0 +1,211 @@
+"""Decodes the binary configuration space of a PCI function, whatever its length and state.
+
+Source: PCI Express Base Specification 6.0: 7.5.1 (headers), 7.5.3 (PCI Express capability),
+7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from linkgauge.model.inventory import PciLink, PortType
+from linkgauge.model.pcie import SPEEDS, WIDTHS
+
+_HEADER, _CONVENTIONAL = 64, 256
+_EXPRESS, _ACS, _AER, _SERIAL = 0x10, 0x000D, 0x0001, 0x0003
+_PORTS: dict[int, PortType] = {
+    0x0: "endpoint",
+    0x1: "endpoint",
+    0x4: "root port",
+    0x5: "upstream port",
+    0x6: "downstream port",
+    0x7: "bridge",
+    0x8: "bridge",
+    0x9: "integrated endpoint",
+}
+_BRIDGE = 0x0604
+_REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
+"""Bits of ACS Control that send peer requests and completions up to the root (lspci: ReqRedir,
+CmpltRedir)."""
+NO_EXPRESS = "the function has no PCI Express capability"
+NO_MEANING = "its register is absent or holds a value without a meaning in PCI Express"
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What configuration space tells. Of what is null, `why` says why for the header's and the PCI
+    Express capability's fields, `why_extended` for `acs` and `aer`. A capability that is certainly
+    absent leaves `acs` null and `aer` false without a reason."""
+
+    vendor: int | None = None
+    device: int | None = None
+    class_code: int | None = None
+    revision: int | None = None
+    port: PortType | None = None
+    link: PciLink = PciLink()
+    max_payload: int | None = None
+    max_payload_supported: int | None = None
+    max_read_request: int | None = None
+    acs: tuple[str, ...] | None = None
+    aer: bool | None = None
+    why: str | None = None
+    why_extended: str | None = None
+
+
+def decode(content: bytes | None) -> Config:
+    """Decodes sysfs's `config`: 64 bytes without root, 256, or 4096 with extended capabilities."""
+    if not content:
+        return _nothing("config space is not readable")
+    if content[:4] == b"\xff" * 4:
+        return _nothing("the function does not answer: its registers read as ones (powered down?)")
+    space = _Space(content)
+    at, why = _find_express(space)
+    header = Config(
+        vendor=space.word(0x00),
+        device=space.word(0x02),
+        class_code=None if (word := space.word(0x08, 4)) is None else word >> 8,
+        revision=space.word(0x08, 1),
+        why=why,
+        why_extended=why,
+    )
+    if at is not None:
+        return _express(space, at, header)
+    if why == NO_EXPRESS:
+        code = header.class_code
+        bridge = code is not None and code >> 8 == _BRIDGE
+        return msgspec.structs.replace(
+            header, port="bridge" if bridge else None, aer=False, why_extended=None
+        )
+    return header
+
+
+def serial_number(content: bytes) -> slice | None:
+    """Where the 8 bytes of the Device Serial Number capability lie (7.9.3), low ones first; fewer
+    where the content ends. None where it has none."""
+    at = _extended_places(_Space(content))[0].get(_SERIAL)
+    return None if at is None else slice(at + 4, min(at + 12, len(content)))
+
+
+def _nothing(why: str) -> Config:
+    return Config(why=why, why_extended=why)
+
+
+class _Space:
+    """Little-endian words; None beyond the end of what was read."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def word(self, offset: int, width: int = 2) -> int | None:
+        """None, too, where it is not wholly there."""
+        part = self.content[offset : offset + width]
+        return int.from_bytes(part, "little") if len(part) == width else None
+
+    @property
+    def end(self) -> str:
+        """Why what lies beyond the end is unknown."""
+        size = len(self.content)
+        if size == _HEADER:
+            return "only 64 bytes of config space are readable: run as root"
+        return f"config space ends after {size} bytes"
+
+
+def _find_express(space: _Space) -> tuple[int | None, str | None]:
+    """Where the PCI Express capability lies, or why that is unknown."""
+    status, kind = space.word(0x06), space.word(0x0E, 1)
+    if status is None or kind is None:
+        return None, space.end
+    if not status & 0x10:
+        return None, NO_EXPRESS
+    at = space.word(0x14 if kind & 0x7F == 2 else 0x34, 1)
+    seen: set[int] = set()
+    while at is not None and (at := at & 0xFC):
+        if at in seen or at < _HEADER:
+            return None, f"the list of capabilities is garbled: it leads back to 0x{at:02x}"
+        seen.add(at)
+        found = space.word(at, 1)
+        if found == _EXPRESS:
+            return at, None
+        at = None if found is None else space.word(at + 1, 1)
+    return None, space.end if at is None else NO_EXPRESS
+
+
+def _express(space: _Space, at: int, header: Config) -> Config:
+    """The header with the fields of the capability at `at`."""
+    flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
+    end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
+    acs, aer, why = _extended(space)
+    return msgspec.structs.replace(
+        header,
+        port=None if flags is None else _PORTS.get(flags >> 4 & 0xF),
+        link=_link(space, at, second=flags is not None and flags & 0xF >= 2),
+        max_payload=None if control is None else _size(control >> 5),
+        max_payload_supported=None if capable is None else _size(capable),
+        max_read_request=None if control is None else _size(control >> 12),
+        acs=acs,
+        aer=aer,
+        why=space.end if len(space.content) < end else NO_MEANING,
+        why_extended=why,
+    )
+
+
+def _link(space: _Space, at: int, *, second: bool) -> PciLink:
+    """Link registers; capabilities from version 2 on have a `second` set."""
+    capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
+    speeds = space.word(at + 0x2C, 4) if second else None
+    target = space.word(at + 0x30) if second else None
+    # The vector of Link Capabilities 2 has bit 1 for 2.5 GT/s and so on.
+    code = ((speeds or 0) & 0xFE).bit_length() - 1
+    return PciLink(
+        speed=None if status is None else _speed(status),
+        width=None if status is None else _width(status),
+        max_speed=_speed(code) if code > 0 else None if capable is None else _speed(capable),
+        max_width=None if capable is None else _width(capable),
+        target=None if target is None else _speed(target),
+    )
+
+
+def _speed(register: int) -> float | None:
+    code = register & 0xF
+    return SPEEDS[code - 1] if 1 <= code <= len(SPEEDS) else None
+
+
+def _width(register: int) -> int | None:
+    lanes = register >> 4 & 0x3F
+    return lanes if lanes in WIDTHS else None
+
+
+def _size(register: int) -> int | None:
+    """Bytes of a size code: 0 for 128 up to 5 for 4096."""
+    code = register & 7
+    return 128 << code if code <= 5 else None
+
+
+def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
+    """Redirections of ACS, whether there is AER, and why either is unknown."""
+    places, why = _extended_places(space)
+    aer = True if _AER in places else None if why else False
+    if _ACS not in places:
+        return None, aer, why
+    control = space.word(places[_ACS] + 6)
+    if control is None:
+        return None, aer, space.end
+    return tuple(name for bit, name in _REDIRECTIONS if control & bit), aer, why
+
+
+def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
+    """Where extended capabilities lie by number, and why there may be others."""
+    places: dict[int, int] = {}
+    seen: set[int] = set()
+    at = _CONVENTIONAL
+    while at:
+        if at in seen or at < _CONVENTIONAL:
+            return places, f"the list of extended capabilities is garbled: it leads to 0x{at:03x}"
+        seen.add(at)
+        header = space.word(at, 4)
+        if header is None:
+            return places, space.end
+        if header in (0, 0xFFFFFFFF):
+            break
+        places.setdefault(header & 0xFFFF, at)
+        at = header >> 20 & 0xFFC
+    return places, None

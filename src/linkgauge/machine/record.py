@@ -1,0 +1,103 @@
+"""Keeps what the readers of a machine read, so that it can be read again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from .tree import ROOT, Captured, Root
+
+_OWN = "proc/self"
+"""A link to a number that only this process has: kept as the folder that it leads to."""
+
+Value = TypeVar("Value")
+
+
+class _Asked(Mapping[str, Value]):
+    """What there is by path, looked up when it is asked for."""
+
+    def __init__(self, ask: Callable[[str], Value | None]) -> None:
+        self._ask = ask
+        self._answers: dict[str, Value | None] = {}
+
+    def __getitem__(self, path: str) -> Value:
+        if path not in self._answers:
+            self._answers[path] = self._ask(path)
+        answer = self._answers[path]
+        if answer is None:
+            raise KeyError(path)
+        return answer
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, answer in self._answers.items() if answer is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Recorder(Captured):
+    """A machine below `root` that remembers what was read of it."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self.files = _Asked(self._file)
+        self.links = _Asked(self._link)
+        self.folders = _Asked(self._names)
+
+    def kept(self) -> Captured:
+        """All that was read, and the links and folders among what was listed."""
+        links: dict[str, str] = {}
+        folders: list[str] = []
+        for folder in tuple(self.folders):
+            for name in self.folders[folder]:
+                path = f"{folder}/{name}".lstrip("/")
+                if path not in self.links and self._is_folder(path):
+                    folders.append(path)
+        links |= self.links
+        return Captured(dict(self.files), links, folders)
+
+    def _behind_link(self, path: str) -> bool:
+        """Whether a step of the path is a link: then what it names is found where that leads."""
+        steps = path.split("/")
+        return ".." in steps or any(
+            "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
+        )
+
+    def _file(self, path: str) -> bytes | None:
+        if self._behind_link(path):
+            return None
+        if isinstance(self._root, Captured):
+            return self._root.files.get(path)
+        place = self._root / path
+        try:
+            # Reading a captured pipe would wait for ever.
+            return place.read_bytes() if self._root == ROOT or place.is_file() else None
+        except (OSError, ValueError):
+            return None
+
+    def _link(self, path: str) -> str | None:
+        if isinstance(self._root, Captured):
+            return self._root.links.get(path)
+        if ".." in path.split("/") or (self._root == ROOT and path == _OWN):
+            return None
+        try:
+            return str((self._root / path).readlink())
+        except (OSError, ValueError):
+            return None
+
+    def _names(self, path: str) -> list[str] | None:
+        if self._behind_link(path):
+            return None
+        if isinstance(self._root, Captured):
+            names = self._root.folders.get(path)
+            return None if names is None else list(names)
+        try:
+            return [place.name for place in (self._root / path).iterdir()]
+        except (OSError, ValueError):
+            return None
+
+    def _is_folder(self, path: str) -> bool:
+        if isinstance(self._root, Captured):
+            return path in self._root.folders
+        return Path(self._root / path).is_dir()

@@ -1,0 +1,73 @@
+"""What is left out of every captured tree: what readers do not need and others should not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .memory import ENTRIES, TABLE, split_table
+
+REMOVED = "(removed)"
+_SECRET = re.compile(r"pass(?!through)|secret|token|key|cred", re.IGNORECASE)
+_OPTION = re.compile(r'(?:"[^"]*"|\S)+')
+_LOGIN = re.compile(r"(://)[^/\s@]+@")
+_DIMM, _END = 17, 127
+
+
+def without_secrets(path: str, content: bytes) -> bytes:
+    """The content of a file as it may be kept."""
+    for pattern, change in _CHANGES:
+        if re.fullmatch(pattern, path):
+            return change(content)
+    return content
+
+
+def command_line(content: bytes) -> bytes:
+    """Options whose name sounds like a secret lose their value, addresses their user. An option
+    may carry another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
+    text = content.decode(errors="surrogateescape")
+    text = _OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(rf"\1{REMOVED}@", text))
+    return text.encode(errors="surrogateescape")
+
+
+def _option(text: str) -> str:
+    name, equals, _ = text.partition("=")
+    if equals and _SECRET.search(text.rpartition("=")[0]):
+        return f"{name}={REMOVED}"
+    return text
+
+
+def _only(pattern: bytes) -> Callable[[bytes], bytes]:
+    """Keeps the lines that match from their beginning."""
+    lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
+    return lambda content: b"".join(lines.findall(content))
+
+
+def _environment(content: bytes) -> bytes:
+    """Of the first process: only what a container runtime says of itself."""
+    return b"".join(
+        b"%s\0" % variable
+        for variable in content.split(b"\0")
+        if variable.startswith(b"container=")
+    )
+
+
+def _dimms(table: bytes) -> bytes:
+    """Of SMBIOS: memory devices. OEM strings may carry credentials, others are serial numbers."""
+    return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
+
+
+def _tool(content: bytes) -> bytes:
+    """nvidia-smi lists processes by their command lines."""
+    return re.sub(rb"(?m)^(\s*Name\s*: ).*$", rb"\1" + REMOVED.encode(), content)
+
+
+_CHANGES: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
+    (r"proc/cmdline", command_line),
+    (r"proc/[0-9]+/environ", _environment),
+    (r"proc/(?:self/|[0-9]+/)?mounts", _only(rb"\S+ / ")),
+    (r"proc/(?:self|[0-9]+)/status", _only(rb"(?:Cpus|Mems)_allowed")),
+    (re.escape(TABLE), _dimms),
+    (re.escape(ENTRIES) + r"/.*", lambda content: content if content[:1] == b"\x11" else b""),
+    (r"linkgauge/tools/.*", _tool),
+)

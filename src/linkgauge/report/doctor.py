@@ -1,0 +1,96 @@
+"""What the doctor found, for people and programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from linkgauge.judge.findings import Finding, Severity
+
+from .files import json_document
+
+_STYLES: dict[Severity, str] = {
+    "fail": "bold red",
+    "warn": "yellow",
+    "note": "cyan",
+    "unknown": "dim",
+}
+NAMED = 6
+"""Subjects and cells that are named of many."""
+
+
+def print_findings(console: Console, findings: Sequence[Finding], *, remedies: bool = True) -> None:
+    """Each with why it matters and what mends it; what is found of several subjects alike, once.
+    Without `remedies`, a line each."""
+    told: dict[tuple[str, ...], str] = {}
+    for alike in _alike(findings):
+        first = alike[0]
+        console.print(_headline(alike))
+        if remedies:
+            for line in _details(alike, told.get(first.remedy)):
+                console.print(line)
+            told.setdefault(first.remedy, first.check)
+    console.print(summary(findings))
+
+
+def findings_document(findings: Sequence[Finding]) -> str:
+    return json_document({"schema": "linkgauge.findings/1", "findings": findings})
+
+
+def write_findings(findings: Sequence[Finding]) -> None:
+    sys.stdout.write(findings_document(findings))
+
+
+def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
+    """Those that differ by their subject (and its address in the remedy) alone, in their order."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.check, finding.severity, finding.found, finding.why)
+        groups.setdefault(key, []).append(finding)
+    yield from groups.values()
+
+
+def _headline(alike: Sequence[Finding]) -> Text:
+    first = alike[0]
+    return Text.assemble(
+        (first.severity, _STYLES[first.severity]),
+        f" {first.check}  ",
+        (_named([finding.subject for finding in alike]), "bold"),
+        f": {first.found}",
+    )
+
+
+def _details(alike: Sequence[Finding], told: str | None) -> Iterator[Text]:
+    """Why, the cells, and the remedy, which check `told` may have given already."""
+    first = alike[0]
+    if first.why:
+        yield Text(f"    why: {first.why}", "dim")
+    if first.cells:
+        yield Text(f"    cells: {_named(first.cells)}", "dim")
+    if not first.remedy:
+        return
+    if told is not None:
+        yield Text(f"    to mend it: as {told} above", "dim")
+        return
+    whose = f" (of {first.subject})" if len(alike) > 1 else ""
+    yield Text(f"    to mend it{whose}:", "dim")
+    yield from (Text(f"      {line}" if line else "") for line in first.remedy)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
+
+
+def summary(findings: Sequence[Finding]) -> Text:
+    """How many of each severity."""
+    counts = [
+        (severity, sum(finding.severity == severity for finding in findings))
+        for severity in _STYLES
+    ]
+    line = Text("doctor: ")
+    shown = [Text(f"{count} {severity}", _STYLES[severity]) for severity, count in counts if count]
+    return line.append(Text(", ").join(shown) if shown else Text("nothing found", "green"))

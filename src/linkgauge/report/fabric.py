@@ -1,0 +1,62 @@
+"""Accelerators' own links (NVLink and the like), those that are alike on one line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.text import Text
+
+from linkgauge.model.inventory import Accelerator, FabricLink
+
+from .subjects import spans
+
+_MOST = 8
+"""Lines of one kind of link; of more, their ends are named together."""
+
+
+class _Bundle(msgspec.Struct, frozen=True):
+    """Links of one kind of an accelerator: what is said of them, and where they lead."""
+
+    memory: str
+    told: str
+    ends: tuple[tuple[str, int], ...]
+
+
+def fabric_lines(accelerators: Sequence[Accelerator]) -> Iterator[Text]:
+    """`sim:0-7: 18 of 18 nvlink 4.0 active, 25.0 GB/s each, to nvswitch (18)`."""
+    by_kind: dict[str, list[_Bundle]] = {}
+    for one in accelerators:
+        for bundle in _bundles(one):
+            by_kind.setdefault(bundle.told, []).append(bundle)
+    if by_kind:
+        yield Text("Fabric links (rates of one direction)", "bold")
+    for told, bundles in by_kind.items():
+        alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
+        for bundle in bundles:
+            alike.setdefault(bundle.ends, []).append(bundle.memory)
+        if len(alike) > _MOST:
+            together = spans(dict.fromkeys(name for ends in alike for name, _ in ends))
+            alike = {((together, 0),): [bundle.memory for bundle in bundles]}
+        for ends, memories in alike.items():
+            where = ", ".join(f"{name} ({count})" if count else name for name, count in ends)
+            yield Text.assemble((spans(memories), "bold"), f": {told}, to {where}")
+
+
+def _bundles(accelerator: Accelerator) -> Iterator[_Bundle]:
+    kinds: dict[tuple[str, str | None, float | None], list[FabricLink]] = {}
+    for link in accelerator.links:
+        kinds.setdefault((link.kind, link.version, link.rate), []).append(link)
+    for (kind, version, rate), links in kinds.items():
+        active = sum(link.active is True for link in links)
+        unsure = sum(link.active is None for link in links)
+        errors = sum(link.errors or 0 for link in links)
+        parts = [
+            f"{active} of {len(links)} {kind}{f' {version}' if version else ''} active"
+            + (f" ({unsure} unknown)" if unsure else ""),
+            "rate unknown" if rate is None else f"{rate / 1e9:.1f} GB/s each",
+            *([f"{errors} errors"] if errors else []),
+        ]
+        ends = Counter(link.remote or "unknown" for link in links)
+        yield _Bundle(accelerator.memory, ", ".join(parts), tuple(ends.items()))

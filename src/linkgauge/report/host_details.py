@@ -1,0 +1,92 @@
+"""A host's details in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from linkgauge.model.inventory import HostDetails
+from linkgauge.model.units import approximate_size
+
+_KINDS = {"data": "d", "instruction": "i"}
+_NONE = "unlimited"
+
+
+def host_lines(host: HostDetails) -> Iterator[Text]:
+    """What is known; what is not is left out here and said with its reason elsewhere."""
+    for heading, parts in (
+        ("CPUs", _processors(host)),
+        ("memory", _memory(host)),
+        ("runs", _surroundings(host)),
+        ("may use", _allowances(host)),
+        ("command line", iter([host.command_line] if host.command_line else [])),
+    ):
+        if told := "; ".join(parts):
+            yield Text.assemble((f"{heading}: ", "cyan"), told)
+
+
+def _processors(host: HostDetails) -> Iterator[str]:
+    counts = [_count(host.sockets, "socket"), _count(host.cores, "core")]
+    if host.threads_per_core is not None:
+        counts.append(f"{_count(host.threads_per_core, 'thread')} a core")
+    if told := ", ".join(text for text in counts if text):
+        yield told
+    if host.isa:
+        yield host.isa
+    if host.governor:
+        yield f"governor {host.governor}"
+    for cache in host.caches:
+        shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
+        yield f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"
+
+
+def _memory(host: HostDetails) -> Iterator[str]:
+    if host.memory_rate is not None:
+        yield f"DIMMs {host.memory_rate / 1e9:.1f} GB/s"
+    if len(host.distances) > 1:
+        rows = (" ".join(map(str, row)) for row in host.distances.values())
+        yield f"NUMA distances {' / '.join(rows)}"
+    for size, (total, free) in host.huge_pages.items():
+        yield f"{total} huge pages of {approximate_size(size)}, {free} free"
+    if host.transparent_huge_pages:
+        yield f"transparent huge pages {host.transparent_huge_pages}"
+
+
+def _surroundings(host: HostDetails) -> Iterator[str]:
+    if host.hypervisor:
+        yield f"under {host.hypervisor}"
+    if host.container:
+        yield f"in {host.container}"
+    if host.iommu:
+        yield f"IOMMU {host.iommu}"
+    if host.steal is not None:
+        yield f"CPU steal {host.steal:.2%} since boot"
+
+
+def _allowances(host: HostDetails) -> Iterator[str]:
+    if host.allowed_cpus is not None:
+        yield f"CPUs {ranges(host.allowed_cpus)}"
+    if host.allowed_nodes is not None:
+        yield f"nodes {ranges(host.allowed_nodes)}"
+    untold = {reason.partition(":")[0] for reason in host.unknown}
+    for what, limit in (
+        ("memory limit", host.memory_limit),
+        ("locked memory limit", host.memlock_limit),
+    ):
+        if limit is not None or what not in untold:
+            yield f"{what} {_NONE if limit is None else approximate_size(limit)}"
+
+
+def ranges(numbers: tuple[int, ...]) -> str:
+    """As the kernel writes lists: `0-3,8`."""
+    starts = [n for place, n in enumerate(numbers) if not place or numbers[place - 1] != n - 1]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    return ",".join(
+        f"{first}-{last}" if last > first else str(first)
+        for first, last in zip(starts, ends, strict=True)
+    )
+
+
+def _count(count: int | None, what: str) -> str:
+    return "" if count is None else f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,82 @@
+"""What a machine's inventory is told of: its accelerators, each under all of its names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+
+import msgspec
+
+from linkgauge.model.inventory import Accelerator, Inventory, PciFunction
+from linkgauge.model.machine import Machine
+
+_ACCELERATORS = (0x03, 0x0B, 0x12)
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """An accelerator: its notations of all backends (`cuda:0/opencl:1`; its PCI address where none
+    reaches it), its place, and what its library tells."""
+
+    label: str
+    model: str | None = None
+    pci: str | None = None
+    told: Accelerator | None = None
+
+
+def subjects(machine: Machine) -> tuple[Subject, ...]:
+    """The accelerators with a library first, then other backends', then those of no backend.
+    Devices without a place of their own (a CPU as OpenCL shows it) are none."""
+    inventory = machine.inventory or Inventory()
+    listed = [
+        Subject(label=device.memory, model=device.model, pci=device.pci)
+        for devices in machine.devices.values()
+        for device in devices
+        if device.pci
+    ]
+    told = [
+        Subject(label=one.memory, model=one.model, pci=one.pci, told=one)
+        for one in inventory.accelerators
+    ]
+    found: dict[str, Subject] = {}
+    for subject in (*told, *listed):
+        known = found.setdefault(subject.pci or subject.label, subject)
+        if subject.label not in known.label.split("/"):
+            label = f"{known.label}/{subject.label}"
+            found[subject.pci or subject.label] = msgspec.structs.replace(known, label=label)
+    for function in inventory.pci:
+        if is_accelerator(function) and function.address not in found:
+            found[function.address] = Subject(
+                label=function.address, model=function.name, pci=function.address
+            )
+    return tuple(found.values())
+
+
+def is_accelerator(function: PciFunction) -> bool:
+    """Whether a function computes, by its class: no console's display, no bridge, no adapter."""
+    code = function.class_code
+    return code is not None and code >> 16 in _ACCELERATORS and not function.display
+
+
+def spans(names: Iterable[str]) -> str:
+    """Names that count on as one: `sim:0-3, sim:7, 0000:01:00.0`."""
+    return ", ".join(
+        f"{first}-{_split(last)[1]}" if first != last else first
+        for first, last in _runs(tuple(names))
+    )
+
+
+def _runs(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    first: str | None = None
+    for name, after in zip_longest(names, names[1:]):
+        first = first or name
+        (stem, number), following = _split(name), after and _split(after)
+        if number is None or following != (stem, number + 1):
+            yield first, name
+            first = None
+
+
+def _split(name: str) -> tuple[str, int | None]:
+    """A notation's backend and index; a PCI address does not count on."""
+    match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
+    return (match[1], int(match[2])) if match else (name, None)

@@ -1,0 +1,369 @@
+"""What NVML tells of a GPU, and that it may fail in any of its calls."""
+
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_nvml import (
+    FIELDS,
+    FUNCTION_NOT_FOUND,
+    GPU,
+    H200,
+    NO_PERMISSION,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    Device,
+    FakeNvml,
+    address,
+)
+from linkgauge.backends.cuda.nvml import Sensors
+from linkgauge.backends.cuda.processes import others
+from linkgauge.machine.tree import Captured
+from linkgauge.model.errors import BackendError
+from linkgauge.model.inventory import Accelerator, PciLink, Sense
+
+
+@pytest.fixture
+def nvml(monkeypatch):
+    library = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    return library
+
+
+def only(*devices):
+    (found,) = Sensors(devices or [Device()]).inventory()
+    return found
+
+
+class TestInventory:
+    def test_is_complete_on_a_healthy_gpu(self, nvml):
+        found = only()
+        assert found.unknown == ()
+        assert (found.memory, found.model) == ("cuda:0", "NVIDIA H200")
+        assert (found.pci, found.uuid) == ("0000:1b:00.0", "GPU-0")
+        assert (found.driver, found.library) == ("580.95.05", "13.580.95.05")
+        assert found.firmware == "96.00.A5.00.01"
+        assert found.link == PciLink(32.0, 16, 32.0, 16)
+        assert (found.clock, found.max_clock, found.locked_clock) == (1980e6, 1980e6, None)
+        assert (found.temperature, found.power, found.power_limit) == (41, 118.25, 700)
+        assert (found.ecc, found.ecc_errors, found.remap_pending) == (True, 0, True)
+        assert (found.mig, found.persistence) == (False, True)
+        assert (found.compute_mode, found.fabric_state) == ("exclusive process", "completed")
+        assert (found.bar1_bytes, found.pcie_replays) == (1 << 38, 7)
+        assert found.processes == ()
+
+    def test_computes_the_memorys_peak_from_its_clock_and_bus(self, nvml):
+        found = only()
+        assert (found.memory_clock, found.memory_bus) == (3201e6, 6144)
+        assert found.memory_rate == pytest.approx(4.917e12, rel=1e-4)
+
+    @pytest.mark.parametrize(
+        "missing", ["nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetMemoryBusWidth"]
+    )
+    def test_has_no_peak_where_clock_or_bus_is_unknown(self, nvml, missing):
+        nvml.failing[missing] = NOT_SUPPORTED
+        assert only().memory_rate is None
+
+    @pytest.mark.parametrize(
+        ("code", "why"),
+        [
+            (NOT_SUPPORTED, "Not Supported by this device, or not in a virtual machine"),
+            (NO_PERMISSION, "Insufficient Permissions: run as root"),
+            (FUNCTION_NOT_FOUND, "13: needs a newer driver"),
+            (15, "15"),
+        ],
+    )
+    def test_says_which_call_failed_and_what_would_help(self, nvml, code, why):
+        nvml.failing["nvmlDeviceGetPowerUsage"] = code
+        found = only()
+        assert found.power is None
+        assert found.unknown == (f"power: nvmlDeviceGetPowerUsage: {why}",)
+
+    def test_says_where_the_binding_is_too_old(self, nvml):
+        del nvml.answers["nvmlDeviceGetRemappedRows"]
+        nvml.c_nvmlGpuFabricInfoV_t = None
+        found = only()
+        assert (found.remap_pending, found.fabric_state) == (None, None)
+        assert all("not in this nvidia-ml-py: install a newer one" in why for why in found.unknown)
+        assert len(found.unknown) == 2
+
+    def test_survives_exceptions_that_are_not_nvmls_own(self, nvml):
+        def mismatch(handle):
+            raise ValueError("binding and library differ")
+
+        nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = mismatch
+        nvml.answers["nvmlDeviceGetGraphicsRunningProcesses"] = mismatch
+        found = only()
+        assert found.processes is None
+        assert "binding and library differ" in found.unknown[0]
+
+    @given(
+        st.dictionaries(
+            st.sampled_from(sorted({*H200, "nvmlDeviceGetFieldValues"} - {"nvmlInit"})),
+            st.integers(1, 30),
+        )
+    )
+    def test_never_raises_whatever_fails(self, failing):
+        with pytest.MonkeyPatch.context() as patch:
+            library = FakeNvml()
+            library.failing = {**failing}
+            library.failing.pop("nvmlShutdown", None)
+            patch.setitem(sys.modules, "pynvml", library)
+            sensors = Sensors([Device(0), Device(1)])
+            first, second = sensors.inventory()
+            sensors.sense([0, 1])
+            sensors.close()
+        asked = {name for name in failing if name != "nvmlShutdown"}
+        assert bool(first.unknown) == bool(second.unknown) == bool(asked)
+
+    @pytest.mark.parametrize(
+        ("target", "usual", "locked"), [(1980, 1980, None), (1200, 1980, 1200e6), (900, 900, None)]
+    )
+    def test_tells_the_application_clock_where_one_is_set(self, nvml, target, usual, locked):
+        nvml.answers["nvmlDeviceGetClock"] = lambda handle, kind, which: {1: target, 2: usual}[
+            which
+        ]
+        assert only().locked_clock == locked
+
+    @pytest.mark.parametrize(
+        ("reasons", "words"),
+        [
+            (0x0, ()),
+            (0x1, ()),
+            (0x5, ("power cap",)),
+            (0x4A, ("clocks set by the user", "hardware slowdown", "hardware thermal slowdown")),
+            (1 << 40, ()),
+        ],
+    )
+    def test_words_what_throttles_and_leaves_out_that_it_is_idle(self, nvml, reasons, words):
+        nvml.answers["nvmlDeviceGetCurrentClocksThrottleReasons"] = reasons
+        assert only().throttled == words
+
+    @pytest.mark.parametrize(
+        ("state", "status", "word"),
+        [
+            (0, 0, "not supported"),
+            (2, 0, "in progress"),
+            (3, 3, "failed: Not Supported"),
+            (9, 0, "9"),
+        ],
+    )
+    def test_tells_how_far_the_fabric_is(self, nvml, state, status, word):
+        nvml.fabric = (state, status)
+        assert only().fabric_state == word
+
+    def test_of_a_mig_instance_is_its_gpus(self, nvml):
+        nvml.answers["nvmlDeviceGetHandleByUUID"] = lambda uuid: f"instance {uuid}"
+        nvml.answers["nvmlDeviceGetDeviceHandleFromMigDeviceHandle"] = lambda instance: instance
+        nvml.answers["nvmlDeviceGetMigMode"] = [1, 1]
+        nvml.answers["nvmlDeviceGetVbiosVersion"] = lambda handle: f"of {handle}"
+        found = only(Device(instance=True))
+        assert (found.firmware, found.mig) == ("of instance MIG-0", True)
+
+
+class TestLinks:
+    def test_are_counted_with_rate_version_and_errors(self, nvml):
+        nvml.fields["NVLINK_ERROR_DL_CRC"] = lambda link: 3 if link == 5 else 0
+        nvml.fields["NVLINK_ERROR_DL_REPLAY"] = lambda link: 4 if link == 5 else 0
+        links = only().links
+        assert [link.index for link in links] == list(range(18))
+        assert {(one.kind, one.version, one.active, one.rate) for one in links} == {
+            ("nvlink", "4.0", True, 26.562e9)
+        }
+        assert [one.errors for one in links] == [7 if n == 5 else 0 for n in range(18)]
+        assert links[0].remote == "nvswitch 0000:07:00.0"
+
+    def test_lead_to_peers_by_their_notation(self, nvml):
+        nvml.answers["nvmlDeviceGetNvLinkRemoteDeviceType"] = GPU
+        nvml.answers["nvmlDeviceGetNvLinkRemotePciInfo"] = lambda handle, link: (
+            address(bus=0x1C) if link else address(domain=0x10000, bus=0xAA, device=1)
+        )
+        first, _ = Sensors([Device(0), Device(1)]).inventory()
+        assert first.links[0].remote == "gpu 10000:aa:01.0"
+        assert {link.remote for link in first.links[1:]} == {"cuda:1"}
+
+    @pytest.mark.parametrize("none", [address(), address(domain=0xFFFFFFFF, bus=0xFF)])
+    def test_lead_to_switches_without_an_address(self, nvml, none):
+        nvml.answers["nvmlDeviceGetNvLinkRemotePciInfo"] = none
+        assert only().links[0].remote == "nvswitch"
+
+    def test_that_are_down_lead_nowhere(self, nvml):
+        nvml.answers["nvmlDeviceGetNvLinkState"] = lambda handle, link: int(link != 3)
+        links = only().links
+        assert [link.active for link in links] == [number != 3 for number in range(18)]
+        assert [link.remote is None for link in links] == [number == 3 for number in range(18)]
+
+    @pytest.mark.parametrize(
+        ("number", "version", "rate"),
+        [(1, "1.0", 20e9), (2, "2.0", 25e9), (4, "3.0", 25e9), (6, "4.0", 26.5625e9),
+         (7, "5.0", 50e9), (99, None, None)],
+    )  # fmt: skip
+    def test_have_their_versions_rate_where_the_driver_tells_none(
+        self, nvml, number, version, rate
+    ):
+        nvml.answers["nvmlDeviceGetArchitecture"] = 10
+        nvml.answers["nvmlDeviceGetNvLinkVersion"] = number
+        nvml.fields["NVLINK_GET_SPEED"] = 0
+        link = only().links[0]
+        assert (link.version, link.rate) == (version, rate)
+        nvml.fields["NVLINK_SPEED_MBPS_COMMON"] = 25781
+        assert only().links[0].rate == 25.781e9
+
+    def test_of_a_hopper_are_nvlink_4_whatever_the_driver_calls_them(self, nvml):
+        nvml.answers["nvmlDeviceGetNvLinkVersion"] = 7
+        assert only().links[0].version == "4.0"
+
+    def test_are_none_on_a_device_without(self, nvml):
+        nvml.fields["NVLINK_LINK_COUNT"] = None
+        found = only()
+        assert (found.links, found.unknown) == ((), ())
+
+    def test_without_a_counter_have_no_number_of_errors(self, nvml):
+        for name in FIELDS:
+            if "ERROR" in name:
+                nvml.fields[name] = None
+        found = only()
+        assert found.links[0].errors is None
+        assert found.unknown == ("NVLink errors: no counter can be read on this device",)
+        nvml.fields["NVLINK_COUNT_RCV_ERRORS"] = 2
+        assert only().links[0].errors == 2
+
+    def test_to_the_cpu_lead_to_the_near_node(self, nvml):
+        nvml.fields |= {
+            "NVLINK_LINK_COUNT": None,
+            "C2C_LINK_COUNT": 2,
+            "C2C_LINK_GET_STATUS": lambda link: 1 - link,
+            "C2C_LINK_GET_MAX_BW": 44712,
+        }
+        _, found = Sensors([Device(0), Device(1)]).inventory()
+        assert [(one.index, one.kind, one.active, one.rate, one.remote) for one in found.links] == [
+            (0, "c2c", True, 44.712e9, "host:1"),
+            (1, "c2c", False, 44.712e9, "host:1"),
+        ]
+
+
+class TestSense:
+    def test_is_the_device_at_this_moment(self, nvml):
+        nvml.answers["nvmlDeviceGetCurrPcieLinkGeneration"] = 1
+        nvml.answers["nvmlDeviceGetCurrentClocksThrottleReasons"] = 0x80
+        sensors = Sensors([Device(0), Device(1)])
+        assert sensors.sense([1]) == (
+            Sense(
+                memory="cuda:1",
+                link_speed=2.5,
+                link_width=16,
+                clock=1980e6,
+                temperature=41.0,
+                throttled=("power brake",),
+                pcie_replays=7,
+            ),
+        )
+
+    @pytest.mark.parametrize("generation", [0, 8, 99])
+    def test_has_no_speed_for_a_generation_that_does_not_exist(self, nvml, generation):
+        nvml.answers["nvmlDeviceGetCurrPcieLinkGeneration"] = generation
+        (sense,) = Sensors([Device()]).sense([0])
+        assert sense.link_speed is None
+
+    def test_asks_for_the_device_once(self, nvml):
+        sensors = Sensors([Device()])
+        for _ in range(3):
+            sensors.sense([0])
+        assert nvml.calls.count("nvmlDeviceGetHandleByPciBusId") == 1
+        assert nvml.calls.count("nvmlInit") == 1
+
+    def test_leaves_out_a_device_that_nvml_does_not_know(self, nvml):
+        nvml.failing["nvmlDeviceGetHandleByPciBusId"] = NOT_FOUND
+        assert Sensors([Device()]).sense([0]) == ()
+
+
+class TestWithoutNvml:
+    def test_says_how_to_install_the_binding(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pynvml", None)
+        found = only()
+        assert found.memory == "cuda:0"
+        assert "pip install nvidia-ml-py" in found.unknown[0]
+        assert Sensors([Device()]).sense([0]) == ()
+
+    def test_says_why_the_library_does_not_open(self, nvml):
+        nvml.failing["nvmlInit"] = 12
+        assert only().unknown == ("NVML: nvmlInit: 12: see that nvidia-smi runs here",)
+
+    def test_says_why_a_device_is_not_known(self, nvml):
+        nvml.failing["nvmlDeviceGetHandleByPciBusId"] = NOT_FOUND
+        assert only() == Accelerator(
+            memory="cuda:0",
+            model="NVIDIA H200",
+            unknown=(
+                "NVML does not know cuda:0 (0000:1b:00.0): 6: see that nvidia-smi shows it here",
+            ),
+        )
+
+    def test_says_what_the_driver_refuses_to_tell(self, nvml):
+        device = Device()
+        device.failure = BackendError("cuDeviceGetPCIBusId", "CUDA_ERROR_UNKNOWN")
+        sensors = Sensors([device, Device(1)])
+        first, second = sensors.inventory()
+        assert first.unknown == ("cuDeviceGetPCIBusId: CUDA_ERROR_UNKNOWN",)
+        assert second.unknown == ()
+        assert len(sensors.sense([0, 1])) == 1
+
+    def test_knows_nothing_once_it_is_closed(self, nvml):
+        sensors = Sensors([Device()])
+        sensors.close()
+        sensors.close()
+        assert nvml.calls.count("nvmlShutdown") == 1
+        assert sensors.inventory()[0].unknown == ("NVML: NVML is closed",)
+        assert sensors.sense([0]) == ()
+
+
+def process(parent, *arguments, name="python"):
+    return {"stat": f"1 ({name}) S {parent} 1".encode(), "cmdline": "\0".join(arguments).encode()}
+
+
+class TestProcesses:
+    OWN, PARENT = os.getpid(), os.getppid()
+    WORKER = ("python", "-P", "-c", "from linkgauge import main")
+
+    def tree(self, **more):
+        processes = {self.OWN: process(self.PARENT, *self.WORKER, "5"), **more}
+        return Captured(
+            {
+                f"proc/{pid}/{file}": content
+                for pid, files in processes.items()
+                for file, content in files.items()
+            }
+        )
+
+    def test_are_others_than_this_controllers_workers(self):
+        tree = self.tree(
+            **{
+                "91": process(self.PARENT, *self.WORKER, "6"),
+                "92": process(self.PARENT, "python", "train.py"),
+                "93": process(1, *self.WORKER, "7"),
+                "94": process(1, "nvidia-cuda-mps", name="odd) S 1 (name"),
+            }
+        )
+        assert others([self.OWN, 94, 91, 92, 93, 92], tree) == (92, 93, 94)
+
+    def test_are_unknown_where_one_cannot_be_seen(self):
+        assert others([self.OWN, 4242], self.tree()) is None
+
+    def test_that_are_garbled_are_others(self):
+        tree = self.tree(**{"91": {"stat": b"garbled", "cmdline": b""}})
+        assert others([91], tree) == (91,)
+
+    def test_of_another_namespace_are_said_to_be(self, nvml):
+        pids = [type("Process", (), {"pid": 999_999_999})]
+        nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = pids
+        found = only()
+        assert found.processes is None
+        assert "another PID namespace" in found.unknown[0]
+
+    def test_of_this_program_are_none(self, nvml):
+        pids = [type("Process", (), {"pid": os.getpid()})]
+        nvml.answers["nvmlDeviceGetComputeRunningProcesses"] = pids
+        assert only().processes == ()

@@ -1,0 +1,202 @@
+"""What a simulated machine's readers and libraries find, before, in and after cells with faults."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.backends.base import Sensed
+from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.faults import parse_fault
+from linkgauge.backends.sim.hardware import pcie_rate
+from linkgauge.backends.sim.symptoms import ERRORS
+from linkgauge.machine.inventory import read_inventory
+
+MACHINE = """
+source: a test
+host:
+  cpu_model: Test CPU
+  nodes: [{count: 2, cpus: 4, memory: 8G}]
+link_kinds:
+  pcie: {kind: pcie, speed: 32, width: 16}
+  bare: {kind: pcie, rate: 20 GB/s}
+  nvlink4: {kind: fabric, rate: 25 GB/s, count: 6}
+  lane: {kind: fabric, rate: 50 GB/s}
+  upi: {kind: socket, rate: 40 GB/s}
+switches:
+  - {name: plx, kind: pcie}
+devices:
+  - {count: 3, model: Card, memory: 1G, memory_rate: 2 TB/s,
+     properties: {clocks_mhz: {sm: 2000, memory: 3000}, ecc: true, power_limit_w: 700}}
+  - {model: Odd, memory: 1G, properties: {clocks_mhz: fast, ecc: maybe, power_limit_w: many}}
+links:
+  - {kind: pcie, pairs: [[sim:0, plx], [sim:1, plx], [plx, host:0], [sim:2, host:1]]}
+  - {kind: bare, pairs: [[sim:3, host:1]]}
+  - {kind: nvlink4, pairs: [[sim:0, sim:1]]}
+  - {kind: lane, pairs: [[sim:1, sim:2]]}
+  - {kind: upi, pairs: [[host:0, host:1]], name: bridge}
+"""
+LANES_16 = (32.0, 16)
+
+
+def machine(*faults, text=MACHINE, after=None):
+    """The machine, once cell `after` of the plan has been measured."""
+    made = SimBackend(parse_description(text), [parse_fault(fault) for fault in faults])
+    if after is not None:
+        made.enter({after: ()}, "measure")
+    return made
+
+
+def links(made):
+    """Speed and width of each device's PCIe link, as its library tells."""
+    return [(one.link.speed, one.link.width) for one in made.inventory()]
+
+
+def active(made, memory):
+    return [link.active for link in made.inventory()[memory].links]
+
+
+def test_is_what_its_readers_find():
+    made = machine("slow sim:0-plx rate=25%", "slow sim:0-sim:1 rate=40%", after=3)
+    assert isinstance(made, Sensed)
+    assert read_inventory(made.tree()).accelerators == made.inventory()
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_machine_is_healthy(name):
+    made = machine(text=load(name)[1], after=5)
+    for device in made.inventory():
+        assert all(link.active and not link.errors for link in device.links)
+        assert not device.throttled
+        assert not device.pcie_replays
+        assert device.clock == device.max_clock
+    assert [one.memory for one in made.inventory()] == [one.memory for one in made.devices()]
+    assert read_inventory(made.tree()).accelerators == made.inventory()
+
+
+def test_tells_what_the_description_does():
+    first, _, third, odd = machine().inventory()
+    assert (first.max_clock, first.memory_clock, first.ecc) == (2e9, 3e9, True)
+    assert (first.memory_rate, first.power_limit) == (2e12, 700)
+    assert [link.index for link in first.links] == list(range(6))
+    assert {(one.kind, one.version, one.rate, one.remote) for one in first.links} == {
+        ("nvlink", "4.0", 25e9, "sim:1")
+    }
+    assert [(one.kind, one.version, one.remote) for one in third.links] == [("lane", None, "sim:1")]
+    assert (odd.max_clock, odd.ecc, odd.power_limit, odd.link.speed) == (None, None, None, None)
+    assert "a simulated machine has none" in odd.unknown[0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "trained"),
+    [("50%", (16.0, 16)), ("25%", (8.0, 16)), ("60%", LANES_16), ("30%", (16.0, 16))],
+)
+def test_a_slow_pcie_link_was_trained_lower(rate, trained):
+    made = machine(f"slow plx-sim:0 rate={rate}")
+    assert links(made) == [trained, LANES_16, LANES_16, (None, None)]
+    (sense,) = made.sense([0])
+    assert (sense.link_speed, sense.link_width) == trained
+    found = {one.address: one.link for one in read_inventory(made.tree()).pci}
+    device = made.devices()[0].pci
+    assert (found[device].speed, found[device].width, found[device].max_speed) == (*trained, 32.0)
+    lower = [address for address, one in found.items() if (one.speed, one.width) != LANES_16]
+    # Both ends show it, and no other link does (that of sim:3 is not described).
+    known = {address for address in lower if found[address].speed is not None}
+    assert len(known) == (0 if trained == LANES_16 else 2)
+    assert all(found[address].target in (None, 32.0) for address in known)
+
+
+@given(st.floats(0.001, 0.999))
+def test_what_is_trained_lower_still_carries_what_is_left(rate):
+    made = machine(f"slow sim:2-host:1 rate={rate:.6f}")
+    link = made.inventory()[2].link
+    full = pcie_rate(32, 16)
+    assert pcie_rate(link.speed, link.width) >= 0.98 * min(rate, 1) * full
+    assert link.speed <= 32
+    assert link.width <= 16
+
+
+@pytest.mark.parametrize(
+    ("fault", "replays"),
+    [
+        ("slow sim:0-plx rate=50%", 0),
+        ("slow sim:0-plx rate=60%", 4 * ERRORS),
+        ("slow sim:0-plx rate=60% cells=2..", 2 * ERRORS),
+        ("slow sim:0-plx rate=60% cells=0..1", 2 * ERRORS),
+        ("slow sim:0-plx rate=60% cells=9", 0),
+        ("drift sim:0-plx per_cell=-1%", 4 * ERRORS),
+        ("jitter sim:0-plx", 0),
+        ("slow sim:1-plx rate=60%", 0),
+    ],
+)
+def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
+    made = machine(fault)
+    assert made.inventory()[0].pcie_replays == 0, "nothing was measured yet"
+    made.enter({3: ()}, "measure")
+    assert made.inventory()[0].pcie_replays == made.sense([0])[0].pcie_replays == replays
+    errors = {one.address: one.errors for one in read_inventory(made.tree()).pci}
+    assert errors[made.devices()[0].pci]["correctable"] == replays
+
+
+@pytest.mark.parametrize(
+    ("rate", "up", "rising"),
+    [
+        ("50%", 3, False),
+        ("33.4%", 2, False),
+        ("40%", 3, True),
+        ("1%", 1, True),
+        ("99.9%", 6, False),
+    ],
+)
+def test_a_slow_fabric_has_lost_links(rate, up, rising):
+    made = machine(f"slow sim:0-sim:1 rate={rate}", after=0)
+    assert active(made, 0) == [number < up for number in range(6)]
+    assert active(made, 1)[:6] == active(made, 0)
+    assert active(made, 1)[6:] == active(made, 2) == [True]
+    assert bool(made.inventory()[0].links[0].errors) is rising
+    assert links(made)[:3] == [LANES_16] * 3
+
+
+def test_a_slow_link_that_is_one_counts_errors():
+    made = machine("slow sim:1-sim:2 rate=50%", after=1)
+    assert active(made, 2) == [True]
+    assert made.inventory()[2].links[0].errors == 2 * ERRORS
+
+
+def test_a_slow_device_is_held_down_and_its_links_are_well():
+    made = machine("slow sim:1 rate=50%", after=1)
+    clocks = [(one.clock, one.throttled) for one in made.sense([0, 1, 2])]
+    assert clocks == [(2e9, ()), (1e9, ("hardware slowdown",)), (2e9, ())]
+    assert links(made)[:3] == [LANES_16] * 3
+    assert all(active(made, 1))
+    assert not any(link.errors for link in made.inventory()[1].links)
+
+
+def test_a_slow_switch_has_slow_links():
+    made = machine("slow plx rate=50%")
+    assert links(made)[:3] == [(16.0, 16), (16.0, 16), LANES_16]
+
+
+@pytest.mark.parametrize("fault", ["slow host:0", "slow bridge", "stall sim:0", "flip sim:0"])
+def test_other_faults_show_in_results_alone(fault):
+    assert machine(fault, after=2).inventory() == machine(after=2).inventory()
+
+
+def test_a_fault_shows_in_its_cells_alone():
+    made = machine("slow sim:0 rate=50% cells=2..3")
+    throttled = []
+    for number in range(6):
+        made.enter({number: ()}, "measure")
+        throttled.append(bool(made.sense([0])[0].throttled))
+    assert throttled == [False, False, True, True, False, False]
+
+
+def test_drift_holds_the_clock_down_further_and_further():
+    made = machine("drift sim:0 per_cell=-10%")
+    clocks = []
+    for number in range(3):
+        made.enter({number: ()}, "measure")
+        clocks.append(made.sense([0])[0].clock)
+    assert clocks == pytest.approx([2e9, 1.8e9, 1.62e9])
+    # One that gets faster has no clock beyond its highest.
+    assert machine("drift sim:0 per_cell=10%", after=9).sense([0])[0].clock == 2e9

@@ -1,0 +1,54 @@
+"""`linkgauge doctor` from the command line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def linkgauge(*arguments, folder):
+    return subprocess.run(
+        [sys.executable, "-m", "linkgauge", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_a_degraded_machine_fails_with_the_lines_that_mend_it(tmp_path):
+    done = linkgauge("doctor", "--machine", "vm-degraded", folder=tmp_path)
+    assert done.returncode == 1
+    assert "SIMULATED vm-degraded" in done.stdout
+    assert "target-speed  sim:0 (0000:01:00.0)" in done.stdout
+    assert "CAP_EXP+30.w=5:f" in done.stdout
+
+
+def test_a_machine_that_is_well_passes(tmp_path):
+    done = linkgauge("doctor", "--machine", "dgx-h200-8", "--json", folder=tmp_path)
+    assert done.returncode == 0
+    assert not [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "fail"]
+
+
+def test_a_run_is_judged_by_what_it_kept(tmp_path):
+    fault = "slow sim:1-host:0 rate=25%"
+    options = ("--machine", "dgx-h200-8", "--device", "0", "--device", "1", "--size", "256M")
+    linkgauge("run", "host_to_device_memcpy_ce", *options, "--fault", fault, folder=tmp_path)
+    (run,) = (tmp_path / "results").rglob("run.json")
+    done = linkgauge("doctor", str(run), "--json", folder=tmp_path)
+    failed = [f for f in json.loads(done.stdout)["findings"] if f["severity"] == "fail"]
+    assert done.returncode == 1
+    assert {"sim:1 (0000:43:00.0)"} <= {finding["subject"] for finding in failed}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("run.json", "--machine", "ppu-8"), ("--root", "nowhere"), ("nowhere",)]
+)
+def test_what_cannot_be_judged_is_bad_input(tmp_path, arguments):
+    done = linkgauge("doctor", *arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_captured_tree_without_anything_fails_nothing(tmp_path):
+    done = linkgauge("doctor", "--root", str(tmp_path), folder=tmp_path)
+    assert done.returncode == 0
+    assert "unknown" in done.stdout

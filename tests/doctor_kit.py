@@ -1,0 +1,98 @@
+"""Evidence made by hand: a machine with one card, of which all is well, and what differs."""
+
+from __future__ import annotations
+
+from linkgauge.judge.doctor import diagnose
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.inventory import (
+    Accelerator,
+    HostDetails,
+    Inventory,
+    PciFunction,
+    PciLink,
+    Reading,
+)
+from linkgauge.model.machine import Device, Host, Machine, Node
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+
+GPU, PORT, ROOT = "0000:02:00.0", "0000:01:00.0", "0000:00:01.0"
+FULL = PciLink(speed=32.0, width=16, max_speed=32.0, max_width=16, target=32.0)
+GOOD = HostDetails(
+    iommu="passthrough",
+    governor="performance",
+    transparent_huge_pages="madvise",
+    huge_pages={2 << 20: (1024, 1024)},
+    memlock_limit=1 << 40,
+    node_cpus={0: (0, 1), 1: (2, 3)},
+    allowed_cpus=(0, 1, 2, 3),
+    allowed_nodes=(0, 1),
+    steal=0.0,
+)
+
+
+def gpu(**changes):
+    fields = {
+        "address": GPU, "class_code": 0x030200, "numa_node": 0, "port": "endpoint",
+        "parent": ROOT, "link": FULL, "max_payload": 256, "max_read_request": 4096,
+        "errors": {"correctable": 0, "fatal": 0},
+    }  # fmt: skip
+    return PciFunction(**fields | changes)
+
+
+def root(**changes):
+    fields = {
+        "address": ROOT, "class_code": 0x060400, "port": "root port", "link": FULL,
+        "max_payload": 256, "numa_node": 0,
+    }  # fmt: skip
+    return PciFunction(**fields | changes)
+
+
+def card(**changes):
+    return Accelerator(**{"memory": "cuda:0", "model": "X", "pci": GPU} | changes)
+
+
+def inventory(*, host=GOOD, pci=None, cards=None, adapters=()):
+    return Inventory(
+        host=host,
+        pci=(root(), gpu()) if pci is None else pci,
+        accelerators=(card(),) if cards is None else cards,
+        adapters=adapters,
+    )
+
+
+def machine(what, unavailable=None):
+    host = Host(
+        hostname="h", system="s", kernel="k", architecture="x86_64", cpu_model=None, cpus=4,
+        nodes=(Node(0, (0, 1)), Node(1, (2, 3))), memory_total=None, memory_available=None,
+        memlock_limit=None, transparent_huge_pages=None,
+    )  # fmt: skip
+    devices = {"cuda": (Device("cuda:0", "X", 1 << 34, 1 << 34, pci=GPU),)}
+    return Machine(host=host, devices=devices, unavailable=unavailable or {}, inventory=what)
+
+
+def measured(*readings, status="pass", reason=None, locked=None, verified=True, verdict="ok"):
+    samples = (50e9,) * 6 if status == "pass" else ()
+    cell = CellResult(
+        "0", "0", ("host:0 -> cuda:0 by ce",), Report.FIRST, status, reason, samples=samples,
+        summary=summarize(samples), readings=readings, locked=locked, verified=verified,
+        verdict=verdict,
+    )  # fmt: skip
+    return Result(
+        benchmark="host_to_device_memcpy_ce", title="t", backend="cuda", size=1 << 28, unit="B/s",
+        better="higher", status=status, cells=(cell,),
+    )  # fmt: skip
+
+
+def reading(**what):
+    return Reading(memory="cuda:0", count=10, **what)
+
+
+def found(before=None, after=None, *results, unavailable=None):
+    return diagnose(Evidence(machine(before or inventory(), unavailable), after, results))
+
+
+def the(check, findings):
+    (finding,) = (each for each in findings if each.check == check)
+    return finding

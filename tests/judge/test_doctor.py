@@ -1,0 +1,304 @@
+"""Each check of the doctor, on evidence made by hand: what it says, and that it says nothing of
+what is well or unknown."""
+
+import re
+from pathlib import Path
+
+import pytest
+from msgspec import NODEFAULT
+from msgspec.structs import fields, replace
+
+from doctor_kit import (
+    FULL,
+    GOOD,
+    GPU,
+    PORT,
+    ROOT,
+    card,
+    found,
+    gpu,
+    inventory,
+    machine,
+    measured,
+    reading,
+    root,
+    the,
+)
+from linkgauge.judge.doctor import CHECKS, concerns, diagnose, failed
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.inventory import (
+    Adapter,
+    HostDetails,
+    Inventory,
+    PciFunction,
+    PciLink,
+)
+from linkgauge.model.result import Run, Settings
+
+
+def test_a_machine_that_is_well_gives_no_finding():
+    assert found(inventory(), inventory(), measured(reading(link_speed=32.0, link_width=16))) == ()
+
+
+def test_a_machine_of_which_nothing_is_known_gives_no_failure():
+    findings = diagnose(Evidence(replace(machine(Inventory()), inventory=None)))
+    assert not failed(findings)
+    assert {finding.severity for finding in findings} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    "field", [f.name for f in fields(PciFunction) if f.default is not NODEFAULT]
+)
+def test_what_is_unknown_of_a_function_fails_nothing(field):
+    default = next(f.default for f in fields(PciFunction) if f.name == field)
+    findings = found(inventory(pci=(root(**{field: default}), gpu(**{field: default}))))
+    assert not failed(findings)
+
+
+def test_a_link_that_is_slow_under_load_fails():
+    slow = replace(FULL, speed=8.0)
+    findings = found(
+        inventory(pci=(root(link=slow), gpu(link=slow))), None,
+        measured(reading(link_speed=8.0, link_width=16)),
+    )  # fmt: skip
+    finding = the("link-speed", findings)
+    assert (finding.severity, finding.subject) == ("fail", f"cuda:0 ({GPU})")
+    assert "8 GT/s under load; both ends can do 32" in finding.found
+
+
+def test_a_link_that_rests_while_idle_is_a_note():
+    idle = replace(FULL, speed=2.5)
+    findings = found(
+        inventory(pci=(root(link=idle), gpu(link=idle))), None,
+        measured(reading(link_speed=2.5), reading(link_speed=32.0, link_width=16)),
+    )  # fmt: skip
+    assert the("link-speed", findings).severity == "note"
+    assert not failed(findings)
+
+
+def test_without_a_run_a_slow_link_may_be_idle():
+    idle = replace(FULL, speed=2.5)
+    finding = the("link-speed", found(inventory(pci=(root(link=idle), gpu(link=idle)))))
+    assert finding.severity == "warn"
+    assert "saves power" in finding.found
+
+
+def test_the_highest_speed_is_what_both_ends_support():
+    """A Gen 5 card in a Gen 4 slot is as fast as it can be: the slot is what is told of."""
+    old = PciLink(speed=16.0, width=16, max_speed=16.0, max_width=16, target=16.0)
+    findings = found(inventory(pci=(root(link=old), gpu(link=replace(FULL, speed=16.0)))))
+    assert [finding.check for finding in findings] == ["bridge"]
+    assert "16 GT/s x16" in findings[0].found
+
+
+def test_where_pci_shows_nothing_the_library_tells_of_the_link():
+    """A container without /sys/bus/pci."""
+    told = card(link=replace(FULL, speed=8.0))
+    load = measured(reading(link_speed=8.0, link_width=16))
+    findings = found(inventory(pci=(), cards=(told,)), None, load)
+    assert the("link-speed", findings).severity == "fail"
+    assert {finding.check for finding in findings} == {"link-speed", "payload"}
+
+
+def test_fewer_lanes_fail():
+    narrow = replace(FULL, width=4)
+    finding = the("link-width", found(inventory(pci=(root(link=narrow), gpu(link=narrow)))))
+    assert (finding.severity, finding.found) == ("fail", "the link has x4 lanes of x16")
+
+
+def test_a_pinned_target_speed_gives_the_lines_that_retrain():
+    slow = replace(FULL, speed=2.5, target=2.5)
+    old = replace(slow, max_speed=16.0)
+    finding = the("target-speed", found(inventory(pci=(root(link=old), gpu(link=slow)))))
+    assert finding.severity == "fail"
+    lines = "\n".join(finding.remedy)
+    assert f"sudo setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines  # the highest that both support
+    assert f"sudo setpci -s {ROOT} CAP_EXP+10.w=20:20" in lines
+    assert f"ExecStart=/usr/bin/setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines
+    assert f"setpci -s {GPU}" not in lines  # the port above decides, not the card
+    assert "Not while a virtual machine" in lines
+    assert "0x0060" in lines
+    assert lines.index("+30.w") < lines.index("+10.w")
+
+
+def test_in_a_virtual_machine_without_a_port_the_lines_point_to_the_host():
+    slow = replace(FULL, speed=2.5)
+    vm = replace(GOOD, hypervisor="KVM")
+    findings = found(
+        inventory(host=vm, pci=(gpu(link=slow, parent=None),)), None,
+        measured(reading(link_speed=2.5)),
+    )  # fmt: skip
+    (line,) = the("link-speed", findings).remedy
+    assert "the host's" in line
+
+
+def test_what_a_virtual_machine_hides_is_unknown():
+    host = HostDetails(hypervisor="KVM", unknown=("IOMMU: there is no /sys/kernel/iommu_groups",))
+    hidden = gpu(
+        parent=None,
+        link=PciLink(),
+        numa_node=None,
+        max_payload=None,
+        errors=None,
+        unknown=("link: config space: only 64 bytes are readable: run as root",),
+    )
+    findings = found(inventory(host=host, pci=(hidden,)))
+    assert {finding.severity for finding in findings} == {"unknown"}
+    assert {"link-speed", "link-width", "near-node", "iommu", "governor"} <= {
+        finding.check for finding in findings
+    }
+    assert "run as root" in the("link-speed", findings).found
+    assert "a virtual machine hides it" in the("near-node", findings).found
+
+
+def test_a_made_up_port_of_a_virtual_machine_fails_nothing():
+    vm = replace(GOOD, hypervisor="KVM")
+    made_up = root(
+        max_payload=128, link=PciLink(speed=16.0, width=32, max_speed=16.0, max_width=32)
+    )
+    findings = found(
+        inventory(host=vm, pci=(made_up, gpu())), None,
+        measured(reading(link_speed=32.0, link_width=16)),
+    )  # fmt: skip
+    assert not failed(findings)
+    assert the("payload", findings).severity == "unknown"
+
+
+PCI = {
+    "payload": (root(max_payload=128), gpu()),
+    "read-request": (root(), gpu(max_read_request=128)),
+}
+
+
+@pytest.mark.parametrize(("check", "severity"), [("payload", "fail"), ("read-request", "warn")])
+def test_packets_of_the_wrong_size(check, severity):
+    assert the(check, found(inventory(pci=PCI[check]))).severity == severity
+
+
+def test_redirection_matters_on_a_path_between_two_devices():
+    other = "0000:03:00.0"
+    ports = [
+        PciFunction(address=address, class_code=0x060400, port="downstream port", parent=PORT,
+                    link=FULL, max_payload=256, acs=acs)
+        for address, acs in (("0000:01:01.0", ("P2P Request Redirect",)), ("0000:01:02.0", ()))
+    ]  # fmt: skip
+    switch = PciFunction(address=PORT, class_code=0x060400, port="upstream port", parent=ROOT,
+                         link=FULL, max_payload=256)  # fmt: skip
+    cards = (gpu(parent="0000:01:01.0"), gpu(address=other, parent="0000:01:02.0"))
+    both = (card(), card(memory="cuda:1", pci=other))
+    finding = the("acs", found(inventory(pci=(root(), switch, *ports, *cards), cards=both)))
+    assert finding.subject == "0000:01:01.0"
+    assert "cuda:0-cuda:1" in finding.found
+    alone = found(inventory(pci=(root(), switch, *ports, cards[0])))
+    assert "acs" not in {finding.check for finding in alone}
+
+
+def test_counters_that_rose_are_told():
+    after = inventory(pci=(root(), gpu(errors={"correctable": 12, "fatal": 0})))
+    finding = the("link-errors", found(inventory(), after))
+    assert (finding.severity, finding.subject) == ("warn", f"cuda:0 ({GPU})")
+    assert "correctable +12" in finding.found
+    fatal = inventory(pci=(root(), gpu(errors={"correctable": 0, "fatal": 1})))
+    assert the("link-errors", found(inventory(), fatal)).severity == "fail"
+    replays = inventory(cards=(card(pcie_replays=7),))
+    finding = the("link-errors", found(inventory(cards=(card(pcie_replays=5),)), replays))
+    assert "2 packets" in finding.found
+
+
+HOST = {
+    "iommu": {"iommu": "translating"},
+    "governor": {"governor": "powersave"},
+    "transparent-huge-pages": {"transparent_huge_pages": "always madvise [never]"},
+    "huge-pages": {"huge_pages": {2 << 20: (0, 0)}},
+    "memlock": {"memlock_limit": 8 << 20},
+    "steal": {"steal": 0.1},
+}
+
+
+@pytest.mark.parametrize("check", HOST)
+def test_settings_of_the_host_warn(check):
+    findings = found(inventory(host=replace(GOOD, **HOST[check])))
+    assert [finding.check for finding in findings] == [check]
+    assert findings[0].severity in ("warn", "note")
+    assert findings[0].remedy
+
+
+def test_buffers_that_were_not_locked_make_the_limit_a_warning():
+    host = replace(GOOD, memlock_limit=8 << 20)
+    findings = found(inventory(host=host), None, measured(locked=False))
+    assert the("memlock", findings).severity == "warn"
+
+
+@pytest.mark.parametrize(
+    "limits", [{"allowed_cpus": (2, 3)}, {"allowed_nodes": (1,)}], ids=["cpus", "memory"]
+)
+def test_a_node_that_this_process_may_not_use_fails(limits):
+    finding = the("allowed", found(inventory(host=replace(GOOD, **limits))))
+    assert finding.severity == "fail"
+    assert "--cpunodebind=0" in finding.remedy[0]
+
+
+def test_a_node_without_memory_is_remote():
+    finding = the("near-node", found(inventory(pci=(root(), gpu(numa_node=7)))))
+    assert finding.severity == "warn"
+
+
+@pytest.mark.parametrize(
+    ("check", "status", "reason"),
+    [
+        ("peer-access", "skip", "no peer access from cuda:0 to cuda:1"),
+        ("imex", "error", "cuMemCreate: fabric handles need an IMEX channel"),
+        ("hang", "timeout", "while measuring: no end after 10 s"),
+        ("crash", "error", "while measuring: the worker was ended by SIGSEGV"),
+        ("lost", "error", "while measuring: copy: device lost"),
+        ("out-of-memory", "error", "while allocating: allocate: out of memory"),
+    ],
+)
+def test_cells_that_were_not_measured(check, status, reason):
+    finding = the(check, found(inventory(), None, measured(status=status, reason=reason)))
+    assert finding.severity == "fail"
+    assert finding.cells
+
+
+def test_wrong_bytes_are_told_with_the_part():
+    wrong = measured(status="fail", reason="wrong at byte 0", verified=False)
+    assert "1 cell copied wrong bytes" in the("wrong-bytes", found(inventory(), None, wrong)).found
+
+
+def test_adapters_are_looked_at_like_accelerators():
+    nic = gpu(address="0000:05:00.0", class_code=0x020700, link=replace(FULL, width=8))
+    adapter = Adapter(name="mlx5_0", pci="0000:05:00.0")
+    findings = found(inventory(pci=(root(), gpu(), nic), adapters=(adapter,)))
+    assert the("link-width", findings).subject == "mlx5_0 (0000:05:00.0)"
+
+
+def test_failures_come_first():
+    bad = inventory(host=replace(GOOD, governor="powersave"), cards=(card(remap_pending=True),))
+    assert [finding.severity for finding in found(bad)] == ["fail", "warn"]
+
+
+def test_after_a_run_only_trouble_is_told():
+    def run(result):
+        return Run(id="1", label="l", command=(), started="s", finished="f",
+                   machine=machine(inventory(host=replace(GOOD, governor="powersave"))),
+                   settings=Settings(sizes=()), results=(result,))  # fmt: skip
+
+    assert concerns(run(measured())) == ()
+    assert [finding.check for finding in concerns(run(measured(verdict="low")))] == ["governor"]
+
+
+def test_every_finding_has_a_row_in_the_documentation():
+    here = Path(__file__).parents[2]
+    sources = [path.read_text() for path in (here / "src/linkgauge/judge").rglob("*.py")]
+    names = {
+        name
+        for text in sources
+        for pattern in (r'check="([a-z-]+)"', r'_(?:not_told|found)\(\s*"([a-z-]+)"')
+        for name in re.findall(pattern, text)
+    }
+    rows = set(
+        re.findall(r"^\| `([a-z-]+)` \|", (here / "docs/doctor.md").read_text(), re.MULTILINE)
+    )
+    assert names == rows - {"fail", "warn", "note", "unknown"}
+    assert len(names) > 40
+    assert len(set(CHECKS)) == len(CHECKS)

@@ -1,0 +1,82 @@
+"""What the doctor says of accelerators and of the links between them."""
+
+import pytest
+from msgspec.structs import replace
+
+from doctor_kit import card, found, inventory, measured, reading, the
+from linkgauge.model.inventory import (
+    FabricLink,
+)
+
+CARDS = {
+    "persistence": ({"persistence": False}, "note"),
+    "clocks": ({"throttled": ("thermal slowdown",)}, "warn"),
+    "locked-clock": ({"locked_clock": 1e9, "max_clock": 2e9}, "warn"),
+    "row-remap": ({"remap_pending": True}, "fail"),
+    "ecc": ({"ecc_errors": 3}, "warn"),
+    "compute-mode": ({"compute_mode": "Exclusive_Process"}, "warn"),
+    "processes": ({"processes": (4711,)}, "warn"),
+    "mig": ({"mig": True}, "note"),
+    "driver": ({"driver": "580.95.05", "library": "570.86.10"}, "fail"),
+    "fabric-state": ({"fabric_state": "in progress"}, "fail"),
+}
+
+
+@pytest.mark.parametrize("check", CARDS)
+def test_states_of_accelerators(check):
+    changes, severity = CARDS[check]
+    findings = found(inventory(cards=(card(**changes),)))
+    assert [(finding.check, finding.severity) for finding in findings] == [(check, severity)]
+    assert findings[0].subject == "cuda:0"
+
+
+WELL = (
+    {"throttled": ("gpu idle",)},
+    {"driver": "580.95.05", "library": "13.580.95.05"},
+    {"fabric_state": "completed, success"},
+    {"compute_mode": "Default", "processes": (), "persistence": True},
+)
+
+
+@pytest.mark.parametrize("changes", WELL)
+def test_accelerators_that_are_well_give_no_finding(changes):
+    assert found(inventory(cards=(card(**changes),))) == ()
+
+
+def test_throttling_under_load_counts_before_the_idle_state():
+    load = reading(throttled=("power cap",), temperature_max=71.0, link_speed=32.0, link_width=16)
+    finding = the("clocks", found(inventory(), None, measured(load)))
+    assert "power cap (at 71 °C)" in finding.found
+
+
+def test_memory_errors_during_the_run_fail():
+    before, after = inventory(cards=(card(ecc_errors=0),)), inventory(cards=(card(ecc_errors=2),))
+    assert the("ecc", found(before, after)).severity == "fail"
+
+
+def test_a_driver_that_does_not_fit_leaves_no_device():
+    why = "nvmlInit: Driver/library version mismatch"
+    assert the("driver", found(unavailable={"cuda": why})).subject == "cuda"
+
+
+def nvlinks(*active, errors=0):
+    return tuple(
+        FabricLink(n, "NVLink", up, rate=25e9, remote="cuda:1", errors=errors)
+        for n, up in enumerate(active)
+    )
+
+
+def test_links_that_are_down_are_named_once():
+    pair = (card(links=nvlinks(True, False)), card(memory="cuda:1", pci=None, links=tuple(
+        replace(link, remote="cuda:0") for link in nvlinks(True, False))))  # fmt: skip
+    finding = the("fabric-links", found(inventory(cards=pair)))
+    assert (finding.severity, finding.subject) == ("fail", "cuda:0-cuda:1")
+    assert "1 of 2 NVLink links" in finding.found
+    unbridged = the("fabric-links", found(inventory(cards=(card(links=nvlinks(False, False)),))))
+    assert unbridged.severity == "warn"
+
+
+def test_errors_of_the_fabric_that_rose():
+    before = inventory(cards=(card(links=nvlinks(True, True)),))
+    after = inventory(cards=(card(links=nvlinks(True, True, errors=3)),))
+    assert "6 errors" in the("fabric-errors", found(before, after)).found

@@ -1,0 +1,191 @@
+"""Limits are read without evaluating anything; a cell beyond one fails and says which."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from fakes import device, machine
+from linkgauge.judge.limits import Bound, apply, parse_bound, parse_limits, read_limits, unused
+from linkgauge.model.errors import InputError, NotationError
+from linkgauge.model.result import CellResult, Expected, Result, Run, Settings
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+
+
+def run_of(figure, *, name="host_to_device_memcpy_ce", unit="B/s",
+           transfers=("host:0 -> x:0 by ce",), **more):  # fmt: skip
+    samples = [figure * factor for factor in (0.8, 0.9, 1, 1, 1.1, 1.2)]
+    cell = CellResult("0", "0", transfers, Report.FIRST, more.pop("status", "pass"),
+                      bytes=1 << 20, samples=tuple(samples), summary=summarize(samples),
+                      **more)  # fmt: skip
+    result = Result(benchmark=name, title="", backend="x", size=1 << 20, unit=unit,
+                    better="higher", status=cell.status, cells=(cell,))  # fmt: skip
+    return Run(id="1", label="l", command=(), started="s", finished="f",
+               machine=machine([device(0, "x")]), settings=Settings((1 << 20,)),
+               results=(result,))  # fmt: skip
+
+
+def limited(run, *limits):
+    text = "limits:\n" + "".join(f"- {{{limit}}}\n" for limit in limits)
+    (result,) = apply(run, parse_limits(text)).results
+    return result
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("≥ 50 GB/s", Bound("median", True, 50e9, "B/s")),
+        (">=50GB/s", Bound("median", True, 50e9, "B/s")),
+        ("p99 <= 25 us", Bound("p99", False, 25e-6, "s")),
+        ("p99 ≤ 25 µs", Bound("p99", False, 25e-6, "s")),
+        ("min ≥ 1.5e3 MB/s", Bound("min", True, 1.5e9, "B/s")),
+        ("≥ 0.9 × achievable", Bound("median", True, 0.9, of="achievable")),
+        (">= 90% of theoretical", Bound("median", True, 0.9, of="theoretical")),
+        ("max ≤ 1 x theoretical", Bound("max", False, 1.0, of="theoretical")),
+        ("p50 >= 50 % * achievable", Bound("p50", True, 0.5, of="achievable")),
+    ],
+)
+def test_bounds(text, bound):
+    found = parse_bound(text)
+    assert replace(found, value=pytest.approx(bound.value)) == bound
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "problem"),
+    [
+        ("", 0, "expected '≥'"),
+        ("50 GB/s", 0, "expected '≥'"),
+        ("p98 ≥ 50 GB/s", 0, "expected '≥'"),
+        ("≥ fast", 2, "expected a number"),
+        ("≥ -1 GB/s", 2, "expected a number"),
+        ("≥ 50", 4, "expected a unit"),
+        ("≥ 50 GiB/s", 5, "expected a unit"),
+        ("≥ 50 GB/s now", 10, "expected the end"),
+        ("≥ 0.9 ×", 7, "expected an expected figure"),
+        ("≥ 0.9 × possible", 8, "expected an expected figure"),
+        ("≥ 90% achievable", 6, "expected '×' or 'of'"),
+        ("≥ __import__('os')", 2, "expected a number"),
+    ],
+)
+def test_a_wrong_bound_is_pointed_at(text, at, problem):
+    with pytest.raises(NotationError) as caught:
+        parse_bound(text)
+    assert caught.value.position == at
+    assert caught.value.problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "limits.yml: give a list of limits, below 'limits:'"),
+        ("[1, 2]", "below 'limits:'"),
+        ("bounds: []", "below 'limits:'"),
+        ("limits: 3", "limits.yml line 1: give a list of limits"),
+        ("limits:\n- ≥ 50 GB/s", "limits.yml line 2: give device, benchmark, limit of each limit"),
+        ("limits:\n- {model: X, limit: ≥ 1 GB/s}", "line 2: unknown field 'model': there are"),
+        ("limits:\n- {device: X}", "line 2: a limit is missing"),
+        ("limits:\n- {limit: [1]}", "line 2: limit is a text"),
+        ("limits:\n- {limit: ≥ 1 GB/s, limit: ≥ 2 GB/s}", "line 2: limit is given twice"),
+        ("limits:\n- limit: ≥ 1 GB/s\n- limit: ≥ 1", "limits.yml line 3: expected a unit"),
+        ("limits: [", "limits.yml line 1: this is no YAML"),
+        ("limits: !!python/name:os.system", "limits.yml line 1: give a list"),
+        ("a: \x00", "limits.yml: this is no YAML"),
+        ("limits: " + "[" * 5000, "this is no YAML"),
+    ],
+)
+def test_a_wrong_file_is_told_with_its_line(text, message):
+    with pytest.raises(InputError) as caught:
+        parse_limits(text)
+    assert message in str(caught.value)
+
+
+@given(st.text(max_size=60))
+@example("≥ 1e99 TB/s")
+def test_any_text_is_a_bound_or_a_notation_error(text):
+    try:
+        assert parse_bound(text).value >= 0
+    except NotationError as error:
+        assert 0 <= error.position <= len(text)
+
+
+@given(st.text(max_size=80) | st.text(alphabet="limts:-{}[], \n≥0GB/&*!", max_size=80))
+def test_any_file_is_limits_or_an_input_error(text):
+    for document in (text, f"limits:\n- {text}"):
+        try:
+            parse_limits(document)
+        except InputError:
+            continue
+
+
+def test_a_file_is_read_or_said_to_be_unreadable(tmp_path):
+    (tmp_path / "mine.yml").write_text("limits: [{limit: ≥ 1 GB/s}]", "utf-8")
+    (limit,) = read_limits(tmp_path / "mine.yml")
+    assert (limit.device, limit.benchmark, limit.where) == ("*", "*", "mine.yml line 1")
+    (tmp_path / "binary.yml").write_bytes(b"\xff\xfe\x00")
+    for name in ("none.yml", "binary.yml"):
+        with pytest.raises(InputError, match=r"cannot be read"):
+            read_limits(tmp_path / name)
+
+
+def test_a_figure_below_its_limit_fails_with_the_line():
+    result = limited(run_of(43.2e9), "limit: p99 ≥ 1 GB/s", "limit: '≥ 50 GB/s'")
+    assert (result.status, result.cells[0].status) == ("fail", "fail")
+    assert result.cells[0].reason == (
+        "median 43.2 GB/s is below the limit ≥ 50 GB/s (limits.yml line 3)"
+    )
+
+
+def test_a_figure_at_its_limit_passes():
+    run = run_of(50e9)
+    assert limited(run, "limit: ≥ 50 GB/s", "limit: ≤ 50 GB/s") == run.results[0]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "fails"), [("min", True), ("max", False), ("p95", False), ("mean", False)]
+)
+def test_the_statistic_is_the_one_that_was_asked_for(statistic, fails):
+    result = limited(run_of(50e9), f"limit: {statistic} ≥ 45 GB/s")
+    assert (result.status == "fail") is fails
+
+
+def test_latencies_are_limited_from_above():
+    run = run_of(30e-6, name="host_device_latency_sm", unit="s")
+    result = limited(run, "limit: p99 <= 25 us", "limit: ≥ 1 GB/s")
+    assert result.cells[0].reason.startswith("p99 35850 ns is above the limit p99 <= 25 us")
+
+
+def test_a_share_of_what_is_expected():
+    run = run_of(45e9, expected=Expected(63e9, 57e9, "arithmetic"))
+    assert limited(run, "limit: ≥ 0.7 × achievable").status == "pass"
+    result = limited(run, "limit: ≥ 90% of achievable")
+    assert result.cells[0].reason.startswith(
+        "median 45 GB/s is below the limit ≥ 90% of achievable = 51.3 GB/s"
+    )
+
+
+def test_a_share_of_what_nobody_knows_is_a_warning():
+    run = run_of(45e9, expected=Expected(because="unknown: no link"))
+    result = limited(run, "limit: ≥ 0.9 × achievable")
+    assert result.status == "pass"
+    assert result.cells[0].warnings == (
+        "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
+    )
+
+
+def test_only_what_fits_is_limited():
+    run = run_of(1e9)
+    for limit in ("device: Other*, limit: ≥ 50 GB/s", "benchmark: device_*, limit: ≥ 50 GB/s",
+                  "device: Test CPU, limit: ≥ 50 GB/s"):  # fmt: skip
+        assert limited(run, limit) == run.results[0]
+        assert len(unused(run, parse_limits(f"limits: [{{{limit}}}]"))) == 1
+    for limit in ("device: Fake*, limit: ≥ 50 GB/s", "benchmark: host_*_ce, limit: ≥ 50 GB/s"):
+        assert limited(run, limit).status == "fail"
+        assert unused(run, parse_limits(f"limits: [{{{limit}}}]")) == ()
+    host = run_of(1e9, transfers=("host:0 -> host:0 by cpu",))
+    assert limited(host, "device: Test CPU, limit: ≥ 50 GB/s").status == "fail"
+
+
+def test_what_did_not_pass_keeps_its_reason():
+    run = run_of(1e9, status="error", reason="lost")
+    assert limited(run, "limit: ≥ 50 GB/s") == run.results[0]

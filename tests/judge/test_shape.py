@@ -1,0 +1,234 @@
+"""Patterns of matrices and curves, told in words; none at plausible noise."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.judge import pace, shape, steadiness
+from linkgauge.judge.findings import Evidence
+from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
+from linkgauge.model.machine import Device, Host, Machine, Node
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+
+SIZE = 256 << 20
+
+
+def machine(count=4, mesh=None):
+    """Devices; `mesh` tells how many links join a pair (a switch joins all without it)."""
+    host = Host(
+        hostname="h", system="s", kernel="k", architecture="x86_64", cpu_model=None, cpus=8,
+        nodes=(Node(0, tuple(range(8))),), memory_total=None, memory_available=None,
+        memlock_limit=None, transparent_huge_pages=None,
+    )  # fmt: skip
+    names = [f"sim:{number}" for number in range(count)]
+
+    def links(one):
+        if mesh is None:
+            return (FabricLink(0, "lane", True, rate=50e9, remote="switch"),)
+        ends = [other for other in names if other != one for _ in range(mesh(one, other))]
+        return tuple(FabricLink(n, "lane", True, rate=50e9, remote=e) for n, e in enumerate(ends))
+
+    inventory = Inventory(
+        accelerators=tuple(Accelerator(memory=n, model="X", links=links(n)) for n in names)
+    )
+    devices = tuple(Device(name, "X", 1 << 34, 1 << 34) for name in names)
+    return Machine(host=host, devices={"sim": devices}, inventory=inventory)
+
+
+def cell(row, column, transfer, samples):
+    return CellResult(
+        row, column, (transfer,), Report.FIRST, "pass", bytes=SIZE, loops=1, verified=True,
+        samples=tuple(samples), summary=summarize(samples),
+    )  # fmt: skip
+
+
+def result(name, cells, *, size=SIZE, sweep=False):
+    return Result(
+        benchmark=name, title=name, backend="sim", size=size, unit="B/s", better="higher",
+        sweep=sweep, status="pass", cells=tuple(cells),
+    )  # fmt: skip
+
+
+def noisy(figure, noise=0.005, seed=0, count=9):
+    draw = random.Random(seed)
+    return [figure * draw.gauss(1, noise) for _ in range(count)]
+
+
+def pairs(figure, count=4, name="device_to_device_memcpy_write_ce", noise=0.005):
+    return result(
+        name,
+        [
+            cell(str(r), str(c), f"sim:{r} -> sim:{c} by ce",
+                 noisy(figure(r, c), noise, seed=100 * r + c))
+            for r in range(count) for c in range(count) if r != c
+        ],
+    )  # fmt: skip
+
+
+def to_host(figure, count=4, noise=0.005):
+    return result(
+        "device_to_host_memcpy_ce",
+        [cell("0", str(d), f"sim:{d} -> host:0 by ce", noisy(figure(d), noise, seed=d))
+         for d in range(count)],
+    )  # fmt: skip
+
+
+def local(figure, count=4):
+    return result(
+        "device_local_copy",
+        [cell("0", str(d), f"sim:{d} -> sim:{d} by ce", noisy(figure(d), seed=7 * d))
+         for d in range(count)],
+    )  # fmt: skip
+
+
+def found(checks, *results, on=None):
+    evidence = Evidence(on or machine(), None, results)
+    return [finding for check in checks for finding in check(evidence)]
+
+
+def test_one_slow_device_is_told_by_its_row_and_column():
+    slow = [
+        pairs(lambda r, c: 200e9 if 2 in (r, c) else 400e9),
+        to_host(lambda d: 25e9 if d == 2 else 50e9),
+        local(lambda d: 1000e9 if d == 2 else 2000e9),
+    ]
+    (finding,) = found(pace.CHECKS, *slow)
+    assert (finding.check, finding.severity, finding.subject) == ("slow", "fail", "sim:2")
+    assert "50%" in finding.found
+    assert finding.cells
+
+
+def test_a_slow_link_to_the_switch_is_not_its_device():
+    results = [
+        pairs(lambda r, c: 200e9 if 2 in (r, c) else 400e9),
+        to_host(lambda d: 50e9),
+        local(lambda d: 2000e9),
+    ]
+    (finding,) = found(pace.CHECKS, *results)
+    assert finding.subject == "sim:2-switch"
+
+
+def test_one_slow_pair_is_told_by_its_cells():
+    mesh = machine(mesh=lambda one, other: 1)
+    results = [pairs(lambda r, c: 20e9 if {r, c} == {1, 3} else 45e9), to_host(lambda d: 50e9)]
+    (finding,) = found(pace.CHECKS, *results, on=mesh)
+    assert finding.subject == "sim:1-sim:3"
+    assert len(finding.cells) == 2
+
+
+def test_topology_is_no_slow_device():
+    """Pairs with two links are twice as fast as those with one: nothing is slow."""
+    mesh = machine(mesh=lambda one, other: 2 if {one, other} in TWICE else 1)
+    results = [pairs(lambda r, c: 96e9 if {f"sim:{r}", f"sim:{c}"} in TWICE else 48e9)]
+    assert found(pace.CHECKS, *results, on=mesh) == []
+    (finding,) = found((shape.check_classes,), *results, on=mesh)
+    assert "two classes of pairs: 8 cells at 47" in finding.found or "at 48" in finding.found
+    assert "2 × 4" in finding.found
+    assert "2 times as many links" in finding.found
+
+
+TWICE = ({"sim:0", "sim:1"}, {"sim:2", "sim:3"})
+
+
+def test_a_rate_that_falls_from_cell_to_cell_is_a_drift():
+    number = iter(range(1000))
+    results = [pairs(lambda r, c: 400e9 * (0.98 ** next(number)), name=f"b{n}") for n in range(1)]
+    number = iter(range(12, 1000))
+    results += [pairs(lambda r, c: 400e9 * (0.98 ** next(number)))]
+    findings = found(pace.CHECKS, *results)
+    assert [finding.check for finding in findings] == ["drift"]
+    assert (
+        "-2.00%" in findings[0].found or "-1.9" in findings[0].found or "-2.0" in findings[0].found
+    )
+
+
+@given(seed=st.integers(0, 10**6), noise=st.sampled_from([0.001, 0.005, 0.02]))
+def test_noise_is_no_pattern(seed, noise):
+    draw = random.Random(seed)
+
+    def figure(*_):
+        return 400e9 * draw.gauss(1, noise / 2)
+
+    results = [pairs(figure, noise=noise), to_host(lambda d: 50e9 * draw.gauss(1, noise / 2))]
+    checks = (*pace.CHECKS, *steadiness.CHECKS, *shape.CHECKS)
+    assert found(checks, *results) == []
+
+
+def test_stalls_are_told_from_scatter():
+    stalled = [100.0, 100.1, 60.0, 99.9, 100.0, 60.0, 100.1, 100.0, 60.0]
+    results = [
+        to_host(lambda d: 50e9),
+        result("device_to_device_memcpy_write_ce", [
+            cell(str(r), str(c), f"sim:{r} -> sim:{c} by ce",
+                 [4e9 * s for s in stalled] if 1 in (r, c) else noisy(400e9, seed=r * 7 + c))
+            for r in range(4) for c in range(4) if r != c
+        ]),
+    ]  # fmt: skip
+    (finding,) = found(steadiness.CHECKS, *results)
+    assert (finding.check, finding.subject) == ("stall", "sim:1-switch")
+    assert "every 3 samples" in finding.found
+    assert "1.67 times" in finding.found
+
+
+def test_scatter_names_the_part():
+    results = [
+        to_host(lambda d: 50e9),
+        result("device_to_device_memcpy_write_ce", [
+            cell(str(r), str(c), f"sim:{r} -> sim:{c} by ce",
+                 noisy(400e9, 0.08 if 1 in (r, c) else 0.005, seed=r * 7 + c))
+            for r in range(4) for c in range(4) if r != c
+        ]),
+    ]  # fmt: skip
+    (finding,) = found(steadiness.CHECKS, *results)
+    assert (finding.check, finding.subject) == ("scatter", "sim:1-switch")
+
+
+def test_asymmetric_directions_are_named():
+    results = [pairs(lambda r, c: 300e9 if (r, c) == (0, 3) else 400e9)]
+    (finding,) = found((shape.check_directions,), *results)
+    assert "1 of 6 pairs" in finding.found
+    assert finding.cells == ("device_to_device_memcpy_write_ce (0, 3)",)
+
+
+def sizes(figures):
+    return [
+        result("device_to_host_memcpy_ce",
+               [cell("0", "0", "sim:0 -> host:0 by ce", noisy(figure, 0.002))],
+               size=(1 << 20) << (2 * place))
+        for place, figure in enumerate(figures)
+    ]  # fmt: skip
+
+
+def test_a_plateau_below_the_peak_is_told():
+    (finding,) = found((shape.check_plateau,), *sizes([20e9, 60e9, 90e9, 50e9, 50e9]))
+    assert "56%" in finding.found or "55%" in finding.found
+    assert found((shape.check_plateau,), *sizes([20e9, 60e9, 90e9, 91e9, 92e9])) == []
+
+
+def test_a_knee_of_a_curve_over_threads_is_told():
+    def swept(figures):
+        cells = [
+            cell("0", str(1 << place), f"host:0 -> null by cpu*{1 << place}", noisy(figure, 0.002))
+            for place, figure in enumerate(figures)
+        ]
+        return result("threads", cells, sweep=True)
+
+    (finding,) = found((shape.check_knee,), swept([10e9, 20e9, 40e9, 44e9, 45e9]))
+    assert "up to 4 " in finding.found
+    assert found((shape.check_knee,), swept([10e9, 20e9, 40e9, 80e9, 160e9])) == []
+
+
+@given(st.lists(st.floats(1e-3, 1e15), max_size=20))
+def test_levels_lie_among_the_figures(figures):
+    levels = shape.split_levels(sorted(figures))
+    if levels is not None:
+        assert min(figures) <= levels[0] < levels[1] <= max(figures)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_few_points_have_no_knee(count):
+    assert shape.knee([(float(n + 1), 1.0) for n in range(count)]) is None

@@ -1,0 +1,31 @@
+"""Runs of simulated machines without a process or a command line, for whoever judges them."""
+
+from __future__ import annotations
+
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.controller import execute
+from linkgauge.engine.journal import Opened
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.result import Settings, Simulation
+from sim_kit import Silent
+
+
+def run_of(name, text, *benchmarks, size=1 << 29, devices=(), faults=(), samples=6, pairs=False):
+    """What a run of these benchmarks (all where none is named) on a simulated machine leaves; with
+    `pairs`, disjoint pairs are measured at the same time."""
+    simulation = Simulation(name, text, tuple(faults))
+    settings = Settings((size,), samples=samples, loops=2, simulation=simulation)
+    worker = LocalWorker(settings)
+    machine = worker.survey(["sim"])
+    plan = make_plan(
+        lay_out(select(benchmarks, ()), fabrics(machine, devices), machine.host.nodes),
+        machine,
+        settings.sizes,
+        parallel_pairs=pairs,
+    )
+    opened = Opened(
+        id="1", label="l", simulated=True, command=(), started="s", machine=machine,
+        settings=settings, plan=plan,
+    )  # fmt: skip
+    return execute((opened,), worker, lambda record: None, Silent())

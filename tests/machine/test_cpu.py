@@ -1,0 +1,79 @@
+"""Processors are counted and named on every architecture."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.machine.cpu import cpu_vendor, isa
+from linkgauge.machine.details import read_details
+from linkgauge.machine.tree import parse_cpu_mask
+from machine_kit import CPU, X86_FLAGS, captured
+
+
+def test_cpus_that_differ_name_every_governor():
+    files = {f"{CPU}/online": "0-2\n"} | {
+        f"{CPU}/cpu{cpu}/cpufreq/scaling_governor": f"{name}\n"
+        for cpu, name in enumerate(("powersave", "performance", "powersave"))
+    }
+    assert read_details(captured(files)).governor == "performance, powersave"
+
+
+def test_x86_without_sysfs_counts_in_cpuinfo():
+    cpuinfo = "\n".join(
+        f"processor\t: {cpu}\nphysical id\t: {cpu // 4}\ncore id\t\t: {cpu // 2 % 2}\n"
+        for cpu in range(8)
+    )
+    details = read_details(captured({"proc/cpuinfo": cpuinfo}))
+    assert (details.sockets, details.cores, details.threads_per_core) == (2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("flags\t\t: lm sse2\n", "x86-64"),
+        # A level holds only with the ones below it.
+        ("flags\t\t: lm avx512bw avx512cd avx512dq avx512f avx512vl\n", "x86-64"),
+        (f"flags\t\t: {X86_FLAGS} avx512bw avx512cd avx512dq avx512f avx512vl\n", "x86-64-v4"),
+        ("Features\t: fp asimd\nCPU architecture: 8\n", "armv8-a"),
+        ("Features\t: fp sve\nCPU architecture: 8\n", "armv8-a+sve"),
+        ("flags\t\t: pae\n", None),
+        ("", None),
+    ],
+)
+def test_the_instruction_set_has_its_level(cpuinfo, expected):
+    assert isa(cpuinfo) == expected
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_masks_are_read_exactly(cpus):
+    mask = sum(1 << cpu for cpu in cpus)
+    groups = [f"{mask >> shift & 0xFFFFFFFF:08x}" for shift in range(192, -1, -32)]
+    assert set(parse_cpu_mask(",".join(groups))) == cpus
+
+
+@given(st.text(alphabet="0123456789abcdef,x \n", max_size=40))
+def test_garbled_masks_never_raise(text):
+    assert list(parse_cpu_mask(text)) == sorted(set(parse_cpu_mask(text)))
+
+
+def test_cpus_that_are_offline_or_not_described_do_not_count():
+    files = {f"{CPU}/online": "0-1,3-60000\n"} | {
+        f"{CPU}/cpu{cpu}/topology/{name}": f"{cpu}\n"
+        for cpu in range(4)
+        for name in ("physical_package_id", "core_id")
+    }
+    details = read_details(captured(files))
+    assert (details.sockets, details.cores, details.threads_per_core) == (3, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "expected"),
+    [
+        ("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n", "AuthenticAMD"),
+        ("vendor_id\t: \nmodel\t: 1\n", None),
+        ("processor\t: 0\nCPU implementer\t: 0x41\n", None),
+        ("", None),
+    ],
+)
+def test_x86_names_its_maker(cpuinfo, expected):
+    assert cpu_vendor(cpuinfo) == expected

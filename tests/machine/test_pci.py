@@ -1,0 +1,250 @@
+"""The PCI tree is read as sysfs shows it, and what is garbled is null with its reason."""
+
+import pytest
+
+from linkgauge.model.inventory import PciFunction, PciLink
+from linkgauge.model.pci_tree import PciTree
+from pci_kit import AER, CARD, DOWNSTREAM, PORT, ROOT_PORT, UPSTREAM, Bus, acs, config, read, why
+
+
+def card(space=None, links=(), **attributes):
+    """A card alone below a port."""
+    bus = Bus()
+    folder = bus.add(CARD, space, **attributes)
+    bus.links |= {f"{folder}/{name}": target for name, target in links}
+    return read(bus)[0]["0000:01:00.0"]
+
+
+def test_a_function_has_everything_that_sysfs_and_registers_tell():
+    function = card(
+        config(extended=[AER, acs(0)], target=3),
+        [
+            ("driver", "../../../../bus/pci/drivers/nvidia"),
+            ("iommu_group", "../../../../kernel/iommu_groups/70"),
+        ],
+        revision="0xa2",
+        numa_node="1",
+        current_link_speed="16.0 GT/s PCIe",
+        current_link_width="8",
+        max_link_speed="32.0 GT/s PCIe",
+        max_link_width="16",
+        aer_dev_correctable="RxErr 2\nBadTLP 1\nTOTAL_ERR_COR 3",
+        aer_dev_nonfatal="DLP 0\nTOTAL_ERR_NONFATAL 0",
+        aer_dev_fatal="Undefined 0\nDLP 4",
+    )
+    assert function == PciFunction(
+        address="0000:01:00.0",
+        vendor=0x10DE,
+        device=0x2335,
+        class_code=0x030200,
+        revision=0xA2,
+        name=None,
+        driver="nvidia",
+        numa_node=1,
+        iommu_group=70,
+        port="endpoint",
+        parent="0000:00:01.0",
+        link=PciLink(16.0, 8, 32.0, 16, 8.0),
+        max_payload=256,
+        max_payload_supported=512,
+        max_read_request=512,
+        acs=(),
+        errors={"correctable": 3, "nonfatal": 0, "fatal": 4},
+        display=False,
+        unknown=(),
+    )
+
+
+def test_registers_stand_in_for_attributes():
+    bare = dict.fromkeys(("vendor", "device", "class"))
+    function = card(config(speed=4, width=4), **bare, current_link_speed="Unknown")
+    assert (function.vendor, function.device) == (0x10DE, 0x2335)
+    assert (function.class_code, function.revision) == (0x030200, 0xA1)
+    assert function.link == PciLink(16.0, 4, 32.0, 16, 32.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "speed"),
+    [
+        *(("2.5 GT/s", 2.5), ("5 GT/s", 5.0), ("5.0 GT/s", 5.0), ("8 GT/s", 8.0)),
+        *(("8.0 GT/s PCIe", 8.0), ("2.5 GT/s PCIe", 2.5), ("64.0 GT/s PCIe", 64.0)),
+        *(("Unknown speed", None), ("Unknown", None), ("", None), ("7 GT/s", None)),
+        *(("8", None), ("٨ GT/s", None), ("1e1 GT/s", None)),
+    ],
+)
+def test_speeds_in_all_spellings_of_kernels(text, speed):
+    function = card(current_link_speed=text, max_link_speed=text)
+    assert (function.link.speed, function.link.max_speed) == (speed, speed)
+    if speed is None:
+        assert f"current_link_speed says {text!r}" in why(function, "link.speed")
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        *(("1", 1), ("16", 16), ("32", 32), ("12", 12)),
+        *(("0", None), ("63", None), ("255", None), ("3", None), ("x16", None), ("-1", None)),
+    ],
+)
+def test_widths_that_are_none_are_unknown(text, width):
+    function = card(current_link_width=text, max_link_width=text)
+    assert (function.link.width, function.link.max_width) == (width, width)
+    if width is None:
+        assert f"max_link_width says {text!r}" in why(function, "link.max_width")
+
+
+def test_without_root_the_reason_names_all_that_only_registers_tell():
+    function = card(config(size=64), current_link_speed="8.0 GT/s PCIe")
+    assert function.link == PciLink(speed=8.0)
+    assert "run as root" in why(function, "max_payload")
+    for field in ("port", "link.target", "max_payload_supported", "max_read_request", "acs"):
+        assert why(function, field) == why(function, "max_payload")
+    assert "sysfs has no attribute, and only 64 bytes" in why(function, "link.width")
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "reason"),
+    [
+        ("0", 0, None),
+        ("35", 35, None),
+        ("-1", None, "says -1: the firmware names none"),
+        ("x", None, "numa_node says 'x'"),
+        (None, None, "sysfs has no attribute"),
+    ],
+)
+def test_the_numa_node_is_never_guessed(text, node, reason):
+    function = card(numa_node=text)
+    assert function.numa_node == node
+    if reason:
+        assert reason in why(function, "numa_node")
+
+
+def test_error_counters_are_null_for_a_reason():
+    assert card(config()).errors is None
+    assert why(card(config()), "errors") == "the function has no AER capability"
+    assert "kernel counts nothing" in why(card(config(extended=[AER])), "errors")
+    assert "sysfs has no aer_dev_* counters" in why(card(config(size=64)), "errors")
+    garbled = card(aer_dev_fatal="DLP x", aer_dev_correctable="RxErr 1")
+    assert garbled.errors == {"correctable": 1}
+    assert why(garbled, "errors") == "aer_dev_fatal is garbled"
+    assert card(aer_dev_fatal="").errors is None
+
+
+def test_links_of_driver_and_group_may_lead_nowhere():
+    assert card(links=[("driver", "/gone/nvidia/")]).driver == "nvidia"
+    assert card().driver is None
+    function = card(links=[("iommu_group", "../groups/seven")])
+    assert function.iommu_group is None
+    assert why(function, "iommu_group") == "its link leads to 'seven'"
+    assert "no IOMMU is in use" in why(card(), "iommu_group")
+
+
+@pytest.mark.parametrize(
+    ("code", "counts"),
+    [
+        *(("0x030000", True), ("0x030200", True), ("0x038000", True), ("0x120000", True)),
+        *(("0x0b4000", True), ("0x010802", False), ("0x020000", False), ("0x060400", False)),
+    ],
+)
+def test_accelerators_are_found_by_class(code, counts):
+    bus = Bus()
+    bus.add(CARD, **{"class": code})
+    assert list(read(bus)[0]) == (["0000:00:01.0", "0000:01:00.0"] if counts else [])
+
+
+@pytest.mark.parametrize("code", ["0x020000", "0x028000", "0x0c0600"])
+def test_adapters_count_where_they_have_rdma(code):
+    bus = Bus()
+    folder = bus.add(CARD, **{"class": code})
+    bus.files[f"{folder}/infiniband/mlx5_0/node_type"] = b"1: CA\n"
+    assert list(read(bus)[0]) == ["0000:00:01.0", "0000:01:00.0"]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "code", "boot", "display"),
+    [
+        ("0x1a03", "0x030000", "1", True),
+        ("0x102b", "0x030000", None, True),
+        ("0x18ca", "0x030000", "1", True),
+        ("0x18ca", "0x030000", "0", False),
+        ("0x10de", "0x030000", "1", False),
+        ("0x10de", "0x030200", None, False),
+        ("0x1a03", "0x120000", None, False),
+    ],
+)
+def test_what_only_shows_the_console_is_a_display(vendor, code, boot, display):
+    assert card(vendor=vendor, boot_vga=boot, **{"class": code}).display is display
+
+
+def test_every_bridge_above_is_there_and_others_are_not():
+    bus = Bus()
+    bus.bridge(PORT, config(port=ROOT_PORT, header=1))
+    bus.bridge("pci0000:00/0000:00:02.0")
+    up = f"{PORT}/0000:01:00.0"
+    bus.bridge(up, config(port=UPSTREAM, header=1))
+    for number in (0, 1):
+        down = f"{up}/0000:02:0{number}.0"
+        bus.bridge(down, config(port=DOWNSTREAM, header=1))
+        bus.add(f"{down}/0000:0{3 + number}:00.0", config())
+    functions, _ = read(bus)
+    parents = {address: function.parent for address, function in functions.items()}
+    assert parents == {
+        "0000:00:01.0": None,
+        "0000:01:00.0": "0000:00:01.0",
+        "0000:02:00.0": "0000:01:00.0",
+        "0000:02:01.0": "0000:01:00.0",
+        "0000:03:00.0": "0000:02:00.0",
+        "0000:04:00.0": "0000:02:01.0",
+    }
+    assert [function.port for function in functions.values()] == [
+        *("root port", "upstream port", "downstream port", "downstream port"),
+        *("endpoint", "endpoint"),
+    ]
+    assert PciTree(functions.values()).distance("0000:03:00.0", "0000:04:00.0") == 4
+
+
+def test_a_bridge_that_the_bus_does_not_list_is_read_where_it_lies():
+    bus = Bus()
+    folder = bus.bridge(PORT)
+    del bus.links["sys/bus/pci/devices/0000:00:01.0"]
+    bus.add(CARD)
+    assert read(bus)[0]["0000:00:01.0"].class_code == 0x060400
+    for name in ("vendor", "device", "class", "numa_node"):
+        del bus.files[f"{folder}/{name}"]
+    bridge = read(bus)[0]["0000:00:01.0"]
+    assert (bridge.vendor, bridge.class_code, bridge.parent) == (None, None, None)
+    assert why(bridge, "vendor") == "sysfs has no attribute, and config space is not readable"
+
+
+def test_long_domains_below_a_host_bridge_within_the_tree():
+    # As Intel's VMD makes them: a domain of its own below a function.
+    bus = Bus()
+    bus.add("pci0000:e0/0000:e0:05.5/pci10000:e0/10000:e0:06.0/10000:e1:00.0")
+    functions, unread = read(bus)
+    parents = {address: function.parent for address, function in functions.items()}
+    assert parents == {"10000:e0:06.0": None, "10000:e1:00.0": "10000:e0:06.0"}
+    assert not [reason for reason in unread if "name" not in reason]
+
+
+def test_functions_are_in_the_order_of_their_numbers():
+    bus = Bus()
+    for domain in ("10000", "2000", "0001"):
+        bus.add(f"pci{domain}:00/{domain}:00:02.0")
+        bus.add(f"pci{domain}:00/{domain}:00:01.1")
+    assert list(read(bus)[0]) == [
+        f"{domain}:00:0{number}"
+        for domain in ("0001", "2000", "10000")
+        for number in ("1.1", "2.0")
+    ]
+
+
+def test_names_are_of_the_machines_database():
+    bus = Bus()
+    bus.bridge(PORT, vendor="0x8086")
+    bus.add(CARD)
+    assert any("pci.ids" in reason for reason in read(bus)[1])
+    bus.files["usr/share/misc/pci.ids"] = b"10de  NVIDIA Corporation\n\t2335  GH100 [H200]\n"
+    functions, unread = read(bus)
+    assert unread == ()
+    assert functions["0000:01:00.0"].name == "NVIDIA Corporation GH100 [H200]"
+    assert functions["0000:00:01.0"].name is None

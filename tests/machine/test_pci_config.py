@@ -1,0 +1,210 @@
+"""Configuration space tells what its registers hold, and never fails on what it should not hold."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.machine.pci_config import NO_EXPRESS, NO_MEANING, Config, decode
+from linkgauge.model.inventory import PciLink
+from linkgauge.model.pcie import SPEEDS, WIDTHS
+from pci_kit import AER, acs, config
+
+PORTS = {
+    0: "endpoint",
+    1: "endpoint",
+    4: "root port",
+    5: "upstream port",
+    6: "downstream port",
+    7: "bridge",
+    8: "bridge",
+    9: "integrated endpoint",
+    10: None,
+}
+
+
+def known(decoded):
+    """Names of the PCI Express fields that are not null."""
+    fields = ["port", "max_payload", "max_payload_supported", "max_read_request"]
+    links = [name for name in PciLink.__struct_fields__ if getattr(decoded.link, name) is not None]
+    return {name for name in fields if getattr(decoded, name) is not None} | set(links)
+
+
+ALL = {
+    *("port", "max_payload", "max_payload_supported", "max_read_request"),
+    *("speed", "width", "max_speed", "max_width", "target"),
+}
+
+
+def test_a_whole_space_tells_everything():
+    space = config(port=5, speed=3, width=8, target=3, extended=[AER, acs(0b0011101)])
+    assert decode(space) == Config(
+        vendor=0x10DE,
+        device=0x2335,
+        class_code=0x030200,
+        revision=0xA1,
+        port="upstream port",
+        link=PciLink(8.0, 8, 32.0, 16, 8.0),
+        max_payload=256,
+        max_payload_supported=512,
+        max_read_request=512,
+        acs=("request redirect", "completion redirect"),
+        aer=True,
+        why=NO_MEANING,
+        why_extended=None,
+    )
+
+
+@given(
+    st.sampled_from(list(PORTS)),
+    st.integers(0, 15),
+    st.integers(0, 63),
+    st.integers(0, 15),
+    st.integers(0, 7),
+    st.integers(0, 7),
+    st.integers(0, 7),
+)
+def test_each_code_has_its_meaning_or_none(port, speed, width, target, payload, supported, request):
+    decoded = decode(
+        config(
+            port=port,
+            speed=speed,
+            width=width,
+            target=target,
+            payload=payload,
+            payload_supported=supported,
+            request=request,
+        )
+    )
+    sizes = {code: 128 * 2**code for code in range(6)}
+    speeds = dict(enumerate(SPEEDS, start=1))
+    assert decoded.port == PORTS[port]
+    assert decoded.link.speed == speeds.get(speed)
+    assert decoded.link.width == (width if width in WIDTHS else None)
+    assert decoded.link.target == speeds.get(target)
+    assert decoded.max_payload == sizes.get(payload)
+    assert decoded.max_payload_supported == sizes.get(supported)
+    assert decoded.max_read_request == sizes.get(request)
+    assert decoded.why == NO_MEANING
+
+
+def test_the_vector_of_supported_speeds_goes_before_the_older_field():
+    assert decode(config(max_speed=3, speeds=0b11111)).link.max_speed == 32.0
+    assert decode(config(max_speed=3, speeds=0)).link.max_speed == 8.0
+
+
+def test_version_1_has_no_second_set_of_link_registers():
+    # What follows the shorter capability must not be taken for them.
+    space = config(
+        version=1, max_speed=2, capabilities=((0x10, None), (0x09, b"\xff" * 0x30)), speed=2
+    )
+    link = decode(space).link
+    assert link == PciLink(5.0, 16, 5.0, 16, None)
+
+
+@pytest.mark.parametrize(
+    ("control", "redirections"),
+    [(0, ()), (0b10011, ()), (0b100, ("request redirect",)), (0b1000, ("completion redirect",))],
+)
+def test_only_redirections_of_acs_count(control, redirections):
+    assert decode(config(extended=[acs(control)])).acs == redirections
+
+
+def test_absent_extended_capabilities_are_certainly_absent():
+    for extended in ([], [(0x0003, bytes(8))]):
+        decoded = decode(config(extended=extended))
+        assert (decoded.acs, decoded.aer, decoded.why_extended) == (None, False, None)
+
+
+def test_64_bytes_tell_the_header_and_say_what_lets_the_rest_be_read():
+    decoded = decode(config(size=64))
+    assert (decoded.vendor, decoded.device, decoded.revision) == (0x10DE, 0x2335, 0xA1)
+    assert decoded.class_code == 0x030200
+    assert known(decoded) == set()
+    assert (decoded.acs, decoded.aer) == (None, None)
+    assert decoded.why == decoded.why_extended
+    assert decoded.why == "only 64 bytes of config space are readable: run as root"
+
+
+def test_256_bytes_tell_all_but_extended_capabilities():
+    decoded = decode(config(size=256, extended=[AER]))
+    assert known(decoded) == ALL
+    assert (decoded.acs, decoded.aer) == (None, None)
+    assert decoded.why_extended == "config space ends after 256 bytes"
+
+
+def test_a_space_cut_anywhere_tells_what_lies_before_the_cut():
+    full = decode(config(extended=[AER, acs(0b100)]))
+    for size in range(1, 0x180):
+        cut = decode(config(size=size, extended=[AER, acs(0b100)]))
+        for name in ("vendor", "device", "class_code", "revision", "port", "acs", "aer"):
+            assert getattr(cut, name) in (getattr(full, name), None)
+        assert known(cut) <= known(full)
+        if known(cut) < known(full):
+            assert str(size) in cut.why
+        if cut.acs is None:
+            assert str(size) in cut.why_extended
+
+
+def test_functions_without_the_capability_say_so():
+    for space in (config(capabilities=()), config(capabilities=((0x01, b"\x03\x00"),))):
+        decoded = decode(space)
+        assert (decoded.port, decoded.why, decoded.why_extended) == (None, NO_EXPRESS, None)
+        assert known(decoded) == set()
+    assert decode(config(capabilities=(), class_code=0x060401)).port == "bridge"
+    # Without any capability 64 bytes are enough to know.
+    assert decode(config(capabilities=(), size=64)).why == NO_EXPRESS
+
+
+def test_a_cardbus_bridge_has_its_list_elsewhere():
+    space = bytearray(config(header=2))
+    space[0x14], space[0x34] = space[0x34], 0
+    assert decode(bytes(space)).port == "endpoint"
+
+
+def test_what_does_not_answer_is_unknown():
+    decoded = decode(b"\xff" * 4096)
+    assert (decoded.vendor, known(decoded), decoded.acs) == (None, set(), None)
+    assert "does not answer" in decoded.why
+    assert decode(None).why == decode(b"").why == "config space is not readable"
+
+
+def test_garbled_lists_end():
+    looped = bytearray(config(capabilities=((0x01, b"\x03\x00"), (0x05, b""))))
+    looped[0x45] = 0x40
+    assert "garbled" in decode(bytes(looped)).why
+    inside = bytearray(config())
+    inside[0x34] = 0x20
+    assert "garbled" in decode(bytes(inside)).why
+    extended = bytearray(config(extended=[AER, (0x0003, bytes(8))]))
+    extended[0x100 + 2 : 0x104] = (0x100 << 4 | 1).to_bytes(2, "little")
+    decoded = decode(bytes(extended))
+    assert (decoded.acs, decoded.aer) == (None, True)
+    assert "garbled" in decoded.why_extended
+    low = bytearray(config(extended=[(0x0003, bytes(8))]))
+    low[0x102:0x104] = (0x0F0 << 4 | 1).to_bytes(2, "little")
+    assert "garbled" in decode(bytes(low)).why_extended
+
+
+def consistent(decoded):
+    """Whatever is null has its reason."""
+    if known(decoded) != ALL or decoded.port is None:
+        assert decoded.why
+    if decoded.aer is None:
+        assert decoded.why_extended
+    return True
+
+
+@given(st.binary(max_size=4096))
+def test_random_bytes_never_raise(content):
+    assert consistent(decode(content))
+
+
+@given(st.data())
+def test_damaged_spaces_never_raise(data):
+    space = bytearray(config(extended=[AER, acs(0b100)]))
+    interesting = st.one_of(st.integers(0, 0x120), st.integers(0, 4095))
+    for offset, value in data.draw(
+        st.lists(st.tuples(interesting, st.integers(0, 255)), max_size=8)
+    ):
+        space[offset] = value
+    assert consistent(decode(bytes(space[: data.draw(st.integers(0, 4096))])))

@@ -1,0 +1,74 @@
+"""Trees of machines as small as can be: files as Linux shows them, and SMBIOS tables."""
+
+from __future__ import annotations
+
+import struct
+
+from linkgauge.machine.tree import Captured
+
+CPU = "sys/devices/system/cpu"
+NODE = "sys/devices/system/node"
+HUGE = "sys/kernel/mm/hugepages"
+GROUPS = "sys/kernel/iommu_groups"
+DMI = "sys/firmware/dmi/tables/DMI"
+LIMITS = (
+    "Limit                     Soft Limit           Hard Limit           Units     \n"
+    "Max locked memory         {:<21}unlimited            bytes     \n"
+)
+X86_FLAGS = (
+    "lm cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
+)
+"""Those of x86-64-v3."""
+
+
+def captured(*parts):
+    """A machine of texts and bytes by path."""
+    files = {path: content for part in parts for path, content in part.items()}
+    return Captured({p: c if isinstance(c, bytes) else c.encode() for p, c in files.items()})
+
+
+def processors(*, sockets, cores, threads, extra=()):
+    """CPUs as x86 numbers them: the second threads of all cores after the first ones."""
+    all_cores = sockets * cores
+    files = {f"{CPU}/online": f"0-{all_cores * threads - 1}\n"}
+    for cpu in range(all_cores * threads):
+        core = cpu % all_cores
+        siblings = ",".join(str(core + all_cores * thread) for thread in range(threads))
+        folder = f"{CPU}/cpu{cpu}/topology"
+        files[f"{folder}/physical_package_id"] = f"{core // cores}\n"
+        files[f"{folder}/core_id"] = f"{core % cores}\n"
+        files[f"{folder}/thread_siblings_list"] = f"{siblings}\n"
+        files |= {f"{CPU}/cpu{cpu}/{name}": text for name, text in extra}
+    return files
+
+
+def reason(details, subject):
+    """The reason that is given for a field."""
+    (line,) = (line for line in details.unknown if line.startswith(f"{subject}: "))
+    return line
+
+
+def subjects(details):
+    return {line.partition(": ")[0] for line in details.unknown}
+
+
+def dimm(
+    locator="DIMM 0", *, bank="", size=0x4000, speed=4800, width=64, kit=0, form=9, kind=0x22,
+    technology=3, length=0x5C,
+):  # fmt: skip
+    """A structure of type 17 (SMBIOS 3.7, 7.18); `speed` as configured."""
+    extended = speed if speed > 0xFFFE else 0
+    short = 0xFFFF if extended else speed
+    body = struct.pack(
+        "<BBHHHHHHBBBBBHH4BBIH6xBH", 17, length, 0x11, 0x10, 0xFFFE, 0xFFFF, width, size, form,
+        kit, 1, 2, kind, 0x80, 5600, 0, 0, 0, 0, 0, 0, short, technology, 0,
+    )  # fmt: skip
+    body = body.ljust(0x58, b"\0") + struct.pack("<I", extended)
+    strings = locator.encode() + b"\0" + (bank or "-").encode()
+    return body[:length] + strings + b"\0\0"
+
+
+def table(*structures):
+    other = bytes([0, 26]) + bytes(24) + b"Vendor\0Version\0\0"
+    end = bytes([127, 4, 0, 0, 0, 0])
+    return b"".join([other, *structures, end])

@@ -1,0 +1,53 @@
+"""Findings as people and programs see them."""
+
+import json
+
+from linkgauge.judge.findings import Finding
+from linkgauge.report.doctor import findings_document, print_findings
+from linkgauge.report.terminal import make_console
+
+
+def finding(number, check="iommu", remedy=("sudo mend",)):
+    return Finding(
+        check=check, severity="warn", subject=f"sim:{number}", found="[bold]it is off", why="so",
+        remedy=remedy, cells=tuple(f"b (0, {n})" for n in range(8)),
+    )  # fmt: skip
+
+
+def shown(*findings, **how):
+    console = make_console()
+    with console.capture() as text:
+        print_findings(console, findings, **how)
+    return text.get()
+
+
+def test_what_is_found_of_several_alike_is_told_once():
+    text = shown(*(finding(number) for number in range(8)))
+    assert (
+        "warn iommu  sim:0, sim:1, sim:2, sim:3, sim:4, sim:5 and 2 more: [bold]it is off" in text
+    )
+    assert text.count("sudo mend") == 1
+    assert "cells: b (0, 0), b (0, 1), b (0, 2), b (0, 3), b (0, 4), b (0, 5) and 2 more" in text
+    assert "doctor: 8 warn" in text
+
+
+def test_a_remedy_is_told_once():
+    text = shown(finding(0), finding(0, "memlock"))
+    assert text.count("sudo mend") == 1
+    assert "to mend it: as iommu above" in text
+
+
+def test_in_short_there_is_a_line_for_each():
+    assert shown(finding(0), remedies=False).splitlines() == [
+        "warn iommu  sim:0: [bold]it is off", "doctor: 1 warn",
+    ]  # fmt: skip
+
+
+def test_nothing_found_is_said():
+    assert shown() == "doctor: nothing found\n"
+
+
+def test_the_document_holds_every_finding():
+    document = json.loads(findings_document([finding(0)]))
+    assert document["schema"] == "linkgauge.findings/1"
+    assert document["findings"][0]["remedy"] == ["sudo mend"]
