@@ -1,0 +1,242 @@
+"""The staged traffic test: host threads and a device use one staging buffer at the same time.
+
+The host's threads only read it or only write it, as fast as they can, for as long as the device
+copies from it or to it; each side is measured alone, too. Both rates are of the same span.
+Source of the definitions: manual page of gc-hosttraffictest, whose tiles are the device's streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Device, Node
+from linkgauge.model.notation import parse_cell, parse_transfers
+from linkgauge.model.result import CellResult, Pieces
+from linkgauge.model.transfer import Benchmark, Cell, Report, Transfer
+from linkgauge.model.units import format_size
+
+from .table import Fabric
+
+Access = Literal["read", "write"]
+"""What a side does with the staging buffer."""
+
+PARTS = ("device", "host")
+BUFFER = 16 << 20
+"""Bytes of the staging buffer: the unit in which the page's host bytes come."""
+
+PAYLOADS = (128, 256, 512)
+LARGEST_PIECE = 1 << 20
+MOST_STREAMS = 1 << 16
+_SMALL = 4
+"""A node with fewer CPUs than so many times less is no host of its own, but a device's gateway."""
+
+# The device's transfer is the first of a cell. s is the staging buffer, d the device's memory.
+_DEVICE: dict[Access | None, str] = {"read": "s -> d by D", "write": "d -> s by D"}
+_HOST: dict[Access | None, str] = {"read": "s -> null by H", "write": "null -> s by H"}
+_DEVICE_ARROW: dict[Access | None, str] = {"read": " -> {}", "write": " <- {}", None: ""}
+_HOST_ARROW: dict[Access | None, str] = {"read": "host <- ", "write": "host -> ", None: ""}
+_DEVICE_NAME: dict[Access | None, str] = {"read": "_to_{}", "write": "_from_{}", None: ""}
+_HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_", None: ""}
+
+
+class Combination(msgspec.Struct, frozen=True):
+    """What each side does with the buffer; None: it does nothing."""
+
+    host: Access | None
+    device: Access | None
+
+    def name(self, device: str = "device") -> str:
+        """`host_to_buffer_from_device`, `buffer_to_device`."""
+        return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
+
+    def title(self, device: str = "device") -> str:
+        """`host -> buffer <- device`, `buffer -> device`."""
+        return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
+
+
+TOGETHER = (
+    Combination("read", "write"),
+    Combination("write", "read"),
+    Combination("write", "write"),
+    Combination("read", "read"),
+)
+DEVICE_ALONE = (Combination(None, "write"), Combination(None, "read"))
+HOST_ALONE = (Combination("write", None), Combination("read", None))
+EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
+
+
+class Sides(msgspec.Struct, frozen=True):
+    """Who uses the buffer: `memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`), `node`
+    that of the buffer, `threads` the host's engine (`host:0.cpu*7`)."""
+
+    label: str
+    memory: str
+    engine: str
+    node: int
+    threads: str
+
+    def transfers(self, combination: Combination) -> str:
+        """A cell of the test, in the notation."""
+        letters = {
+            "s": f"host:{self.node}/staging",
+            "d": self.memory,
+            "D": self.engine,
+            "H": self.threads,
+        }
+        terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
+        return " & ".join(
+            " ".join(letters.get(word, word) for word in term.split()) for term in terms if term
+        )
+
+
+def sides_of(
+    fabric: Fabric, kind: str, streams: int, threads: int | None = None
+) -> tuple[Sides, ...]:
+    """Each device of the fabric, whose engine of this kind copies, with the host's threads; of
+    backend `host`, threads in a device's stead. Raises InputError where there is no device."""
+    if fabric.backend == "host":
+        return (_of_host(fabric.nodes, streams, threads),)
+    if kind not in ("sm", "ce"):
+        raise InputError(f"unknown engine {kind!r}: a device copies by sm or ce")
+    if not fabric.devices:
+        raise InputError(f"{fabric.reason}: backend host has threads in a device's stead")
+    return tuple(_of_device(device, fabric.nodes, kind, threads) for device in fabric.devices)
+
+
+def make_pieces(size: int, payload: int, streams: int) -> Pieces:
+    """Raises InputError for small transfers that no device makes."""
+    if payload not in PAYLOADS:
+        raise InputError(f"payload of {payload} bytes: a kernel's accesses are of 128, 256 or 512")
+    if size % payload or size > LARGEST_PIECE:
+        most = format_size(LARGEST_PIECE)
+        raise InputError(f"pieces of {size} bytes: give a multiple of {payload}, at most {most}")
+    if not 1 <= streams <= MOST_STREAMS:
+        raise InputError(f"{streams} streams: give 1 to {MOST_STREAMS}")
+    return Pieces(size, streams, payload)
+
+
+def _of_device(device: Device, nodes: Sequence[Node], kind: str, threads: int | None) -> Sides:
+    """Without a number of threads, all CPUs of their node but one, which is left to whoever starts
+    the device's work."""
+    node = _threads_node(nodes, device.near)
+    count = threads or max(1, len(node.cpus) - 1)
+    engine = f"{device.memory}.{kind}"
+    of_host = f"host:{node.index}.cpu*{count}"
+    return Sides(device.memory, device.memory, engine, device.near, of_host)
+
+
+def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Sides:
+    """Threads in the device's stead, one for each stream, but no more than half of the CPUs."""
+    node = nodes[0]
+    half = max(1, len(node.cpus) // 2)
+    place = f"host:{node.index}"
+    engines = (f"{place}.cpu*{min(streams, half)}", f"{place}.cpu*{threads or half}")
+    return Sides("host", place, engines[0], node.index, engines[1])
+
+
+def _threads_node(nodes: Sequence[Node], near: int) -> Node:
+    """Where the host's threads run: on the node near the device, unless that one is a gateway of
+    the device's, reached over a network, with hardly any CPUs."""
+    largest = max(nodes, key=lambda node: len(node.cpus))
+    own = next((node for node in nodes if node.index == near), largest)
+    return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
+
+
+def lay_out(
+    combinations: Sequence[Combination], sides: Sequence[Sides], backend: str
+) -> tuple[Benchmark, ...]:
+    """A benchmark each for both sides together, for the device alone and for the host alone, as
+    far as there are such combinations. Rows are combinations, columns devices."""
+    groups = (
+        ("host_traffic", "host threads and device at one buffer", PARTS),
+        ("host_traffic_device_alone", "device at a staging buffer", ()),
+        ("host_traffic_host_alone", "host threads at a staging buffer", ()),
+    )
+    of_group = (
+        [c for c in combinations if c.host and c.device],
+        [c for c in combinations if not c.host],
+        [c for c in combinations if not c.device],
+    )
+    return tuple(
+        Benchmark(
+            name,
+            title,
+            backend,
+            tuple(_cell(combination, side) for combination in own for side in sides),
+            parts=parts,
+            sweep=True,
+        )
+        for (name, title, parts), own in zip(groups, of_group, strict=True)
+        if own
+    )
+
+
+def _cell(combination: Combination, sides: Sides) -> Cell:
+    transfers = parse_transfers(sides.transfers(combination))
+    report = Report.SUM if len(transfers) > 1 else Report.FIRST
+    return Cell(combination.title(), sides.label, transfers, report)
+
+
+class Volume(msgspec.Struct, frozen=True):
+    """What a cell moved in all of its samples: seconds, and each side's bytes (None: it did not
+    take part). Of both sides together, the seconds are the device's, and the host's bytes what it
+    moved meanwhile."""
+
+    seconds: float
+    device_bytes: float | None
+    host_bytes: float | None
+
+    @property
+    def device_rate(self) -> float | None:
+        """Bytes/s."""
+        return None if self.device_bytes is None else self.device_bytes / self.seconds
+
+    @property
+    def host_rate(self) -> float | None:
+        """Bytes/s."""
+        return None if self.host_bytes is None else self.host_bytes / self.seconds
+
+
+def volume_of(cell: CellResult) -> Volume | None:
+    """Of a cell of this test; None where it has no figures."""
+    if not cell.samples or cell.bytes is None or cell.loops is None:
+        return None
+    if cell.parts:
+        device, host = cell.parts
+        seconds = [device.bytes * cell.loops / rate for rate in device.samples]
+        of_host = sum(rate * own for rate, own in zip(host.samples, seconds, strict=True))
+        moved = float(device.bytes * cell.loops * len(seconds))
+        return Volume(sum(seconds), moved, of_host)
+    moved = float(cell.bytes * cell.loops * len(cell.samples))
+    total = sum(cell.bytes * cell.loops / rate for rate in cell.samples)
+    (transfer,) = parse_cell(cell.transfers)
+    return Volume(total, None, moved) if is_hosts(transfer) else Volume(total, moved, None)
+
+
+def is_hosts(transfer: Transfer) -> bool:
+    """Whether it is the host's side of the test."""
+    return len(transfer.memories) == 1
+
+
+def objection(
+    cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
+) -> str | None:
+    """Why a cell is not good enough, in one line: a side that took part was slower than so many
+    bytes/s (0: anything will do)."""
+    volume = volume_of(cell)
+    if volume is None:
+        return None
+    sides = ((device, volume.device_rate, least_device), ("host", volume.host_rate, least_host))
+    for name, rate, least in sides:
+        if rate is not None and rate < least:
+            return f"{name} bandwidth {gigabits(rate)} Gb/s, at least {gigabits(least)} expected"
+    return None
+
+
+def gigabits(rate: float) -> str:
+    """Bytes/s in 10^9 bits a second, as people read it."""
+    return f"{rate * 8e-9:.2f}"

@@ -1,0 +1,108 @@
+"""bandwidth_test of the NVLink and RISC-V test suite: one-way copies between host and devices.
+
+Source: its end-to-end script, `bandwidth_test --size 256M --iter 10 --out FILE.csv`. The script
+does not show the file; a row of ours is one iteration on one path, in the tool's own order of
+what one wants to compare: host to device, device to host, device to device.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path as File
+from typing import TextIO
+
+from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.machine import Device
+from linkgauge.model.result import CellResult, Settings
+from linkgauge.model.transfer import Transfer
+from linkgauge.model.units import format_size, parse_size
+
+from .base import Parser, UsageError, Where
+from .paths import Gauge, Path, opened_devices
+
+TOOL = "bandwidth_test"
+HELP = """\
+Usage: bandwidth_test [--size SIZE] [--iter COUNT] [--out FILE.csv]
+
+  --size SIZE     Bytes of a copy, such as 256M (the default)
+  --iter COUNT    Copies on each path (default: 10)
+  --out FILE.csv  Where the table goes; without it, to stdout"""
+COLUMNS = ("direction", "source", "destination", "bytes", "iteration", "seconds", "gb_per_s")
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and writes the table."""
+    if {"-h", "--help"} & set(arguments):
+        print(HELP)
+        return 0
+    try:
+        size, iterations, out = parse(arguments)
+    except UsageError as error:
+        print(f"{TOOL}: {error}\n{HELP.partition(chr(10))[0]}", file=sys.stderr)
+        return error.exit_code
+    settings = Settings(sizes=(size,), samples=iterations, loops=1)
+    with ExitStack() as stack:
+        # Before anything is measured: it may not be writable.
+        table = sys.stdout if out is None else stack.enter_context(_created(File(out)))
+        context = stack.enter_context(opened_devices(where, settings))
+        paths = tuple(_paths(context.devices))
+        gauge = Gauge(context, TOOL)
+        cells = gauge.measure([[path.transfer()] for path in paths])
+        _write(table, paths, cells, size)
+        if out is not None:
+            print("\n".join(_summary(cells, size, iterations)))
+            print(f"wrote {out}")
+    return gauge.exit_code
+
+
+def parse(arguments: Sequence[str]) -> tuple[int, int, str | None]:
+    """Bytes, iterations and the file. Raises UsageError."""
+    parser = Parser()
+    parser.add_argument("--size", default="256M")
+    parser.add_argument("--iter", default=10, type=int)
+    parser.add_argument("--out")
+    given = parser.parse_args(list(arguments))
+    if given.iter < 1:
+        raise UsageError(f"--iter {given.iter}: give 1 or more")
+    try:
+        return parse_size(given.size), given.iter, given.out
+    except InputError as error:
+        raise UsageError(f"--size: {error}") from error
+
+
+def _created(file: File) -> TextIO:
+    try:
+        return file.open("w", newline="")
+    except OSError as error:
+        raise InputError(f"{TOOL}: cannot write {file}: {error.strerror}") from error
+
+
+def _paths(devices: Sequence[Device]) -> Iterator[Path]:
+    yield from (Path(None, device) for device in devices)
+    yield from (Path(device, None) for device in devices)
+    yield from (Path(one, other) for one in devices for other in devices if one != other)
+
+
+def _write(table: TextIO, paths: Sequence[Path], cells: Sequence[CellResult], size: int) -> None:
+    """Raises ResultsError where the disk is full."""
+    try:
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for path, cell in zip(paths, cells, strict=True):
+            copy: Transfer = path.transfer()
+            ends = (path.tag, str(copy.source), str(copy.destination), size)
+            for number, rate in enumerate(cell.samples):
+                writer.writerow((*ends, number, f"{size / rate:.9f}", f"{rate / 1e9:.3f}"))
+        table.flush()
+    except OSError as error:
+        raise ResultsError(f"{TOOL}: cannot write the table: {error.strerror}") from error
+
+
+def _summary(cells: Sequence[CellResult], size: int, iterations: int) -> Iterator[str]:
+    yield f"{format_size(size)}, {iterations} iterations, median in GB/s"
+    for cell in cells:
+        figure = "N/A" if cell.summary is None else f"{cell.summary.median / 1e9:.2f}"
+        yield f"{figure:>10}  {cell.transfers[0]}"

@@ -1,0 +1,281 @@
+"""bandwidthTest of the CUDA samples: one hundred copies of each size between host and device.
+
+Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, sizes, output). As
+there, a copy within a device counts the bytes read and written, and `--device=all` adds up what
+each device does alone. `--cputiming` and `--noverify`: copies are timed by the device's own clock
+where it has one, and `--noverify` leaves out the comparison of the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from linkgauge.model.machine import Device
+from linkgauge.model.result import EngineSettings, Settings
+from linkgauge.model.transfer import Transfer
+
+from .base import UsageError, Where
+from .paths import Gauge, Path, opened_devices
+
+TOOL = "bandwidthTest"
+_LOOPS = 100
+_QUICK = 32_000_000
+_LARGEST = 64_000_000
+_SHMOO = (
+    (20_000, 1_000),
+    (50_000, 2_000),
+    (100_000, 10_000),
+    (1_000_000, 100_000),
+    (16_000_000, 1_000_000),
+    (32_000_000, 2_000_000),
+    (_LARGEST + 1, 4_000_000),
+)
+"""Below each size, the step to the next."""
+
+PARITY = EngineSettings(tuned=False, streams=1)
+"""One plain copy after another on one stream, as the samples do it."""
+NOTE = (
+    "\nNOTE: The CUDA Samples are not meant for performance measurements. "
+    "Results may vary when GPU Boost is enabled."
+)
+_FLAGS = ("help", "csv", "htod", "dtoh", "dtod", "wc", "cputiming", "noverify")
+_VALUES = ("memory", "mode", "device", "start", "end", "increment")
+_KINDS = {
+    "htod": ("Host to Device", "H2D"),
+    "dtoh": ("Device to Host", "D2H"),
+    "dtod": ("Device to Device", "D2D"),
+}
+"""In the order in which they are measured: what text and CSV call them."""
+HELP = """\
+Usage:  bandwidthTest [OPTION]...
+Measures the bandwidth of copies from host to device, device to host and within a device
+
+Example:  pinned memory, device to host, 1024 to 102400 bytes in steps of 1024
+./bandwidthTest --memory=pinned --mode=range --start=1024 --end=102400 --increment=1024 --dtoh
+
+Options:
+--help\tShow this help
+--csv\tPrint a line for each figure
+--device=[deviceno]\tThe device to use
+  all - the sum of all devices
+  0,1,2,...,n - this device
+--memory=[MEMMODE]\tThe host's memory
+  pageable - pageable memory
+  pinned   - non-pageable system memory
+--mode=[MODE]\tThe sizes to measure
+  quick - one size
+  range - the sizes that are given
+  shmoo - many sizes
+--htod\tHost to device
+--dtoh\tDevice to host
+--dtod\tWithin a device
+--wc\tWrite-combined pinned memory
+--cputiming\tAccepted, without effect
+--noverify\tDo not compare the bytes
+Range mode options
+--start=[SIZE]\tFirst size in bytes
+--end=[SIZE]\tLast size in bytes
+--increment=[SIZE]\tStep in bytes"""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The command line, checked. `device` is an index, or null for all."""
+
+    sizes: Sequence[int]
+    mode: str
+    kinds: tuple[str, ...]
+    device: int | None
+    pageable: bool
+    write_combined: bool
+    csv: bool
+    verify: bool
+
+    @property
+    def memory(self) -> str:
+        """The kind of host memory, as the notation names it."""
+        return "pageable" if self.pageable else "wc" if self.write_combined else ""
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and prints what the sample prints."""
+    print("[CUDA Bandwidth Test] - Starting...")
+    try:
+        given = sample_arguments(arguments, _FLAGS, _VALUES)
+        if "help" in given:
+            print(HELP)
+            code = 0
+        else:
+            code = _measure(_options(given), where)
+    except UsageError as error:
+        print(f"{error}\nSee --help for more information")
+        code = error.exit_code
+    print(f"Result = {'FAIL' if code else 'PASS'}")
+    print(NOTE)
+    return code
+
+
+def sample_arguments(
+    arguments: Sequence[str], flags: Sequence[str], values: Sequence[str]
+) -> dict[str, str]:
+    """Options as the samples take them: `-name`, `--NAME`, `--name=value`. Raises UsageError for
+    one that is neither of `flags` nor of `values`, and for a value that is missing or too much."""
+    given: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, value = argument.lstrip("-").partition("=")
+        key = name.lower()
+        if not argument.startswith("-") or key not in (*flags, *values):
+            raise UsageError(f"Unknown option {argument}")
+        if key in values and not value:
+            raise UsageError(f"Missing value - write --{key}=VALUE")
+        if key in flags and equals:
+            raise UsageError(f"Illegal argument - --{key} takes no value")
+        given[key] = value
+    return given
+
+
+def _options(given: Mapping[str, str]) -> Options:
+    memory = given.get("memory", "pinned")
+    if memory not in ("pinned", "pageable"):
+        raise UsageError("Invalid memory mode - valid modes are pageable or pinned")
+    if memory == "pageable" and "wc" in given:
+        raise UsageError("Illegal argument - write-combined memory is pinned, not pageable")
+    mode = given.get("mode", "quick")
+    if mode not in ("quick", "range", "shmoo"):
+        raise UsageError("Invalid mode - valid modes are quick, range, or shmoo")
+    if mode != "range" and {"start", "end", "increment"} & given.keys():
+        raise UsageError("Illegal argument - start, end and increment need --mode=range")
+    device = given.get("device", "0")
+    return Options(
+        sizes=_sizes(mode, given),
+        mode=mode,
+        kinds=tuple(kind for kind in _KINDS if kind in given) or tuple(_KINDS),
+        device=None if device == "all" else whole("device", device, least=None),
+        pageable=memory == "pageable",
+        write_combined="wc" in given,
+        csv="csv" in given,
+        verify="noverify" not in given,
+    )
+
+
+def whole(name: str, written: str, least: int | None = 1) -> int:
+    """A whole number. Raises UsageError."""
+    try:
+        number = int(written)
+    except ValueError:
+        raise UsageError(f"Illegal argument - {name} must be a number") from None
+    if least is not None and number < least:
+        raise UsageError(f"Illegal argument - {name} must be greater than zero")
+    return number
+
+
+def _sizes(mode: str, given: Mapping[str, str]) -> Sequence[int]:
+    if mode == "quick":
+        return (_QUICK,)
+    if mode == "shmoo":
+        return tuple(_shmoo())
+    for name, what in (("start", "a starting size"), ("end", "an end size")):
+        if name not in given:
+            raise UsageError(f"Must specify {what} in range mode")
+    if "increment" not in given:
+        raise UsageError("Must specify an increment in user mode")
+    start, end = whole("start", given["start"]), whole("end", given["end"])
+    if start > end:
+        raise UsageError("Illegal argument - start is greater than end")
+    return range(start, end + 1, whole("increment", given["increment"]))
+
+
+def _shmoo() -> Iterator[int]:
+    """The sizes of shmoo mode. The last one lies beyond 64 MB, as the sample's does."""
+    size = 0
+    while size <= _LARGEST:
+        size += next(step for below, step in _SHMOO if size < below)
+        yield size
+
+
+def _measure(options: Options, where: Where) -> int:
+    settings = Settings(
+        sizes=tuple(options.sizes[:1]),
+        samples=1,
+        loops=_LOOPS,
+        verify=options.verify,
+        engines=PARITY,
+    )
+    with opened_devices(where, settings) as context:
+        devices = _chosen(context.devices, options.device)
+        print("Running on...\n")
+        for device in devices:
+            print(f" Device {device.index}: {device.model}")
+        print(f" {options.mode.capitalize()} Mode\n", flush=True)
+        gauge = Gauge(context, TOOL)
+        for kind in options.kinds:
+            rates = []
+            for size in options.sizes:
+                rates.append(_rate(gauge, devices, kind, options.memory, size))
+                if options.mode == "shmoo":
+                    print(".", end="", flush=True)
+            if options.mode == "shmoo":
+                print()
+            lines = _csv if options.csv else _readable
+            print("\n".join(lines(options, kind, len(devices), rates)), flush=True)
+        return gauge.exit_code
+
+
+def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
+    """The device of this index, else the first as the sample does; all of null."""
+    if index is None:
+        print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
+        return devices
+    for device in devices:
+        if device.index == index:
+            return (device,)
+    first = devices[0].index
+    print(f"\n!!!!!Invalid GPU number {index} given hence default gpu {first} will be used !!!!!")
+    return devices[:1]
+
+
+def _rate(
+    gauge: Gauge, devices: Sequence[Device], kind: str, memory: str, size: int
+) -> float | None:
+    """GB/s, the sum of all devices; None where one of them has none."""
+    cells = gauge.measure([[_transfer(device, kind, memory)] for device in devices], size=size)
+    rates = [cell.summary.median for cell in cells if cell.summary is not None]
+    if len(rates) < len(devices):
+        return None
+    # Within a device every byte is read and written.
+    return sum(rates) / 1e9 * (2 if kind == "dtod" else 1)
+
+
+def _transfer(device: Device, kind: str, memory: str) -> Transfer:
+    source = None if kind == "htod" else device
+    destination = None if kind == "dtoh" else device
+    return Path(source, destination, kind=memory).transfer()
+
+
+def _readable(
+    options: Options, kind: str, devices: int, rates: Sequence[float | None]
+) -> Iterator[str]:
+    yield f" {_KINDS[kind][0]} Bandwidth, {devices} Device(s)"
+    yield f" {'PAGEABLE' if options.pageable else 'PINNED'} Memory Transfers"
+    combined = " Write-Combined Memory Writes are Enabled" if options.write_combined else ""
+    yield f"{combined}   Transfer Size (Bytes)\tBandwidth(GB/s)"
+    for size, rate in zip(options.sizes, rates, strict=True):
+        tab = "\t" if size < 10_000 else ""
+        yield f"   {size}\t\t\t{tab}{'N/A' if rate is None else f'{rate:.1f}'}"
+    yield ""
+
+
+def _csv(options: Options, kind: str, devices: int, rates: Sequence[float | None]) -> Iterator[str]:
+    name = _KINDS[kind][1]
+    if kind != "dtod":
+        combined = "-WriteCombined" if options.write_combined else ""
+        name += "-Paged" if options.pageable else f"-Pinned{combined}"
+    for size, rate in zip(options.sizes, rates, strict=True):
+        shown, seconds = ("N/A", "N/A")
+        if rate is not None:
+            shown, seconds = f"{rate:.1f}", f"{size / rate / 1e9:.5f}"
+        yield (
+            f"{TOOL}-{name}, Bandwidth = {shown} GB/s, Time = {seconds} s, "
+            f"Size = {size} bytes, NumDevsUsed = {devices}"
+        )

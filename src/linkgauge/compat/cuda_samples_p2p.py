@@ -1,0 +1,217 @@
+"""p2pBandwidthLatencyTest of the CUDA samples: matrices over all pairs of devices.
+
+Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
+copied). With P2P disabled the driver stages a copy in host memory, on the source's node here: its
+bandwidth is that of both legs at the same time, its latency that of one after the other. Pairs
+that do not reach each other are staged in all matrices. The sample's CPU latency, the time that the
+host takes to enqueue a copy, is not measured: its matrices hold nan.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+
+import msgspec
+
+from linkgauge.model.machine import Device
+from linkgauge.model.result import Settings
+from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
+
+from .base import UsageError, Where
+from .cuda_samples import NOTE, PARITY, sample_arguments, whole
+from .paths import Gauge, Path, memory_of, opened_devices
+
+TOOL = "p2pBandwidthLatencyTest"
+_ELEMENT = 4
+"""Bytes of an int."""
+_ELEMENTS = 40_000_000
+_LOOPS = 5
+_LATENCY_SIZE, _LATENCY_LOOPS = 16, 100
+HELP = """\
+Usage:  p2pBandwidthLatencyTest [OPTION]...
+Bandwidth and latency of pairs of GPUs with and without P2P
+
+Options:
+--help\t\tShow this help
+--p2p_read\tAlso copy by P2P reads. Without it only P2P writes are measured.
+--sm_copy                      Copy by SMs instead of the Copy Engine where P2P is enabled
+--numElems=<NUM_OF_INT_ELEMS>  Number of integers that a copy moves"""
+
+Pair = tuple[Device, Device]
+Matrix = Mapping[Pair, float]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The command line, checked."""
+
+    reads: bool
+    engine: EngineKind
+    size: int
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and prints what the sample prints."""
+    try:
+        given = sample_arguments(arguments, ("help", "p2p_read", "sm_copy"), ("numelems",))
+        elements = whole("numElems", given.get("numelems", str(_ELEMENTS)))
+    except UsageError as error:
+        print(f"{TOOL}: {error}\nSee --help for more information", file=sys.stderr)
+        return error.exit_code
+    if "help" in given:
+        print(HELP)
+        return 0
+    engine: EngineKind = "sm" if "sm_copy" in given else "ce"
+    options = Options("p2p_read" in given, engine, elements * _ELEMENT)
+    settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
+    with opened_devices(where, settings) as context:
+        gauge = Gauge(context, TOOL)
+        reached = _bandwidths(gauge, context.devices, options)
+    fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
+    with opened_devices(where, fewer) as context:
+        latency_gauge = Gauge(context, TOOL)
+        _latencies(latency_gauge, context.devices, options, reached)
+    print(NOTE)
+    return gauge.exit_code or latency_gauge.exit_code
+
+
+def _bandwidths(gauge: Gauge, devices: Sequence[Device], options: Options) -> frozenset[Pair]:
+    """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
+    own = [(one, one) for one in devices]
+    apart = list(permutations(devices, 2))
+    engine = options.engine
+    # First of all: it tells which pairs reach each other.
+    writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in apart}, optional=True)
+    reached = frozenset(writes)
+    among = [pair for pair in apart if pair in reached]
+    print("\n".join(_introduction(devices, reached)), flush=True)
+    # Within a device every byte is read and written.
+    local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
+    # What is staged moves twice, and counts once.
+    staged = local | _rates(gauge, {pair: _staged(*pair) for pair in apart}, 1 / 2)
+    _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
+    _show(
+        "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)", devices, staged | writes
+    )
+    if options.reads:
+        reads = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
+        _show(
+            "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)",
+            devices,
+            staged | reads,
+        )
+    local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
+    round_trips = {(a, b): [*_staged(a, b), *_staged(b, a)] for a, b in apart}
+    staged = local | _rates(gauge, round_trips, 1 / 2)
+    _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
+    both = _rates(gauge, {(a, b): [_copy(a, b, engine), _copy(b, a, engine)] for a, b in among})
+    _show("Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)", devices, staged | both)
+    return reached
+
+
+def _latencies(
+    gauge: Gauge, devices: Sequence[Device], options: Options, reached: frozenset[Pair]
+) -> None:
+    """Measures and prints the latency matrices."""
+    engine = options.engine
+    apart = list(permutations(devices, 2))
+    among = [pair for pair in apart if pair in reached]
+    up = _times(gauge, {(one, one): Path(one, None).transfer() for one in devices})
+    down = _times(gauge, {pair: _staged(*pair)[1] for pair in apart})
+    staged = _times(gauge, {(one, one): _copy(one, one) for one in devices})
+    # The second leg begins when the first has ended.
+    staged |= {(a, b): up[a, a] + time for (a, b), time in down.items() if (a, a) in up}
+    _show_times("P2P=Disabled Latency Matrix (us)", devices, staged)
+    writes = _times(gauge, {pair: _copy(*pair, engine) for pair in among})
+    _show_times("P2P=Enabled Latency (P2P Writes) Matrix (us)", devices, staged | writes)
+    if options.reads:
+        reads = _times(gauge, {pair: _copy(*pair, engine, True) for pair in among})
+        _show_times("P2P=Enabled Latency (P2P Reads) Matrix (us)", devices, staged | reads)
+
+
+def _show(title: str, devices: Sequence[Device], rates: Matrix) -> None:
+    print(title)
+    print("\n".join(_matrix("D\\D", devices, rates)), flush=True)
+
+
+def _show_times(title: str, devices: Sequence[Device], times: Matrix) -> None:
+    print(title)
+    print("\n".join(_matrix("GPU", devices, times)))
+    print("\n" + "\n".join(_matrix("CPU", devices, {})), flush=True)
+
+
+def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
+    """What the row's device does: it writes to the column's, or reads from it."""
+    if reads:
+        return Path(column, row, reads=True).transfer(engine)
+    return Path(row, column).transfer(engine)
+
+
+def _staged(source: Device, destination: Device) -> list[Transfer]:
+    """Both legs of a copy by way of host memory near its source."""
+    there = memory_of(destination)
+    leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
+    return [Path(source, None).transfer(), leg]
+
+
+def _rates(
+    gauge: Gauge,
+    cells: Mapping[Pair, Sequence[Transfer]],
+    factor: float = 1,
+    *,
+    optional: bool = False,
+) -> dict[Pair, float]:
+    """GB/s of all of a cell's copies, times `factor`: nan where an error cost it, nothing where a
+    pair cannot be measured."""
+    results = gauge.measure(list(cells.values()), optional=optional)
+    return {
+        pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
+        for pair, cell in zip(cells, results, strict=True)
+        if cell.status != "skip"
+    }
+
+
+def _times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+    """Microseconds of each copy, else as of _rates."""
+    rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
+    return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
+
+
+def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterator[str]:
+    yield "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
+    for device in devices:
+        domain, bus, slot = _address(device)
+        yield (
+            f"Device: {device.index}, {device.model}, pciBusID: {bus:x}, "
+            f"pciDeviceID: {slot:x}, pciDomainID:{domain:x}"
+        )
+    for one, other in permutations(devices, 2):
+        can = "CAN" if (one, other) in reached else "CANNOT"
+        yield f"Device={one.index} {can} Access Peer Device={other.index}"
+    yield (
+        "\n***NOTE: In case a device doesn't have P2P access to other one, it falls back to normal "
+        "memcopy procedure.\nSo you can see lesser Bandwidth (GB/s) and unstable Latency (us) in "
+        "those cases.\n"
+    )
+    yield "P2P Connectivity Matrix"
+    yield "     D\\D" + "".join(f"{device.index:6}" for device in devices)
+    for one in devices:
+        yield f"{one.index:6}\t" + "".join(
+            f"{int(one == other or (one, other) in reached):6}" for other in devices
+        )
+
+
+def _address(device: Device) -> tuple[int, int, int]:
+    """PCI domain, bus and device; zeros where they are unknown."""
+    parts = (device.pci or "0:0:0.0").partition(".")[0].split(":")
+    domain, bus, slot = (int(part, 16) for part in parts)
+    return domain, bus, slot
+
+
+def _matrix(corner: str, devices: Sequence[Device], figures: Matrix) -> Iterator[str]:
+    yield f"   {corner}" + "".join(f"{device.index:6} " for device in devices)
+    for one in devices:
+        values = (figures.get((one, other), math.nan) for other in devices)
+        yield f"{one.index:6} " + "".join(f"{value:6.2f} " for value in values)

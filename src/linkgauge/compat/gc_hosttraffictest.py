@@ -1,0 +1,311 @@
+"""gc-hosttraffictest: Graphcore's test of host and IPU tiles at one staging buffer.
+
+Source: its manual page (options, text, JSON). Tiles are the streams of the device, the payload is
+what one access of a kernel moves where that can be chosen. `-r`, `--suppress-failure-reset` and
+`--dump-tile-overview` change nothing here: every buffer is the host's, no device is reset, and
+there are no tiles to dump. `--use-secondary` is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from linkgauge import __version__
+from linkgauge.benchmarks.traffic import (
+    BUFFER,
+    DEVICE_ALONE,
+    HOST_ALONE,
+    TOGETHER,
+    Access,
+    Combination,
+    lay_out,
+    make_pieces,
+    objection,
+    sides_of,
+)
+from linkgauge.engine.thresholds import Thresholds
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
+
+from . import gc_hosttraffictest_text as text
+from .base import Context, Parser, UsageError, Where, measure, opened
+
+TOOL = "gc-hosttraffictest"
+TRANSFER = 4096
+"""Bytes of a tile's transfer."""
+BLOCK = 64
+MOST_TILES = 32
+_SAMPLE = 100
+"""Loops of a sample, at most."""
+_NO_TIMEOUT = 1e6
+_MOST = 10**9
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The command line, checked. Bandwidths are in 10^9 bits a second."""
+
+    device: int
+    tiles: int
+    blocks: int
+    iterations: int
+    duration: float
+    tests: tuple[Combination, ...]
+    least_tile: float
+    least_host: float
+    repeat: int
+    has_timeout: bool
+    as_json: bool
+    verbose: bool
+
+    @property
+    def uses_tiles(self) -> bool:
+        return any(test.device for test in self.tests)
+
+    @property
+    def uses_host(self) -> bool:
+        return any(test.host for test in self.tests)
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and prints what the tool prints."""
+    try:
+        options = parse(arguments)
+    except UsageError as error:
+        print(f"{TOOL}: {error}\nTry '{TOOL} --help' for more information.", file=sys.stderr)
+        return error.exit_code
+    if isinstance(options, str):
+        print(options)
+        return 0
+    with opened(where, _settings(options), devices=(str(options.device),)) as context:
+        return _run_in(context, options)
+
+
+def _run_in(context: Context, options: Options) -> int:
+    worker = Thresholds(
+        context.worker,
+        partial(
+            objection,
+            least_device=options.least_tile / 8e-9,
+            least_host=options.least_host / 8e-9,
+            device="tile",
+        ),
+    )
+    context = msgspec.structs.replace(context, worker=worker)
+    if context.backend == "host" and options.device:
+        raise InputError(f"{TOOL}: backend host has one device, 0")
+    sides = sides_of(context.fabric, "sm", options.tiles)
+    benchmarks = lay_out(options.tests, sides, context.backend)
+    if options.verbose and not options.as_json:
+        print(text.heading(next(iter(context.devices), None), options.tests, options.tiles))
+    runs: list[Run] = []
+    for number in range(options.repeat):
+        if not options.as_json:
+            print(f"Running test sequence {number + 1}/{options.repeat}", flush=True)
+        progress = text.Progress(
+            len(options.tests), lines=not options.as_json, verbose=options.verbose
+        )
+        runs.append(measure(context, benchmarks, observer=progress))
+        if runs[-1].finished is None:
+            break
+    if options.as_json:
+        print(text.document(_configuration(options), options.tests, runs))
+    return next(filter(None, map(exit_code, runs)), 0)
+
+
+def _settings(options: Options) -> Settings:
+    """With tiles so many transfers, else so many seconds."""
+    streams = options.tiles
+    each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
+    loops, samples = split(passes, _SAMPLE)
+    settings = Settings(
+        sizes=(TRANSFER * streams * each,),
+        samples=samples,
+        loops=loops,
+        timeout=None if options.has_timeout else _NO_TIMEOUT,
+        engines=EngineSettings(
+            tuned=False, pieces=make_pieces(TRANSFER, options.blocks * BLOCK, streams)
+        ),
+    )
+    if options.uses_tiles:
+        return settings
+    return msgspec.structs.replace(
+        settings,
+        sizes=(BUFFER,),
+        samples=None,
+        loops=None,
+        precision=0.0,
+        max_time=options.duration,
+    )
+
+
+def split(count: int, most: int) -> tuple[int, int]:
+    """A number of at most `most` and how often it makes up `count`: exactly, unless that takes
+    numbers much smaller than need be; then a little more."""
+    largest = min(count, most)
+    exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
+    each = next(exact, None) or -(-count // -(-count // most))
+    return each, -(-count // each)
+
+
+def _configuration(options: Options) -> dict[str, str]:
+    return {
+        "number_of_ipus": "1",
+        "tile_transfers_enabled": str(options.uses_tiles).lower(),
+        "tiles_per_ipu": str(options.tiles),
+        "transfer_size_64byte_blocks": str(options.blocks),
+        "iterations": str(options.iterations),
+        "host_transfers_enabled": str(options.uses_host).lower(),
+    }
+
+
+class _Once(argparse.Action):
+    """A value that may be given once."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, flag: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            name = max(self.option_strings, key=len)
+            raise UsageError(f"option '{name}' cannot be specified more than once")
+        setattr(namespace, self.dest, values)
+
+
+_FLAGS = (
+    ("-j", "--json-output"),
+    ("-r", "--remote-buffers"),
+    ("--tile-read",),
+    ("--tile-write",),
+    ("--tile",),
+    ("--host-read",),
+    ("--host-write",),
+    ("--host",),
+    ("--no-timeout",),
+    ("--suppress-failure-reset",),
+    ("-v", "--verbose"),
+    ("--use-secondary",),
+    ("--dump-tile-overview",),
+)
+_VALUES = (
+    ("-d", "--device-id", int, None, 0, 4095),
+    ("-n", "--num-tiles", int, MOST_TILES, 1, MOST_TILES),
+    ("-p", "--payload-blocks", int, 4, 2, 4),
+    ("-i", "--iterations", int, 100_000, 1, _MOST),
+    ("", "--test-duration", float, 5.0, 1e-3, 1e6),
+    ("", "--min-tile-bandwidth", float, 0.0, 0.0, 1e9),
+    ("", "--min-host-bandwidth", float, 0.0, 0.0, 1e9),
+    ("-R", "--repeat", int, 1, 1, _MOST),
+)
+"""Short and long name, type, default, least and most."""
+
+
+def parse(arguments: Sequence[str]) -> Options | str:
+    """The options, or the text that -h or --version ask for. Raises UsageError for what the tool
+    does not know, and for options that contradict."""
+    if {"-h", "--help"} & set(arguments):
+        return text.HELP
+    if "--version" in arguments:
+        return f"{TOOL} of linkgauge {__version__}"
+    given = _parsed(arguments)
+    values = {name: _checked(given, name, *rest) for _, name, *rest in _VALUES}
+    if values["--payload-blocks"] == 3:
+        raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
+    if given["use_secondary"]:
+        raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
+    tests = _tests(given)
+    options = Options(
+        device=int(values["--device-id"]),
+        tiles=int(values["--num-tiles"]),
+        blocks=int(values["--payload-blocks"]),
+        iterations=int(values["--iterations"]),
+        duration=values["--test-duration"],
+        tests=tests,
+        least_tile=values["--min-tile-bandwidth"],
+        least_host=values["--min-host-bandwidth"],
+        repeat=int(values["--repeat"]),
+        has_timeout=not given["no_timeout"],
+        as_json=given["json_output"],
+        verbose=given["verbose"],
+    )
+    for side, least, used in (
+        ("tile", options.least_tile, options.uses_tiles),
+        ("host", options.least_host, options.uses_host),
+    ):
+        if least and not used:
+            raise UsageError(f"option '--min-{side}-bandwidth': no {side} transfers are measured")
+    return options
+
+
+def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
+    parser = Parser(allow_abbrev=True)  # the page itself writes --device
+    for names in _FLAGS:
+        parser.add_argument(*names, action="store_true")
+    for short, name, kind, *_ in _VALUES:
+        parser.add_argument(*filter(None, (short, name)), type=kind, action=_Once)
+    try:
+        return vars(parser.parse_args(list(arguments)))
+    except UsageError as error:
+        raise UsageError(_reworded(str(error))) from None
+
+
+def _reworded(complaint: str) -> str:
+    """argparse's complaint in the tool's words."""
+    unknown = re.fullmatch(r"unrecognized arguments: (\S+).*", complaint)
+    if unknown and unknown[1].startswith("-"):
+        return f"unrecognised option '{unknown[1]}'"
+    if unknown:
+        return "too many positional options have been specified on the command line"
+    ambiguous = re.fullmatch(r"ambiguous option: (\S+) could match (.*)", complaint)
+    if ambiguous:
+        return f"option '{ambiguous[1]}' is ambiguous and matches {ambiguous[2]}"
+    missing = re.fullmatch(r"argument \S*?(--[a-z-]+): expected one argument", complaint)
+    if missing:
+        return f"the required argument for option '{missing[1]}' is missing"
+    invalid = re.fullmatch(r"argument \S*?(--[a-z-]+): invalid \w+ value: (.*)", complaint)
+    if invalid:
+        return f"the argument ({invalid[2]}) for option '{invalid[1]}' is invalid"
+    return complaint
+
+
+def _checked(
+    given: dict[str, Any],
+    name: str,
+    kind: type,
+    default: float | None,
+    least: float,
+    most: float,
+) -> float:
+    value: float | None = given[name[2:].replace("-", "_")]
+    if value is None:
+        value = default
+    if value is None:
+        raise UsageError(f"the option '{name}' is required but missing")
+    if not least <= value <= most:
+        raise UsageError(
+            f"the argument ('{value}') for option '{name}' is invalid: give {least:g} to {most:g}"
+        )
+    return value
+
+
+def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
+    """All four combinations without any asked for; else each host access asked for beside each
+    tile access asked for, or alone."""
+    tile, host = (_accesses(given, side) for side in ("tile", "host"))
+    if not tile and not host:
+        return TOGETHER
+    if not host:
+        return tuple(test for test in DEVICE_ALONE if test.device in tile)
+    if not tile:
+        return tuple(test for test in HOST_ALONE if test.host in host)
+    return tuple(test for test in TOGETHER if test.host in host and test.device in tile)
+
+
+def _accesses(given: dict[str, Any], side: str) -> set[Access]:
+    accesses: tuple[Access, ...] = ("read", "write")
+    return {access for access in accesses if given[side] or given[f"{side}_{access}"]}

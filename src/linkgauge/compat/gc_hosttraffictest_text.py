@@ -1,0 +1,142 @@
+"""What gc-hosttraffictest prints: lines of text, or one JSON document, as on its manual page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from linkgauge.benchmarks.traffic import Combination, Volume, gigabits, volume_of
+from linkgauge.model.machine import Device
+from linkgauge.model.result import CellResult, Run
+
+from .base import Silent
+
+HELP = """\
+Usage: gc-hosttraffictest -d {device id} [options]
+
+Allowed options:
+  -j [ --json-output ]        Emit JSON output
+  -d [ --device-id ] arg      Device id
+  -n [ --num-tiles ] arg      Number of tiles: 1 to 32 (default: 32)
+  -r [ --remote-buffers ]     Use remote buffers (no effect: all are)
+  -p [ --payload-blocks ] arg Number of 64 byte blocks per transfer: 2|4 (default: 4)
+  -i [ --iterations ] arg     Number of 4KB transfers per tile (affects test duration)
+                              (default: 100000)
+  --test-duration arg         Test duration in seconds for tests without IPU tile
+                              access (default: 5)
+  --tile-read                 Measure IPU tile read performance
+  --tile-write                Measure IPU tile write performance
+  --tile                      Alternative for --tile-read --tile-write
+  --host-read                 Measure host RDMA read performance
+  --host-write                Measure host RDMA write performance
+  --host                      Alternative for --host-read --host-write
+  --min-tile-bandwidth arg    Minimum tile bandwidth (Gbps) expected - fails if not
+                              reached (default: 0)
+  --min-host-bandwidth arg    Minimum bandwidth (Gbps) expected - fails if not reached
+                              (default: 0)
+  --no-timeout                Suppress test timeout
+  --suppress-failure-reset    Suppress safety reset on failure (no effect: there is none)
+  -v [ --verbose ]            Verbose output
+  --use-secondary             Use C600 secondary PCIe interface (refused)
+  --dump-tile-overview        Dump tile overview upon failure (no effect: there is none)
+  -h [ --help ]               Produce help message
+  --version                   Version number
+  -R [ --repeat ] arg         Number of times to repeat test (default: 1)"""
+
+TILE = "tile"
+_BAR = 40
+
+
+class Progress(Silent):
+    """Tells of each test once it is measured: its line on stdout, what befell it on stderr, and
+    where `verbose` a bar there, too."""
+
+    def __init__(self, tests: int, *, lines: bool, verbose: bool) -> None:
+        self._tests = tests
+        self._lines = lines
+        self._verbose = verbose
+        self._done = 0
+
+    def finished(self, cell: CellResult, /) -> None:
+        self._done += 1
+        if self._verbose:
+            print(bar(self._done, self._tests), file=sys.stderr, flush=True)
+        title, volume = _title(cell), volume_of(cell)
+        if volume is not None and self._lines:
+            print(line(title, volume), flush=True)
+            if self._verbose:
+                print("\n".join(details(cell, volume)), flush=True)
+        if cell.reason is not None:
+            print(f"ERROR: {title}: {cell.reason}", file=sys.stderr, flush=True)
+
+
+def bar(done: int, count: int) -> str:
+    """How far the tests of a sequence have come: `[====    ]  50%`."""
+    full = _BAR * done // count
+    return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
+
+
+def line(title: str, volume: Volume) -> str:
+    """`host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile write, for 4.26
+    seconds.`, on one line."""
+    before, _, behind = title.partition("buffer")
+    figures = []
+    if volume.host_rate is not None:
+        access = "write" if "->" in before else "read"
+        figures.append(f"{gigabits(volume.host_rate)} Gbps RDMA host {access}")
+    if volume.device_rate is not None:
+        access = "write" if "<-" in behind else "read"
+        figures.append(f"{gigabits(volume.device_rate)} Gbps tile {access}")
+    return f"{title}:  {', '.join(figures)}, for {volume.seconds:.2f} seconds."
+
+
+def details(cell: CellResult, volume: Volume) -> Iterator[str]:
+    """What `-v` adds: bytes, samples, and what there is to know."""
+    for name, moved in (("Host", volume.host_bytes), (TILE.title(), volume.device_bytes)):
+        if moved is not None:
+            yield f"  {name} data transferred: {round(moved)} bytes"
+    yield f"  {len(cell.samples)} samples of {cell.loops} passes over the buffer"
+    yield from (f"  Note: {warning}" for warning in cell.warnings)
+
+
+def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
+    """The first line of `-v`."""
+    what = "Host threads in a device's stead" if device is None else f"{device.model}"
+    return f"Device: {what}; {tiles} tiles, {len(tests)} tests"
+
+
+def document(
+    configuration: Mapping[str, str], tests: Sequence[Combination], runs: Sequence[Run]
+) -> str:
+    """The JSON document: all values are strings, fractions have 17 significant digits."""
+    root: dict[str, Mapping[str, object]] = {"configuration": configuration}
+    for number, run in enumerate(runs):
+        cells = [cell for result in run.results for cell in result.cells]
+        root[f"repeat_{number}"] = {
+            test.name(TILE): _fields(cell) for test, cell in zip(tests, cells, strict=False)
+        }
+    return json.dumps(root, indent=4)
+
+
+def _fields(cell: CellResult) -> dict[str, str]:
+    fields = {"description": _title(cell)}
+    volume = volume_of(cell)
+    if volume is not None:
+        fields["duration_seconds"] = f"{volume.seconds:.17g}"
+        sides = {
+            "host": (volume.host_bytes, volume.host_rate),
+            TILE: (volume.device_bytes, volume.device_rate),
+        }
+        took_part = {name: s for name, s in sides.items() if s[0] is not None}
+        for name, (moved, _) in took_part.items():
+            fields[f"{name}_data_transferred_bytes"] = str(round(moved or 0))
+        for name, (_, rate) in took_part.items():
+            fields[f"{name}_transfer_speed_gbps"] = f"{(rate or 0) * 8e-9:.17g}"
+    if cell.reason is not None:
+        fields["error"] = cell.reason
+    return fields
+
+
+def _title(cell: CellResult) -> str:
+    return cell.row.replace("device", TILE)

@@ -1,0 +1,201 @@
+"""`linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, single-node tests.
+
+Never the settings tuned for linkgauge: one stream, nvbandwidth's geometry of kernels, fixed counts
+of samples and loops.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from linkgauge import __version__
+from linkgauge.judge.expect import Expectations
+from linkgauge.judge.utilisation import utilisation
+from linkgauge.judge.verdict import judge_result
+from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.result import Result, exit_code
+from linkgauge.report.terminal import make_console, render_warnings
+
+from .base import Completed, Context, UsageError, Where, measure, opened
+from .nvbandwidth_cases import BY_NAME, CASES, Case, find, with_prefixes
+from .nvbandwidth_figures import Matrix, Outcome, grid, outcome
+from .nvbandwidth_json import JsonPrinter
+from .nvbandwidth_options import DEFAULT_SIZE, HELP, Options, nvbandwidth_options
+from .nvbandwidth_system import System, system_of
+from .nvbandwidth_text import TextPrinter
+
+GIT_VERSION = f"linkgauge {__version__}"
+"""Where the tool names the commit that it was built from."""
+USAGE = 1
+"""Its exit code for bad usage."""
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """What differs between nvbandwidth and the tools that grew from it: `header` is printed first,
+    `options` reads the arguments."""
+
+    name: str
+    version: str
+    header: tuple[str, ...]
+    help: str
+    options: Callable[[Sequence[str]], Options]
+
+
+class Printer(Protocol):
+    """Text or JSON. `fail` tells why the run ends here."""
+
+    def begin(self) -> None: ...
+    def warn(self, text: str) -> None: ...
+    def system(self, system: System) -> None: ...
+    def missing(self, asked: str, problem: str) -> None: ...
+    def tell(self, outcome: Outcome) -> None: ...
+    def fail(self, message: str) -> None: ...
+    def end(self) -> None: ...
+
+
+NVBANDWIDTH = Dialect(
+    "nvbandwidth",
+    "v0.8",
+    ("nvbandwidth Version: v0.8", f"Built from Git version: {GIT_VERSION}", ""),
+    f"nvbandwidth CLI:\n{HELP}",
+    nvbandwidth_options,
+)
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    return speak(NVBANDWIDTH, arguments, where)
+
+
+def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
+    """Does what the arguments say. Exit codes: 1 bad usage or an unknown test, else those of
+    `linkgauge run`: nvbandwidth itself ends with 0 after errors."""
+    try:
+        options = dialect.options(arguments)
+    except UsageError as error:
+        print(*dialect.header, "ERROR: Invalid Arguments ", sep="\n")
+        print(*(dialect.name, *arguments), ":\n")
+        print(dialect.help)
+        print(f"{dialect.name}: {error}", file=sys.stderr)
+        return USAGE
+    printer: Printer = TextPrinter(
+        dialect.header, verbose=options.verbose, perf=options.perf_formatter
+    )
+    if options.json:
+        printer = JsonPrinter(dialect.name, dialect.version, GIT_VERSION, verbose=options.verbose)
+    printer.begin()
+    if options.help:
+        print(dialect.help)
+        return 0
+    if options.list:
+        _list()
+        return 0
+    try:
+        return _run(options, where, printer)
+    except LinkgaugeError as error:
+        printer.fail(str(error))
+        return error.exit_code
+
+
+def _list() -> None:
+    print("Index, Name:\n\tDescription\n=======================")
+    for index, case in enumerate(CASES):
+        print(f"{index}, {case.name}:", *(f"\t{line}" for line in case.about), "", sep="\n")
+
+
+def _asked(options: Options) -> tuple[str, ...]:
+    """Names or indices of tests. Raises UsageError."""
+    if options.testcase and options.testcase_prefixes:
+        raise UsageError(
+            "You cannot specify both testcase and testcasePrefix options at the same time"
+        )
+    if options.testcase_prefixes:
+        names = with_prefixes(options.testcase_prefixes)
+        if not names:
+            raise UsageError("Specified list of testcase prefixes did not match any testcases")
+        return names
+    return options.testcase or tuple(BY_NAME)
+
+
+def _run(options: Options, where: Where, printer: Printer) -> int:
+    """Measures the tests asked for, in the order in which they were asked for."""
+    found = [(asked, find(asked)) for asked in _asked(options)]
+    cases = [case for _, case in found if isinstance(case, Case)]
+    rows = [case.row for case in cases]
+    if options.test_local_copy:
+        rows = [case.row_with_local_copies for case in cases]
+    if options.buffer_size < DEFAULT_SIZE:
+        printer.warn(
+            "NOTE: You have chosen a buffer size that is smaller than the default buffer size. It "
+            f"is suggested to use the default buffer size ({DEFAULT_SIZE}MB) to achieve maximal "
+            "peak bandwidth."
+        )
+    with opened(where, options.settings) as context:
+        if not context.devices:
+            raise InputError(f"there is no accelerator to measure: {context.fabric.reason}")
+        printer.system(system_of(context))
+        telling = _Telling(found, options, context, printer)
+        code = 0
+        if rows:
+            benchmarks = [row.lay_out(context.fabric) for row in rows]
+            measured = measure(context, benchmarks, observer=Completed(telling.of))
+            code = exit_code(measured)
+            for note in render_warnings(measured.results):
+                make_console(stderr=True).print(note)
+    telling.of_missing()
+    printer.end()
+    return code or (USAGE if len(cases) < len(found) else 0)
+
+
+class _Telling:
+    """Tells of results as they come, and of tests that do not exist where they were asked for."""
+
+    def __init__(
+        self,
+        found: Sequence[tuple[str, Case | str]],
+        options: Options,
+        context: Context,
+        printer: Printer,
+    ) -> None:
+        self._left = deque(found)
+        self._options = options
+        self._context = context
+        self._printer = printer
+        self._expectations = Expectations(context.machine) if options.display_ur else None
+
+    def of(self, result: Result) -> None:
+        self.of_missing()
+        self._left.popleft()
+        case = BY_NAME[result.benchmark]
+        told = outcome(
+            result,
+            case,
+            self._context.devices,
+            use_mean=self._options.use_mean,
+            verbose=self._options.verbose,
+        )
+        self._printer.tell(msgspec.structs.replace(told, shares=self._shares(result, case)))
+
+    def of_missing(self) -> None:
+        """Those that come next."""
+        while self._left and isinstance(problem := self._left[0][1], str):
+            self._printer.missing(self._left.popleft()[0], problem)
+
+    def _shares(self, result: Result, case: Case) -> Matrix | None:
+        """Percent of the theoretical figure, of copies between devices."""
+        if self._expectations is None or not case.row.between_devices:
+            return None
+        shares = utilisation(judge_result(result, self._expectations))
+        if not shares:
+            return None
+        heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
+
+        def share(row: str, column: str) -> float | None:
+            known = shares.get((row, column))
+            return None if known is None else 100 * known
+
+        return grid(case, f"{case.name}_utilization", heading, self._context.devices, share)

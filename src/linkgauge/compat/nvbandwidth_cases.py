@@ -1,0 +1,158 @@
+"""nvbandwidth's 35 tests as it lists and heads them; what they measure is benchmarks/copies.py.
+
+Names, order and headings are the interface of nvbandwidth 0.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.copies import NVBANDWIDTH
+from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.model.units import BANDWIDTH
+
+_TO, _FROM, _BOTH = "->", "<-", "<->"
+_READ = "Read: the device of the row pulls from the device of the column."
+_WRITE = "Write: the device of the row pushes to the device of the column."
+_PAIRS = "Bandwidth between each pair of devices that reach each other."
+_PAIRS_BOTH = "Both directions at once between each pair of devices; each of them and their total."
+_TOTAL = "Total bandwidth, from the first copy's start to the last one's end, for each device."
+
+# What is between row and column in the heading, and what the list says.
+_COPIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "host_to_device_memcpy": (
+        f"CPU(row) {_TO} GPU(column)",
+        ("Copy from the host to each device.",),
+    ),
+    "device_to_host_memcpy": (
+        f"CPU(row) {_FROM} GPU(column)",
+        ("Copy from each device to the host.",),
+    ),
+    "host_to_device_bidirectional_memcpy": (
+        f"CPU(row) {_BOTH} GPU(column)",
+        ("Copy from the host to each device while another goes back.",
+         "Only the way to the device is reported."),
+    ),
+    "device_to_host_bidirectional_memcpy": (
+        f"CPU(row) {_BOTH} GPU(column)",
+        ("Copy from each device to the host while another goes back.",
+         "Only the way to the host is reported."),
+    ),
+    "device_to_device_memcpy_read": (f"GPU(row) {_TO} GPU(column)", (_PAIRS, _READ)),
+    "device_to_device_memcpy_write": (f"GPU(row) {_FROM} GPU(column)", (_PAIRS, _WRITE)),
+    "device_to_device_bidirectional_memcpy_read": (
+        f"GPU(row) {_BOTH} GPU(column)", (_PAIRS_BOTH, "Read: each device pulls.")
+    ),
+    "device_to_device_bidirectional_memcpy_write": (
+        f"GPU(row) {_BOTH} GPU(column)", (_PAIRS_BOTH, "Write: each device pushes.")
+    ),
+    "all_to_host_memcpy": (
+        f"CPU(row) {_FROM} GPU(column)",
+        ("Copy from one device to the host while all others copy to the host.",),
+    ),
+    "all_to_host_bidirectional_memcpy": (
+        f"CPU(row) {_BOTH} GPU(column)",
+        ("Copy from one device to the host while all devices copy both ways.",
+         "Only the one device's way to the host is reported."),
+    ),
+    "host_to_all_memcpy": (
+        f"CPU(row) {_TO} GPU(column)",
+        ("Copy from the host to one device while the host copies to all others.",),
+    ),
+    "host_to_all_bidirectional_memcpy": (
+        f"CPU(row) {_BOTH} GPU(column)",
+        ("Copy from the host to one device while all devices copy both ways.",
+         "Only the way to the one device is reported."),
+    ),
+    "all_to_one_write": (
+        f"GPU(row) {_FROM} GPU(column)", ("Copies from all others to one device, by them.", _TOTAL)
+    ),
+    "all_to_one_read": (
+        f"GPU(row) {_TO} GPU(column)", ("Copies from one device to all others.", _TOTAL)
+    ),
+    "one_to_all_write": (
+        f"GPU(row) {_TO} GPU(column)", ("Copies from one device to all others, by it.", _TOTAL)
+    ),
+    "one_to_all_read": (
+        f"GPU(row) {_FROM} GPU(column)", ("Copies from all others to one device.", _TOTAL)
+    ),
+}  # fmt: skip
+_BY = {
+    "ce": "By copy engines (memcpy calls of the driver).",
+    "sm": "By a kernel on the multiprocessors.",
+}
+
+_OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "host_device_latency_sm": (
+        "memory latency SM CPU(row) <-> GPU(column) (ns)",
+        ("Latency of a device's access to host memory: a pointer chase through 2 MiB.",
+         "--bufferSize does not matter."),
+    ),
+    "device_to_device_latency_sm": (
+        "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)",
+        ("Latency of the row's device reaching memory of the column's: a pointer chase through",
+         "2 MiB. --bufferSize does not matter."),
+    ),
+    "device_local_copy": (
+        "memcpy local GPU(column) bandwidth (GB/s)",
+        ("Copy between two buffers of the same device, by copy engines.",),
+    ),
+}  # fmt: skip
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A test: its benchmark, the line above its matrix (above the total, where there are several),
+    and what the list says of it, line by line."""
+
+    row: Row
+    heading: str
+    about: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether its rows are devices, as its columns."""
+        return self.row.layout is Layout.PAIRS
+
+    def heading_of(self, part: str) -> str:
+        """The line above the matrix of one part: `read1`."""
+        return self.heading.replace(" Total ", f" {part.capitalize()} ")
+
+    @property
+    def row_with_local_copies(self) -> Row:
+        """With the diagonal, where it is of copies between pairs of devices."""
+        return replace(self.row, diagonal=self.is_of_pairs and self.row.unit is BANDWIDTH)
+
+
+def _case(row: Row) -> Case:
+    if row.name in _OTHERS:
+        return Case(row, *_OTHERS[row.name])
+    name, _, kind = row.name.rpartition("_")
+    ends, about = _COPIES[name]
+    total = "Total " if row.parts else ""
+    heading = f"memcpy {kind.upper()} {ends} {total}bandwidth (GB/s)"
+    return Case(row, heading, (*about, _BY[kind]))
+
+
+CASES = tuple(map(_case, NVBANDWIDTH))
+"""In the order of their indices."""
+BY_NAME = {case.name: case for case in CASES}
+
+
+def find(asked: str) -> Case | str:
+    """The test of this name or index, or why there is none."""
+    if asked.isascii() and asked.isdecimal():
+        index = int(asked[:9])
+        return CASES[index] if index < len(CASES) else f"Testcase index {asked} out of bound!"
+    return BY_NAME.get(asked) or f"Testcase {asked} not found!"
+
+
+def with_prefixes(prefixes: Sequence[str]) -> tuple[str, ...]:
+    """The names that begin with one of these."""
+    return tuple(name for name in BY_NAME if name.startswith(tuple(prefixes)))

@@ -1,0 +1,156 @@
+"""Results as nvbandwidth reports them: a status, and matrices over all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from linkgauge.model.machine import Device
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.statistics import Summary
+from linkgauge.model.transfer import Memory, Report
+from linkgauge.model.units import unit_of
+
+from .nvbandwidth_cases import Case
+
+NAMED = 3
+"""Reasons that are told of a test that went wrong."""
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """Rows by columns of figures in GB/s or ns, null where there is none."""
+
+    name: str
+    heading: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    figures: tuple[tuple[float | None, ...], ...]
+
+    @property
+    def known(self) -> tuple[float, ...]:
+        return tuple(figure for row in self.figures for figure in row if figure is not None)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A test that ran or could not: `reasons` say why it is not Passed, `samples` are lines of
+    each sample. `shares` is the percentage of the theoretical figures, where it is asked for."""
+
+    name: str
+    status: str
+    reasons: tuple[str, ...]
+    better: str
+    matrices: tuple[Matrix, ...]
+    samples: tuple[str, ...] = ()
+    shares: Matrix | None = None
+
+
+def outcome(
+    result: Result, case: Case, devices: Sequence[Device], *, use_mean: bool, verbose: bool
+) -> Outcome:
+    """Skipped altogether is Waived; cells that failed have no figure."""
+    status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
+    reasons = list(dict.fromkeys(_reasons(result)))
+    if len(reasons) > NAMED:
+        reasons[NAMED:] = [f"and {len(reasons) - NAMED} more"]
+    has_figures = any(cell.status == "pass" for cell in result.cells)
+    return Outcome(
+        case.name,
+        status,
+        tuple(reasons),
+        result.better,
+        tuple(_matrices(result, case, devices, use_mean)) if has_figures else (),
+        tuple(_samples(result)) if verbose else (),
+    )
+
+
+def _reasons(result: Result) -> Iterator[str]:
+    """Why it is not Passed."""
+    if result.status == "skip":
+        yield from (result.reason,) if result.reason else (c.reason or "" for c in result.cells)
+    for cell in result.cells:
+        if cell.status not in ("pass", "skip"):
+            yield f"({cell.row}, {cell.column}): {cell.reason}"
+
+
+def grid(
+    case: Case,
+    name: str,
+    heading: str,
+    devices: Sequence[Device],
+    figure: Callable[[str, str], float | None],
+) -> Matrix:
+    """A matrix over these devices, the host one row."""
+    columns = tuple(str(device.index) for device in devices)
+    rows = columns if case.is_of_pairs else ("0",)
+    figures = tuple(tuple(figure(row, column) for column in columns) for row in rows)
+    return Matrix(name, heading, rows, columns, figures)
+
+
+def _matrices(
+    result: Result, case: Case, devices: Sequence[Device], use_mean: bool
+) -> Iterator[Matrix]:
+    """Those of the parts, then the headline's: with parts, that is their sum."""
+    scale = unit_of(result.unit).scale
+    passed = {(cell.row, cell.column): cell for cell in result.cells if cell.status == "pass"}
+
+    def value(summary: Summary | None) -> float | None:
+        if summary is None:
+            return None
+        return (summary.mean if use_mean else summary.median) / scale
+
+    def part(row: str, column: str, number: int) -> float | None:
+        cell = passed.get((row, column))
+        return value(cell.parts[number].summary) if cell is not None else None
+
+    def total(row: str, column: str) -> float | None:
+        cell = passed.get((row, column))
+        if cell is None or not result.parts:
+            return value(cell.summary) if cell is not None else None
+        own = [part(row, column, number) for number in range(len(result.parts))]
+        return sum(figure for figure in own if figure is not None)
+
+    for number, name in enumerate(result.parts):
+        yield grid(
+            case,
+            f"{case.name}_{name}",
+            case.heading_of(name),
+            devices,
+            lambda row, column, number=number: part(row, column, number),  # type: ignore[misc]
+        )
+    suffix = "_total" if result.parts else ""
+    yield grid(case, case.name + suffix, case.heading, devices, total)
+
+
+def _samples(result: Result) -> Iterator[str]:
+    """A line for each sample of each figure that is reported."""
+    unit = unit_of(result.unit)
+    for cell in result.cells:
+        for number in range(len(cell.samples)):
+            for what, figure in _sampled(cell, number):
+                yield f"\tSample {number}: {what}: {figure / unit.scale:.2f} {unit.shown}"
+
+
+def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
+    """What one sample measured, and how much."""
+    ways = [_way(transfer) for transfer in cell.transfers]
+    if cell.report in (Report.FIRST, Report.LATENCY):
+        yield ways[0], cell.samples[number]
+        return
+    for part in cell.parts:
+        yield ways[part.transfer], part.samples[number]
+    if cell.report is Report.TOTAL:
+        yield "Total Bandwidth ", cell.samples[number]
+
+
+def _way(text: str) -> str:
+    """`Host -> Device 0`; of a latency, from who reaches to what is reached."""
+    transfer = parse_transfer(text)
+    if transfer.destination.is_null:
+        return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
+    return f"{_place(transfer.source)} -> {_place(transfer.destination)}"
+
+
+def _place(memory: Memory) -> str:
+    return "Host" if memory.is_host else f"Device {memory.index}"

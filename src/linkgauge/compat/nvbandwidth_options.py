@@ -1,0 +1,128 @@
+"""The command line of nvbandwidth 0.8 and of the tools that grew from it.
+
+As there, long names may be shortened, `-t` and `-p` take several words, and a word `true` may
+follow a switch (scripts write `-s true`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from linkgauge.model.result import EngineSettings, Settings
+
+from .base import Parser, UsageError
+
+HELP = """\
+  -h [ --help ]                  Produce help message
+  -b [ --bufferSize ] arg (=512) Memcpy buffer size in MiB
+  -l [ --list ]                  List available testcases
+  -t [ --testcase ] arg          Testcase(s) to run (by name or index)
+  -p [ --testcasePrefixes ] arg  Testcase(s) to run (by prefix))
+  -v [ --verbose ]               Verbose output
+  -s [ --skipVerification ]      Skips data verification after copy
+  -d [ --disableAffinity ]       Disable automatic CPU affinity control
+  -i [ --testSamples ] arg (=3)  Iterations of the benchmark
+  -m [ --useMean ]               Use mean instead of median for results
+  -j [ --json ]                  Print output in json format instead of plain 
+                                 text.
+"""  # noqa: W291  # as Boost breaks the line
+DEFAULT_SIZE = 512
+"""MiB."""
+
+
+class Options(msgspec.Struct, frozen=True, rename="camel"):
+    """What was asked, under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count`
+    are not in its help; what follows them is sailbandwidth's."""
+
+    help: bool
+    list: bool
+    verbose: bool
+    skip_verification: bool
+    disable_affinity: bool
+    use_mean: bool
+    json: bool
+    testcase: tuple[str, ...] = ()
+    testcase_prefixes: tuple[str, ...] = ()
+    buffer_size: int = DEFAULT_SIZE
+    test_samples: int = 3
+    perf_formatter: bool = False
+    loop_count: int = 16
+    test_local_copy: bool = False
+    display_ur: bool = msgspec.field(default=False, name="displayUR")
+    kernel: Literal["plain", "bulk"] | None = None
+    blocks: int | None = None
+    threads: int | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """How to measure: one stream, and never what was tuned."""
+        return Settings(
+            sizes=(self.buffer_size << 20,),
+            samples=self.test_samples,
+            loops=self.loop_count,
+            verify=not self.skip_verification,
+            engines=EngineSettings(
+                kernel=self.kernel,
+                blocks=self.blocks,
+                threads=self.threads,
+                streams=1,
+                tuned=False,
+                affinity=not self.disable_affinity,
+            ),
+        )
+
+
+def count(text: str) -> int:
+    """A number of something, from 1 to a thousand million."""
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:32]) <= 10**9):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000000000")
+    return int(text)
+
+
+class Once(argparse.Action):
+    """A value that may be given once."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            parser.error(f"option {option_string} is given more than once")
+        setattr(namespace, self.dest, values)
+
+
+def make_parser() -> Parser:
+    """Values that are not given are absent from the namespace."""
+    parser = Parser(allow_abbrev=True, argument_default=argparse.SUPPRESS)
+    for name in ("help", "list", "verbose", "skipVerification", "disableAffinity", "json"):
+        parser.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=False)
+    parser.add_argument("-m", "--useMean", action="store_true", default=False)
+    parser.add_argument("--perfFormatter", action="store_true", default=False)
+    parser.add_argument("-b", "--bufferSize", type=count, action=Once)
+    parser.add_argument("-i", "--testSamples", type=count, action=Once)
+    parser.add_argument("--loopCount", type=count, action=Once)
+    parser.add_argument("-t", "--testcase", nargs="+", action="extend")
+    parser.add_argument("-p", "--testcasePrefixes", nargs="+", action="extend")
+    return parser
+
+
+def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
+    """What was given, by the options' names. Raises UsageError."""
+    given, rest = parser.parse_known_args(arguments)
+    strays = [word for word in rest if word != "true"]
+    for word in strays:
+        if word.startswith("-"):
+            raise UsageError(f"unrecognised option '{word}'")
+        raise UsageError(f"no option takes the word '{word}'")
+    return vars(given)
+
+
+def nvbandwidth_options(arguments: Sequence[str]) -> Options:
+    return msgspec.convert(parse(make_parser(), arguments), Options)

@@ -1,0 +1,132 @@
+"""Copies between the host and devices as cells, for the tools that name them by their two ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Device
+from linkgauge.model.result import CellResult, Settings, exit_code
+from linkgauge.model.transfer import (
+    NULL,
+    Benchmark,
+    Cell,
+    Engine,
+    EngineKind,
+    Memory,
+    Report,
+    Transfer,
+)
+from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
+
+from .base import Context, Where, measure, opened
+
+
+class Path(msgspec.Struct, frozen=True):
+    """From one memory to another, at least one a device's; null is the host, the node near the
+    device. The source carries out what goes between two devices, or with `reads` the destination;
+    `kind` is of host memory."""
+
+    source: Device | None
+    destination: Device | None
+    reads: bool = False
+    kind: str = ""
+
+    @property
+    def tag(self) -> str:
+        """H2D, D2H or D2D."""
+        return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
+
+    def transfer(self, engine: EngineKind = "ce") -> Transfer:
+        """One copy over this path by the device's `engine`."""
+        ends = (self.source, self.destination)
+        owner = next(end for end in (ends[::-1] if self.reads else ends) if end is not None)
+        near = Memory("host", owner.near, self.kind)
+        source, destination = (near if end is None else memory_of(end) for end in ends)
+        return Transfer(source, destination, Engine(memory_of(owner), engine))
+
+
+def memory_of(device: Device) -> Memory:
+    """A device's own memory."""
+    space, _, index = device.memory.rpartition(":")
+    return Memory(space, int(index))
+
+
+def chase(reader: Device, memory: Device) -> Transfer:
+    """A pointer chase of `reader` through the memory of another device."""
+    return Transfer(memory_of(memory), NULL, Engine(memory_of(reader), "sm"))
+
+
+@contextmanager
+def opened_devices(where: Where, settings: Settings) -> Iterator[Context]:
+    """As base.opened, for what copies to and from devices. Raises InputError if there is none."""
+    with opened(where, settings) as context:
+        if not context.devices:
+            raise InputError(context.fabric.reason or f"backend {context.backend} has no devices")
+        yield context
+
+
+_WORST_FIRST = (3, 1, 4, 0)
+"""Exit codes, in the order in which one of several is chosen."""
+
+
+class Gauge:
+    """Measures cells, one benchmark after the other, and knows how all of them ended."""
+
+    def __init__(self, context: Context, tool: str) -> None:
+        self.context = context
+        self._tool = tool
+        self._codes: set[int] = set()
+        self._told: set[str] = set()
+
+    def measure(
+        self,
+        cells: Sequence[Sequence[Transfer]],
+        report: Report = Report.TOTAL,
+        *,
+        size: int | None = None,
+        optional: bool = False,
+    ) -> tuple[CellResult, ...]:
+        """A result for each cell, in their order, at `size` bytes (else the settings'); on stderr,
+        what is wrong with them or must be known. That all are skipped is a failure, unless
+        `optional`.
+
+        Raises KeyboardInterrupt after Ctrl-C.
+        """
+        if not cells:
+            return ()
+        unit: Unit = LATENCY if report is Report.LATENCY else BANDWIDTH
+        benchmark = Benchmark(
+            self._tool,
+            self._tool,
+            self.context.backend,
+            tuple(Cell("0", str(n), tuple(cell), report) for n, cell in enumerate(cells)),
+            unit,
+        )
+        run = measure(self.context, (benchmark,), sizes=None if size is None else (size,))
+        if run.finished is None:
+            raise KeyboardInterrupt
+        code = exit_code(run)
+        self._codes.add(0 if optional and code == 4 else code)
+        measured = run.results[0].cells
+        for cell in measured:
+            if cell.status != "pass" and not (optional and cell.status == "skip"):
+                self._tell(f"{cell.status}: {' & '.join(cell.transfers)}: {cell.reason}")
+            for warning in cell.warnings:
+                self._tell(f"note: {warning}")
+        return measured
+
+    def _tell(self, line: str) -> None:
+        """Each line once."""
+        if line not in self._told:
+            self._told.add(line)
+            print(f"{self._tool}: {line}", file=sys.stderr)
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of all that was measured: not 0 where nothing was."""
+        return next((code for code in _WORST_FIRST if code in self._codes), 4)

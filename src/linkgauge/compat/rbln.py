@@ -1,0 +1,218 @@
+"""rblnBandwidthLatencyTest: Rebellions' test of what lies between a host and its NPUs.
+
+Source: its manual page (options, test cases, layout). `--priority`, `--flags`, `-g` and `--warmup`
+change nothing here: contexts have no priority, and every cell is warmed up.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from typing import NoReturn
+
+import msgspec
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Device
+from linkgauge.model.result import EngineSettings, Settings
+from linkgauge.model.units import parse_size
+
+from . import rbln_text as text
+from .base import Context, Parser, UsageError, Where
+from .paths import Gauge, opened_devices
+from .rbln_cases import CASES, Asked
+
+TOOL = "rblnBandwidthLatencyTest"
+_DEFAULT_SIZE = "512M"
+_MOST_ITERATIONS = 1_000_000
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The command line, checked."""
+
+    case: int
+    sizes: tuple[int, ...]
+    size_is_given: bool
+    npus: tuple[int, ...]
+    source: int | None
+    iterations: int
+    timeout: float | None
+    reads: bool
+    numa_node: int | None
+    pattern: int | None
+    only_d2d: bool
+    performance: int
+    lists: bool
+    tells_environment: bool
+    only_environment: bool
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and prints what the tool prints."""
+    if {"-h", "--help"} & set(arguments):
+        print(text.HELP)
+        return 0
+    try:
+        return _run(parse(arguments), where)
+    except UsageError as error:
+        print(f"{TOOL}: {error}\nTry '{TOOL} --help' for more information.", file=sys.stderr)
+        return error.exit_code
+
+
+def _run(options: Options, where: Where) -> int:
+    if options.lists:
+        print("\n".join(("List of tests:", *(case.name for case in CASES))))
+        return 0
+    settings = Settings(
+        sizes=options.sizes,
+        samples=options.iterations,
+        loops=1,
+        timeout=options.timeout,
+        pattern=options.pattern,
+        engines=EngineSettings(numa_node=options.numa_node),
+    )
+    with opened_devices(where, settings) as context:
+        return _run_in(context, options)
+
+
+def _run_in(context: Context, options: Options) -> int:
+    if options.only_environment:
+        print("\n".join(text.environment(context.machine, context.devices, links=True)))
+        return 0
+    asked = _asked(context.devices, options)
+    case = CASES[options.case]
+    if options.tells_environment:
+        print("\n".join(text.environment(context.machine, context.devices, links=False)))
+    if options.size_is_given:
+        print(f"This test will run with size ({options.sizes[0]:#x})")
+    print(text.banner("Run", case.name))
+    print(f"\n[Measure Iteration cnt : {options.iterations}]")
+    print(f"[Measure Buffer Size : {options.sizes[0]:#x}]\n")
+    print("\n".join(text.distances(context.machine, context.devices)), flush=True)
+    gauge = Gauge(context, TOOL)
+    for measure in case.parts:
+        print("\n" + "\n".join(measure(gauge, asked)), flush=True)
+    print("\n" + text.banner("FAIL" if gauge.exit_code else "PASS", case.name))
+    return gauge.exit_code
+
+
+def _asked(devices: Sequence[Device], options: Options) -> Asked:
+    """The NPUs that are asked for, the source first. Raises UsageError for one that is not there,
+    or where a case between NPUs has only one."""
+    there = {device.index: device for device in devices}
+    source = () if options.source is None else (options.source,)
+    for index in (*options.npus, *source):
+        if index not in there:
+            known = ", ".join(map(text.label, devices))
+            _refuse(f"there is no NPU {index}: there are {known}")
+    chosen = dict.fromkeys((*source, *(options.npus or there)))
+    npus = tuple(there[index] for index in chosen)
+    if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
+        _refuse("one NPU is not enough: this test needs two")
+    return Asked(npus, options.reads, not options.only_d2d, options.performance)
+
+
+_NUMBERS: tuple[tuple[tuple[str, ...], int | None], ...] = (
+    (("-t", "--timeout"), None),
+    (("-i", "--iteration_cnt"), 1),
+    (("--tc",), None),
+    (("-n", "--device_name"), None),
+    (("--get_perf",), 0),
+    (("--priority",), 0),
+    (("-r", "--hdma_read"), 0),
+    (("--numa_node",), -1),
+    (("--data_pattern",), None),
+    (("-f", "--flags"), 0),
+    (("-g",), 0),
+)
+"""Options with a whole number, and their defaults."""
+_FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_info")
+_RANGES: dict[str, tuple[int, int | None]] = {
+    "timeout": (1, None),
+    "iteration_cnt": (1, _MOST_ITERATIONS),
+    "get_perf": (0, 2),
+    "priority": (0, 4),
+    "hdma_read": (0, 1),
+    "numa_node": (-1, None),
+    "data_pattern": (0, (1 << 64) - 1),
+}
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Raises UsageError for what the tool does not know, and for options that contradict."""
+    parser = Parser()
+    for names, default in _NUMBERS:
+        parser.add_argument(*names, type=_whole, default=default)
+    for flag in _FLAGS:
+        parser.add_argument(f"--{flag}", action="store_true")
+    parser.add_argument("--test_size")
+    parser.add_argument("--npu_id_list")
+    given = parser.parse_args(list(arguments))
+    _check(given)
+    return Options(
+        case=given.tc or 0,
+        sizes=(_size(given.test_size or _DEFAULT_SIZE),),
+        size_is_given=given.test_size is not None,
+        npus=() if given.npu_id_list is None else _npus(given.npu_id_list),
+        source=given.device_name,
+        iterations=given.iteration_cnt,
+        timeout=given.timeout,
+        reads=given.hdma_read == 1,
+        numa_node=None if given.numa_node < 0 else given.numa_node,
+        pattern=None if given.data_pattern is None else _repeated(given.data_pattern),
+        only_d2d=given.only_d2d,
+        performance=given.get_perf,
+        lists=given.test_list,
+        tells_environment=not given.skip_test_env_info,
+        only_environment=given.test_env_info,
+    )
+
+
+def _check(given: Namespace) -> None:
+    """Raises UsageError for a number out of its range, and for options that contradict."""
+    for name, (low, high) in _RANGES.items():
+        value = getattr(given, name)
+        if value is not None and (value < low or (high is not None and value > high)):
+            _refuse(f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}")
+    if given.tc is not None and not 0 <= given.tc < len(CASES):
+        _refuse(f"unknown test case {given.tc}: --test_list shows 0 to {len(CASES) - 1}")
+    if given.test_env_info and given.skip_test_env_info:
+        _refuse("--test_env_info and --skip_test_env_info contradict each other")
+    if given.test_env_info and given.tc is not None:
+        _refuse("--test_env_info measures nothing: leave out --tc")
+
+
+def _refuse(why: str) -> NoReturn:
+    raise UsageError(why)
+
+
+def _whole(written: str) -> int:
+    """A whole number, also hexadecimal (0xa5)."""
+    try:
+        return int(written, 0)
+    except ValueError:
+        raise ArgumentTypeError(f"{written!r} is not a whole number") from None
+
+
+def _size(written: str) -> int:
+    try:
+        return parse_size(written)
+    except InputError as error:
+        raise UsageError(f"--test_size: {error}") from error
+
+
+def _npus(written: str) -> tuple[int, ...]:
+    try:
+        npus = tuple(int(index) for index in written.split(","))
+    except ValueError:
+        _refuse(f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2")
+    if len(set(npus)) < len(npus):
+        _refuse(f"--npu_id_list {written}: an NPU is there twice")
+    return npus
+
+
+def _repeated(value: int) -> int:
+    """The 64-bit word that a pattern of one, four or eight bytes fills memory with."""
+    width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
+    return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

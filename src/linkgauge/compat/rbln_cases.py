@@ -1,0 +1,187 @@
+"""The seven test cases of rblnBandwidthLatencyTest: what each measures, as lines of text.
+
+What the page says only in a few words is read so: case 5 copies both ways at once, case 6 over
+several paths at once, each after the other for host to NPUs, NPU to NPU (two by two as they are
+listed) and NPUs to host. The sync latency is the time of one access to the other NPU's memory: a
+pointer chase through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+
+import msgspec
+
+from linkgauge.model.machine import Device
+from linkgauge.model.result import CellResult
+from linkgauge.model.transfer import Report
+
+from . import rbln_text as text
+from .paths import Gauge, Path, chase
+from .rbln_text import Figure
+
+CHASE_SIZE = 2 << 20
+"""Bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What the command line asks of a case: the NPUs, source first; whether destinations pull
+    (`reads`), and whether the host takes part. `performance` is 0, 1 or 2 as of --get_perf."""
+
+    npus: tuple[Device, ...]
+    reads: bool
+    host: bool
+    performance: int
+
+    @property
+    def source(self) -> Device:
+        return self.npus[0]
+
+    @property
+    def ordered(self) -> tuple[Device, ...]:
+        return tuple(sorted(self.npus, key=lambda npu: npu.index))
+
+    @property
+    def others(self) -> tuple[Device, ...]:
+        return self.npus[1:]
+
+    @property
+    def direction(self) -> str:
+        return "Read" if self.reads else "Write"
+
+
+Part = Callable[[Gauge, Asked], list[str]]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """`parts` give the lines that stand below the case's banner; those of cases `between` NPUs
+    need two of them."""
+
+    name: str
+    parts: tuple[Part, ...]
+    between: bool = False
+
+
+def _own(path: Path, cell: CellResult, place: int = 0) -> Figure:
+    """One path of a cell."""
+    of = cell.parts[place] if cell.parts else cell
+    return Figure(path.tag, text.path_label(path), of.samples, of.bytes)
+
+
+def _matrix(gauge: Gauge, asked: Asked) -> list[str]:
+    """Each path for itself, over all of the NPUs."""
+    ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
+    paths = [Path(*pair, asked.reads) for pair in permutations(ends, 2)]
+    cells = gauge.measure([[path.transfer()] for path in paths])
+    figures = [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
+    means = {
+        (path.source, path.destination): figure.mean
+        for path, figure in zip(paths, figures, strict=True)
+    }
+    rows = [[0.0 if row == column else means[row, column] for column in ends] for row in ends]
+    return [
+        f"Device {asked.direction} bandwidth (GB/s)",
+        *text.matrix([text.label(end) for end in ends], rows),
+        *text.performance(figures, asked.performance),
+    ]
+
+
+def _latencies(gauge: Gauge, asked: Asked, pairs: Sequence[tuple[Device, Device]]) -> list[str]:
+    cells = gauge.measure([[chase(*pair)] for pair in pairs], Report.LATENCY, size=CHASE_SIZE)
+    figures = [
+        Figure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
+        for (one, other), cell in zip(pairs, cells, strict=True)
+    ]
+    return [
+        *map(text.latency_line, figures),
+        *text.performance(figures, asked.performance),
+    ]
+
+
+def _all_latencies(gauge: Gauge, asked: Asked) -> list[str]:
+    pairs = list(permutations(asked.ordered, 2))
+    return [text.LATENCY, *_latencies(gauge, asked, pairs)]
+
+
+def _latency(gauge: Gauge, asked: Asked) -> list[str]:
+    pairs = [(asked.source, other) for other in asked.others]
+    return [*text.title(text.LATENCY), *_latencies(gauge, asked, pairs)]
+
+
+def _steps(asked: Asked) -> Iterator[list[Path]]:
+    """From the host to the source, from there to each other NPU, and from those to the host."""
+    last = asked.others or asked.npus
+    if asked.host:
+        yield [Path(None, asked.source)]
+    yield [Path(asked.source, other, asked.reads) for other in asked.others]
+    if asked.host:
+        yield [Path(other, None) for other in last]
+
+
+def _bandwidth(gauge: Gauge, asked: Asked) -> list[str]:
+    paths = [path for step in _steps(asked) for path in step]
+    cells = gauge.measure([[path.transfer()] for path in paths])
+    figures = [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
+    return [
+        *text.title(f"Device bandwidth (GB/s) *{asked.direction}"),
+        *map(text.bandwidth_line, figures),
+        *text.performance(figures, asked.performance),
+    ]
+
+
+def _both_ways(gauge: Gauge, asked: Asked) -> list[str]:
+    """Both ways at the same time, over each pair for itself."""
+    pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
+    if asked.host:
+        pairs = [*((None, npu) for npu in asked.npus), *pairs]
+    groups = [
+        (Path(one, other, asked.reads), Path(other, one, asked.reads)) for one, other in pairs
+    ]
+    heading = f"Device bidirectional bandwidth (GB/s) *{asked.direction}"
+    labels = [f"{text.label(one)} <-> {text.label(other)}" for one, other in pairs]
+    tags = ["D2D" if one else "H2D/D2H" for one, _ in pairs]
+    return [*text.title(heading), *_together(gauge, asked, groups, tags, labels)]
+
+
+def _parallel(gauge: Gauge, asked: Asked) -> list[str]:
+    """Several paths at the same time."""
+    two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
+    between = tuple(Path(one, other, asked.reads) for one, other in two_by_two)
+    groups = [between] if between else []
+    if asked.host:
+        groups.insert(0, tuple(Path(None, npu) for npu in asked.npus))
+        groups.append(tuple(Path(npu, None) for npu in asked.npus))
+    heading = f"Device parallel bandwidth (GB/s) *{asked.direction}"
+    tags = [group[0].tag for group in groups]
+    return [*text.title(heading), *_together(gauge, asked, groups, tags, ["TOTAL"] * len(groups))]
+
+
+def _together(
+    gauge: Gauge,
+    asked: Asked,
+    groups: Sequence[tuple[Path, ...]],
+    tags: Sequence[str],
+    labels: Sequence[str],
+) -> Iterator[str]:
+    """For each group of paths that are measured at the same time: a line a path, then a line of
+    all of them."""
+    cells = gauge.measure([[path.transfer() for path in group] for group in groups])
+    figures: list[Figure] = []
+    for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
+        figures += [_own(path, cell, place) for place, path in enumerate(group)]
+        figures.append(Figure(tag, label, cell.samples, cell.bytes))
+    yield from map(text.bandwidth_line, figures)
+    yield from text.performance(figures, asked.performance)
+
+
+CASES = (
+    Case("RBLN_PERF_TEST_ALL", (_matrix, _all_latencies)),
+    Case("RBLN_PERF_BANDWIDTH_TEST_ALL", (_matrix,)),
+    Case("RBLN_PERF_LATENCY_TEST_ALL", (_all_latencies,), between=True),
+    Case("RBLN_PERF_BANDWIDTH_TEST", (_bandwidth,)),
+    Case("RBLN_PERF_LATENCY_TEST", (_latency,), between=True),
+    Case("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
+    Case("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
+)
+"""By their ids."""

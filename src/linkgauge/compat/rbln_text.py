@@ -1,0 +1,227 @@
+"""What rblnBandwidthLatencyTest prints, line by line, laid out as on its manual page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from linkgauge.model.inventory import Inventory, PciFunction, PciLink
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.pci_tree import PciTree
+from linkgauge.model.pcie import generation
+
+from .paths import Path
+
+HELP = """\
+Usage: rblnBandwidthLatencyTest [options]
+       rblnBandwidthLatencyTest --tc <id> [options]
+
+Options:
+  -h, --help                 Show this help and exit
+  -t, --timeout <int>        Timeout of a test in seconds
+  -i, --iteration_cnt <int>  Number of iterations (default: 1)
+  --warmup                   Warm up before measuring (always done)
+  --test_size <str>          Data size, such as 4K, 128M, 1G (default: 512M)
+  --npu_id_list <list>       NPU ids with commas, such as 0,1,2
+  --only_d2d                 Only NPU to NPU
+  --test_list                List the test cases
+  --tc <int>                 Test case, an index (from 0) of --test_list
+  --test_env_info            Show the system and its devices
+  --skip_test_env_info       Do not show them before a test
+  -n, --device_name <int>    Source device
+  --get_perf <int>           Report performance (1: average, 2: per_inference)
+  --priority <int>           Context priority, 0-4 (no effect)
+  -r, --hdma_read <int>      HDMA direction (0: write, 1: read)
+  --numa_node <int>          NUMA node of host memory (default: -1)
+  --data_pattern <int>       Value that the data consists of
+  -f, --flags <int>          Context flags (no effect)
+  -g <int>                   Execution group (no effect)"""
+
+LATENCY = "Device P2P sync latency (us)"
+NONE = "N/A"
+_CORNER = r"S \\ D"
+"""Both backslashes stand on the page."""
+_BAR = "=" * 78
+_RULE = "-" * 33
+_INDENT = " " * 35
+_NODE_INDENT = " " * 4
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """What was measured of a path: bytes/s of `bytes` an iteration, or (null) seconds."""
+
+    tag: str
+    path: str
+    samples: tuple[float, ...]
+    bytes: int | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """None where nothing was measured."""
+        return statistics.fmean(self.samples) if self.samples else None
+
+
+def label(end: Device | None) -> str:
+    """The tool's name of a memory."""
+    return "HOST" if end is None else f"rbln{end.index}"
+
+
+def path_label(path: Path) -> str:
+    return f"{label(path.source)} -> {label(path.destination)}"
+
+
+def banner(what: str, name: str) -> str:
+    """Three lines: `what` is Run, PASS or FAIL."""
+    return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
+
+
+def title(heading: str) -> tuple[str, ...]:
+    return _RULE, heading, _RULE
+
+
+def bandwidth_line(figure: Figure) -> str:
+    """[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29"""
+    if figure.mean is None:
+        return f"[{figure.tag}] {figure.path} : {NONE}"
+    most, least = max(figure.samples), min(figure.samples)
+    return (
+        f"[{figure.tag}] {figure.path} : "
+        f"MAX {most / 1e9:.2f}, MIN {least / 1e9:.2f}, AVG {figure.mean / 1e9:.2f}"
+    )
+
+
+def latency_line(figure: Figure) -> str:
+    """rbln0 -> rbln1 2.07 (us)"""
+    return f"{figure.path} {NONE if figure.mean is None else f'{figure.mean * 1e6:.2f}'} (us)"
+
+
+def performance(figures: Iterable[Figure], kind: int) -> Iterator[str]:
+    """What --get_perf adds: with 1 the average time of an iteration, with 2 each one's."""
+    for figure in figures if kind else ():
+        times = [
+            sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
+        ]
+        name = f"[PERF] [{figure.tag}] {figure.path}"
+        if kind == 1 and times:
+            yield f"{name} : average {statistics.fmean(times) * 1e6:.2f} (us)"
+        elif kind == 2:
+            for number, time in enumerate(times):
+                yield f"{name} #{number} : {time * 1e6:.2f} (us)"
+
+
+def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
+    """Bytes/s in GB/s, source by row, destination by column."""
+    side = max(map(len, names))
+    widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
+    yield _CORNER.ljust(side) + "".join(
+        f"{name:>{width}}" for name, width in zip(names, widths, strict=True)
+    )
+    for name, row in zip(names, rows, strict=True):
+        yield f"{name:<{side}}" + "".join(
+            f"{NONE if value is None else f'{value / 1e9:.2f}':>{width}}"
+            for value, width in zip(row, widths, strict=True)
+        )
+
+
+def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
+    """Hops over PCI between all NPUs, one row each."""
+    tree = PciTree(_inventory(machine).pci)
+    yield "P2P Connectivity Distance"
+    for one in devices:
+        hops = [_distance(tree, one, other) for other in devices]
+        yield f"{label(one):<9}" + "".join(f"{NONE if hop is None else hop:>4}" for hop in hops)
+
+
+def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
+    if one == other:
+        return 0
+    return tree.distance(one.pci, other.pci) if one.pci and other.pci else None
+
+
+def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
+    """The processor, and the devices below their PCI bridges, with `links` also their links."""
+    found = _inventory(machine)
+    vendor = found.host.cpu_vendor or NONE
+    yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
+    yield "Device :"
+    tree = PciTree(found.pci)
+    for line, below in groupby(devices, lambda device: _line_above(tree, device)):
+        if line:
+            yield _bridge_line(line)
+        for device in below:
+            function = tree.functions.get(device.pci or "")
+            yield (_NODE_INDENT if line else "") + _device_line(device, function)
+            if links:
+                yield from _link_lines(function, _link(found, device, function))
+
+
+def _inventory(machine: Machine) -> Inventory:
+    return machine.inventory or Inventory()
+
+
+def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
+    """The root port above a device and the switches on the way, each by its upstream port."""
+    above = tree.above(device.pci or "")[::-1]
+    return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
+
+
+def _bridge_line(line: Sequence[PciFunction]) -> str:
+    """0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)"""
+    root, *switches = line
+    address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
+    last = line[-1]
+    name = last.name or f"Device {_hexadecimal(last.vendor)}:{_hexadecimal(last.device)}"
+    revision = f" (rev {last.revision:02x})" if last.revision is not None else ""
+    return f"{address} PCI bridge: {name}{revision}"
+
+
+def _hexadecimal(number: int | None) -> str:
+    return NONE if number is None else f"{number:04x}"
+
+
+def _device_line(device: Device, function: PciFunction | None) -> str:
+    f = function or PciFunction(address=device.pci or NONE)
+    revision = NONE if f.revision is None else f"{f.revision:02x}"
+    number = NONE if f.device is None else f"0x{f.device:04x}"
+    node = device.near if f.numa_node is None else f.numa_node
+    group = NONE if f.iommu_group is None else f.iommu_group
+    return (
+        f"{f.address} NODE {device.index}, {label(device)}, {device.model}(rev-{revision}), "
+        f"pciDevID: {number}, NUMA: {node}, IOMMU: {group}"
+    )
+
+
+def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
+    """As the PCI function tells, else the vendor's library."""
+    if function is not None and function.link.speed is not None:
+        return function.link
+    links = (one.link for one in found.accelerators if one.memory == device.memory)
+    return next(links, PciLink())
+
+
+def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
+    now = _rate(link.speed, link.width), _generation(link.speed), link.width or NONE
+    most = (
+        _rate(link.max_speed, link.max_width),
+        _generation(link.max_speed),
+        link.max_width or NONE,
+    )
+    yield (
+        f"{_INDENT}PCIe full bandwidth {now[0]} GB/s (MAX: {most[0]}), "
+        f"PCIe Gen {now[1]} (MAX: {most[1]}), {now[2]} lane (MAX: {most[2]})"
+    )
+    payload = (function and function.max_payload) or NONE
+    request = (function and function.max_read_request) or NONE
+    yield f"{_INDENT}MaxPayload {payload} bytes, MaxReadReq {request} bytes"
+
+
+def _rate(speed: float | None, width: int | None) -> str:
+    """GB/s as the tool counts them: before encoding, 32 GT/s × 16 lanes ÷ 8 = 64.0."""
+    return f"{speed * width / 8:.1f}" if speed and width else NONE
+
+
+def _generation(speed: float | None) -> int | str:
+    return (generation(speed) if speed else None) or NONE

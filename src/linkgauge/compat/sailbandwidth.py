@@ -1,0 +1,76 @@
+"""`linkgauge as sailbandwidth`: PPU's adaptation of nvbandwidth, v2.1.0, single-process tests.
+
+Source: "PCCL: sailbandwidth user guide (v2.1)".
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from .base import Where
+from .nvbandwidth import Dialect, speak
+from .nvbandwidth_options import HELP, Once, Options, make_parser, parse
+
+_HELP = HELP.replace("plain \n" + " " * 33, "plain ")
+"""Its lines are not broken."""
+_OWN_HELP = """\
+  --useNormalCopy                Use normal copy for sm test
+  --nBlocks arg (=-1)            nBlocks for sm bulk copy test
+  --nThreads arg (=-1)           nThreads for sm bulk copy test
+  --isSingleDie                  Use single die for ce test
+  --testLocalCopy                Test local copy in D2D Tests
+  --displayUR                    Show utilization ratio matrixs in D2D Tests
+  --disableVm                    Disable virtual mode
+"""
+_WITHOUT_MEANING = ("isSingleDie", "disableVm")
+"""Of PPUs alone: there is nothing of the kind to choose elsewhere."""
+
+
+def _blocks(text: str) -> int | None:
+    return _number(text, range(1, 1 << 31), "a number of blocks, or -1")
+
+
+def _threads(text: str) -> int | None:
+    return _number(text, range(64, 1025, 64), "a multiple of 64 up to 1024, or -1")
+
+
+def _number(text: str, allowed: range, what: str) -> int | None:
+    """None for -1, which leaves the choice to the backend."""
+    if text == "-1":
+        return None
+    if not (text.isascii() and text.isdecimal() and int(text[:32]) in allowed):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return int(text)
+
+
+def sailbandwidth_options(arguments: Sequence[str]) -> Options:
+    """Kernels copy by the bulk copy unit unless the normal copy is asked for. Raises UsageError;
+    says on stderr which options have no meaning here."""
+    parser = make_parser()
+    for name in ("useNormalCopy", "testLocalCopy", "displayUR", *_WITHOUT_MEANING):
+        parser.add_argument(f"--{name}", action="store_true", default=False)
+    parser.add_argument("--nBlocks", dest="blocks", type=_blocks, action=Once)
+    parser.add_argument("--nThreads", dest="threads", type=_threads, action=Once)
+    given = parse(parser, arguments)
+    for name in _WITHOUT_MEANING:
+        if given[name]:
+            print(f"sailbandwidth: --{name} has no meaning here: ignored", file=sys.stderr)
+    kernel = "plain" if given["useNormalCopy"] else "bulk"
+    return msgspec.convert(given | {"kernel": kernel}, Options)
+
+
+SAILBANDWIDTH = Dialect(
+    "sailbandwidth",
+    "v2.1.0",
+    ("sailbandwidth Version: v2.1.0",),
+    f"sailbandwidth CLI:\n{_HELP}{_OWN_HELP}",
+    sailbandwidth_options,
+)
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    return speak(SAILBANDWIDTH, arguments, where)

@@ -1,0 +1,234 @@
+"""The staged traffic test: who uses the buffer, in which combinations, and what came of it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import device, machine
+from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.traffic import (
+    DEVICE_ALONE,
+    EVERYTHING,
+    HOST_ALONE,
+    TOGETHER,
+    lay_out,
+    make_pieces,
+    objection,
+    sides_of,
+    volume_of,
+)
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Node
+from linkgauge.model.result import CellResult, Part
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+
+NODES = machine(nodes=2).host.nodes
+
+
+def fabric(*nodes, backend="fake"):
+    return Fabric(backend, nodes or NODES, (device(0, near=1), device(1, near=0)))
+
+
+def cells(combinations):
+    sides = sides_of(fabric(), "sm", 32)
+    (benchmark,) = lay_out(combinations, sides, "fake")
+    return {(cell.row, cell.column): str(cell) for cell in benchmark.cells}
+
+
+def test_both_sides_use_one_buffer_near_the_device():
+    assert cells(TOGETHER) == {
+        ("host <- buffer <- device", "fake:0"):
+            "fake:0 -> host:1/staging by sm & host:1/staging -> null by cpu*1",
+        ("host -> buffer -> device", "fake:0"):
+            "host:1/staging -> fake:0 by sm & null -> host:1/staging by cpu*1",
+        ("host -> buffer <- device", "fake:0"):
+            "fake:0 -> host:1/staging by sm & null -> host:1/staging by cpu*1",
+        ("host <- buffer -> device", "fake:0"):
+            "host:1/staging -> fake:0 by sm & host:1/staging -> null by cpu*1",
+        ("host <- buffer <- device", "fake:1"):
+            "fake:1 -> host:0/staging by sm & host:0/staging -> null by cpu*1",
+        ("host -> buffer -> device", "fake:1"):
+            "host:0/staging -> fake:1 by sm & null -> host:0/staging by cpu*1",
+        ("host -> buffer <- device", "fake:1"):
+            "fake:1 -> host:0/staging by sm & null -> host:0/staging by cpu*1",
+        ("host <- buffer -> device", "fake:1"):
+            "host:0/staging -> fake:1 by sm & host:0/staging -> null by cpu*1",
+    }  # fmt: skip
+
+
+def test_each_side_is_measured_alone_by_the_same_transfers():
+    together = {half for text in cells(TOGETHER).values() for half in text.split(" & ")}
+    alone = {*cells(DEVICE_ALONE).values(), *cells(HOST_ALONE).values()}
+    assert alone == together
+
+
+def test_names_and_titles_read_as_arrows():
+    named = {test.name("tile"): test.title("tile") for test in EVERYTHING}
+    assert named == {
+        "host_from_buffer_from_tile": "host <- buffer <- tile",
+        "host_to_buffer_to_tile": "host -> buffer -> tile",
+        "host_to_buffer_from_tile": "host -> buffer <- tile",
+        "host_from_buffer_to_tile": "host <- buffer -> tile",
+        "buffer_from_tile": "buffer <- tile",
+        "buffer_to_tile": "buffer -> tile",
+        "host_to_buffer": "host -> buffer",
+        "host_from_buffer": "host <- buffer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads_on", "count"), [((8, 8), 1, 7), ((8, 4), 1, 3), ((64, 4), 0, 63)]
+)
+def test_threads_run_near_the_device_unless_that_is_a_gateway(cpus, threads_on, count):
+    nodes = [Node(index, tuple(range(many))) for index, many in enumerate(cpus)]
+    side = sides_of(fabric(*nodes), "ce", 32)[0]
+    assert (side.node, side.threads) == (1, f"host:{threads_on}.cpu*{count}")
+
+
+def test_backend_host_has_threads_in_a_devices_stead():
+    (side,) = sides_of(Fabric("host", (Node(0, tuple(range(8))),)), "sm", 32)
+    assert (side.memory, side.engine, side.threads) == ("host:0", "host:0.cpu*4", "host:0.cpu*4")
+    (few,) = sides_of(Fabric("host", (Node(0, (0,)),)), "sm", 2, threads=3)
+    assert (few.engine, few.threads) == ("host:0.cpu*1", "host:0.cpu*3")
+
+
+def test_what_cannot_be_measured_is_refused():
+    with pytest.raises(InputError, match="unknown engine 'xy'"):
+        sides_of(fabric(), "xy", 1)
+    with pytest.raises(InputError, match="no accelerator: backend host"):
+        sides_of(Fabric("none", NODES, (), "no accelerator"), "sm", 1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(4096, 100, 32), (4000, 256, 32), (1 << 21, 256, 32), (4096, 256, 0)]
+)
+def test_small_transfers_that_no_device_makes_are_refused(wrong):
+    with pytest.raises(InputError):
+        make_pieces(*wrong)
+
+
+def test_pieces_are_as_asked():
+    pieces = make_pieces(8192, 128, 5)
+    assert (pieces.size, pieces.payload, pieces.streams) == (8192, 128, 5)
+
+
+def measured(device_rates, host_rates=None):
+    """A cell of 100 bytes and 2 loops a sample."""
+    transfers = ("fake:0 -> host:0/staging by sm", "host:0/staging -> null by cpu")
+    rates = (device_rates, host_rates) if host_rates is not None else (device_rates,)
+    parts = tuple(Part(n, 100, tuple(r), summarize(r)) for n, r in enumerate(rates))
+    return CellResult(
+        "r", "c", transfers[: len(rates)], Report.SUM, "pass", bytes=100, loops=2,
+        samples=tuple(map(sum, zip(*rates, strict=True))),
+        parts=parts if len(parts) > 1 else (),
+    )  # fmt: skip
+
+
+rate = st.floats(1e3, 1e12)
+
+
+@given(st.lists(st.tuples(rate, rate), min_size=1, max_size=9))
+def test_both_rates_are_of_the_same_span(rates):
+    of_device, of_host = zip(*rates, strict=True)
+    volume = volume_of(measured(of_device, of_host))
+    assert volume.seconds == pytest.approx(sum(200 / r for r in of_device))
+    assert volume.device_bytes == 200 * len(rates)
+    assert volume.device_rate == pytest.approx(200 * len(rates) / volume.seconds)
+    assert min(of_host) * 0.999 <= volume.host_rate <= max(of_host) * 1.001
+
+
+def test_a_side_alone_has_no_other():
+    volume = volume_of(measured((50.0, 100.0)))
+    assert (volume.seconds, volume.device_bytes, volume.host_bytes) == (6.0, 400.0, None)
+
+
+@pytest.mark.parametrize(
+    ("least_device", "least_host", "who"),
+    [(0, 0, None), (100, 10, None), (101, 0, "device"), (0, 11, "host"), (101, 11, "device")],
+)
+def test_a_side_that_is_too_slow_is_objected_to(least_device, least_host, who):
+    said = objection(measured((100.0,), (10.0,)), least_device, least_host)
+    assert (said and said.split()[0]) == who
+
+
+def test_what_has_no_figures_is_not_judged():
+    unmeasured = CellResult("r", "c", ("host:0 -> null by cpu",), Report.FIRST, "skip", "why")
+    assert volume_of(unmeasured) is None
+    assert objection(unmeasured, 1, 1) is None
+
+
+def traffic(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "linkgauge", "traffic", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+class TestCommand:
+    def test_everything_is_measured_and_verified_on_the_host_alone(self):
+        done = traffic(
+            "--backend", "host", "--buffer", "1M", "--samples", 2, "--loops", 2, "--json"
+        )
+        assert done.returncode == 0, done.stderr
+        results = json.loads(done.stdout)["results"]
+        assert [len(result["cells"]) for result in results] == [4, 2, 2]
+        for cell in (cell for result in results for cell in result["cells"]):
+            assert (cell["status"], cell["verified"]) == ("pass", True)
+
+    def test_the_pages_figures_of_each_side_alone(self):
+        done = traffic("--machine", "ipu-m2000", "--device", 0, "--json")
+        _, devices, hosts = json.loads(done.stdout)["results"]
+        figures = {
+            cell["row"]: cell["summary"]["median"] * 8e-9
+            for result in (devices, hosts)
+            for cell in result["cells"]
+        }
+        assert figures == pytest.approx(
+            {
+                "buffer <- device": 37.38,
+                "buffer -> device": 51.92,
+                "host -> buffer": 90.72,
+                "host <- buffer": 74.85,
+            },
+            rel=0.005,
+        )
+
+    def test_what_is_too_slow_fails(self):
+        few = ("--machine", "ipu-m2000", "--samples", 2, "--loops", 1)
+        assert traffic(*few, "--min-host-bandwidth", 9).returncode == 0
+        done = traffic(*few, "--min-host-bandwidth", 10)
+        assert done.returncode == 1
+        assert "host bandwidth" in done.stdout
+        assert traffic(*few, "--min-device-bandwidth", 6).returncode == 1
+
+    def test_it_is_repeated(self):
+        few = ("--machine", "ipu-m2000", "--samples", 1, "--loops", 1, "--json")
+        results = json.loads(traffic(*few, "--repeat", 3).stdout)["results"]
+        assert [result["benchmark"] for result in results] == [
+            "host_traffic", "host_traffic_device_alone", "host_traffic_host_alone"
+        ] * 3  # fmt: skip
+
+    def test_a_duration_is_spent(self):
+        done = traffic("--machine", "ipu-m2000", "--duration", 3, "--device", 0, "--json")
+        for result in json.loads(done.stdout)["results"]:
+            for cell in result["cells"]:
+                assert cell["stopped"] == "max-time"
+                assert not any("precision" in warning for warning in cell["warnings"])
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            ("--streams", 0), ("--piece", "4000"), ("--payload", "64"), ("--by", "cpu"),
+            ("--repeat", 0), ("--threads", 0), ("--buffer", "0"), ("--device", "9"),
+            ("--duration", "-1"),
+        ],
+    )  # fmt: skip
+    def test_bad_input_is_refused(self, wrong):
+        done = traffic("--machine", "ipu-m2000", *wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("linkgauge: ")

@@ -1,0 +1,43 @@
+"""Another tool's command line, in this process, on a simulated machine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from linkgauge.backends.sim.description import load
+from linkgauge.compat import tool
+from linkgauge.compat.base import Where
+from linkgauge.model.result import Simulation
+
+ONE_DEVICE = """
+source: a test's
+noise: 0%
+host:
+  cpu_model: Test CPU
+  nodes: [{count: 1, cpus: 8, memory: 4G, rate: 100 GB/s}]
+link_kinds:
+  pcie: {kind: pcie, rate: 20 GB/s}
+devices:
+  - {count: 1, model: Test Card, memory: 1G, memory_rate: 1 TB/s}
+links:
+  - {kind: pcie, each: sim:0, to: host:0}
+"""
+
+
+class Spoken(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def where(machine="ppu-8", *faults):
+    """A shipped machine by name, or the text of a description."""
+    named = ("test", machine) if "\n" in machine else load(machine)
+    return Where(simulation=Simulation(*named, faults))
+
+
+def speak(capfd, name, *arguments, on=None):
+    """What the tool printed, and its exit code."""
+    code = tool(name)(arguments, on or where())
+    out, err = capfd.readouterr()
+    return Spoken(code, out, err)
