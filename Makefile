@@ -8,6 +8,8 @@ DEV := $(VENV)/.dev
 MODULES := build/modules
 SOURCES := $(wildcard src/linkgauge tests bench)
 NATIVE := CMakeLists.txt $(wildcard native/*)
+# None depends on timing being good: they may share a machine with each other.
+TEST_PROCESSES ?= 2
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
@@ -17,10 +19,10 @@ run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 test: $(DEV)
-	$(TEST_ENV) $(BIN)/python -m pytest -m "not gpu and not gpu_pairs" $(ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not gpu and not gpu_pairs" $(ARGS)
 
 test-long: $(DEV)
-	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -m "not gpu and not gpu_pairs" $(ARGS)
+	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not gpu and not gpu_pairs" $(ARGS)
 
 # On a GPU. With PYTHON=python3 given, that interpreter and its packages are used as they are, and
 # nothing is downloaded.

@@ -28,7 +28,7 @@ RUN = (
     "quick",
     *(w for fault in FAULTS for w in ("--fault", fault)),
 )
-CAMPAIGN = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 8
+CAMPAIGN = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 4
 PATIENCE = 60
 
 # A run that holds a device, although no accelerator is there.
@@ -95,7 +95,7 @@ def whole(tmp_path_factory):
     done = linkgauge("run", *RUN, "--out", out)
     seconds = time.monotonic() - begin
     assert done.returncode == 3, done.stderr
-    return read_run(journals(out)[0]), seconds, lines_in(out)
+    return judge(read_run(journals(out)[0])), seconds, lines_in(out)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

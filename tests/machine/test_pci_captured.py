@@ -29,14 +29,15 @@ LINKS = {
 }
 
 
-@pytest.fixture(params=[WITH_PHI, WITH_LINKS])
-def machine(request, tmp_path):
+@pytest.fixture(scope="module", params=[WITH_PHI, WITH_LINKS])
+def machine(request, tmp_path_factory):
     archive = DATA / f"{request.param}.tar.bz2"
     if not archive.exists():
         pytest.skip(f"{archive} is absent: it is third-party data beside this project")
     with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
-    (root,) = tmp_path.iterdir()
+        folder = tmp_path_factory.mktemp("captured")
+        tar.extractall(folder, filter="data")
+    (root,) = folder.iterdir()
     return request.param, root
 
 
