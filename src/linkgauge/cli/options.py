@@ -113,6 +113,12 @@ Resume = Annotated[
     Path | None,
     typer.Option("--resume", metavar="FOLDER", help="Go on with the run in this folder."),
 ]
+Hardware = Annotated[
+    Path | None,
+    typer.Option(
+        "--hardware", metavar="FILE", help="hardware.yml: what the machine cannot know of itself."
+    ),
+]
 Limits = Annotated[
     Path | None,
     typer.Option(

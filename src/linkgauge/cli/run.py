@@ -74,6 +74,7 @@ def run(
         bool,
         typer.Option("--tune", help="First search how each device copies best, and remember it."),
     ] = False,
+    hardware: options.Hardware = None,
     limits: options.Limits = None,
     utilization: options.Utilization = False,
     dry_run: Annotated[
@@ -97,6 +98,7 @@ def run(
     from linkgauge.engine.supervisor import Supervisor
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.dry_run import print_plan
+    from linkgauge.report.hardware import read_hardware, state
     from linkgauge.report.terminal import make_console
 
     from .resume import go_on, in_effect
@@ -117,6 +119,7 @@ def run(
     if resume is not None:
         return go_on(resume, context, wait=wait, display=display)
     engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
+    stated = read_hardware(hardware) if hardware else {}
     simulation = make_simulation(machine, fault)
     settings = make_settings(
         profile, size, samples, loops, precision, max_time, no_verify, engines, timeout, simulation
@@ -125,7 +128,7 @@ def run(
     rows = select(benchmarks or (), prefix or (), only_d2d=only_d2d)
     accelerators, with_host = choose_backends(backend, simulation)
     with closing(Supervisor(settings)) as worker:
-        surveyed = worker.survey(accelerators)
+        surveyed = state(worker.survey(accelerators), stated)
         _refuse_missing(backend or (), surveyed.unavailable)
         over = fabrics(surveyed, device or (), numa_node) if accelerators else ()
         laid_out = lay_out(rows, over, surveyed.host.nodes if with_host else ())
@@ -137,7 +140,9 @@ def run(
         ):
             if tune:  # 30 to 40 s a model
                 tune_devices(worker, over)
-                surveyed = worker.survey(accelerators)  # which now tells what was remembered
+                surveyed = state(
+                    worker.survey(accelerators), stated
+                )  # which now tells what was remembered
             return carry_out(
                 worker, surveyed, plan, settings,
                 label=label, out=out, display=display, options=in_effect(context, settings),

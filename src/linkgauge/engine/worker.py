@@ -9,15 +9,18 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import open_backend
 from linkgauge.backends.base import Backend, Sensed, Tried, Tuner
 from linkgauge.machine.host import read_host
 from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.source import commit
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
@@ -94,6 +97,7 @@ class LocalWorker:
             devices=devices,
             unavailable=unavailable,
             linkgauge=__version__,
+            commit=commit(Path(linkgauge.__file__)),
             python=platform.python_version(),
             simulated=self._settings.simulation.machine if self._settings.simulation else None,
             inventory=self.look(tuple(devices)),

@@ -59,13 +59,15 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """A host, its accelerators by backend, and why a backend has none. `simulated` names the
+    """A host, its accelerators by backend, and why a backend has none. `linkgauge` is its own
+    version and `commit` that of its checkout, if it runs from one; `simulated` names the
     description of one that does not exist; `inventory` is what else is known of it."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
     unavailable: dict[str, str] = {}
     linkgauge: str = ""
+    commit: str | None = None
     python: str = ""
     simulated: str | None = None
     inventory: Inventory | None = None

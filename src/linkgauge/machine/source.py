@@ -1,0 +1,35 @@
+"""Which commit of linkgauge runs, where it runs from a checkout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .tree import read_text
+
+_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def commit(package: Path) -> str | None:
+    """The commit checked out around `package`; None where it was installed from a wheel. What was
+    changed since, it does not tell. Read from the files, since there may be no git."""
+    for folder in package.resolve().parents:
+        if (folder / ".git").is_dir():
+            return _head(folder / ".git")
+    return None
+
+
+def _head(git: Path) -> str | None:
+    head = read_text(git, "HEAD") or ""
+    name = head.removeprefix("ref: ") if head.startswith("ref: ") else None
+    found = head if name is None else read_text(git, name) or _packed(git, name)
+    return found if found and _HASH.fullmatch(found) else None
+
+
+def _packed(git: Path, name: str) -> str | None:
+    """A reference among those that git packed into one file."""
+    for line in (read_text(git, "packed-refs") or "").splitlines():
+        found, _, packed = line.partition(" ")
+        if packed == name:
+            return found
+    return None
