@@ -151,7 +151,9 @@ def test_shipped_machines_are_found_by_name_and_files_by_path(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ppu-9", "", "nowhere/x.yml", "../x", "\0"])
-def test_an_unknown_machine_is_refused_in_one_line(name):
+def test_an_unknown_machine_is_refused_in_one_line(name, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(InputError) as caught:
         load(name)
     assert "\n" not in str(caught.value)

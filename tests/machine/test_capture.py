@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import sys
 import tarfile
@@ -59,7 +60,12 @@ def without_uuids(inventory):
     )
 
 
-@pytest.mark.parametrize("name", shipped())
+# The rack of 72 takes as long as all others together.
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+MACHINES = [name for name in shipped() if FULL or name != "gb200-nvl72"]
+
+
+@pytest.mark.parametrize("name", MACHINES)
 def test_a_simulated_machine_reads_back_the_same(name, tmp_path):
     tree = simulated(name)
     write(Rendered(tree.files, tree.links), tmp_path / "root")
@@ -69,7 +75,7 @@ def test_a_simulated_machine_reads_back_the_same(name, tmp_path):
     assert read_machine(kept).host == machine.host
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", MACHINES)
 def test_anonymised_it_lacks_names_alone(name, tmp_path):
     tree = simulated(name)
     machine = seen(tree)

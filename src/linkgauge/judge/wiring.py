@@ -91,7 +91,7 @@ class Wiring:
         """Up to the host bridge, by the links that function and bridges above it have."""
         here, name, host = memory, memory, f"host:{near}"
         if function is None:
-            self._join(memory, host, f"PCIe link of {memory}", "PCIe", _OTHER)
+            self._join(memory, host, f"link of {memory}", "link", _OTHER)
             return
         for below, above in self._links_up(function):
             there = above.address if above else host
