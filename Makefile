@@ -19,10 +19,10 @@ run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 test: $(DEV)
-	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not gpu and not gpu_pairs" $(ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not gpu and not gpu_pairs" $(ARGS)
 
 test-long: $(DEV)
-	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) -m "not gpu and not gpu_pairs" $(ARGS)
+	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not gpu and not gpu_pairs" $(ARGS)
 
 # On a GPU. With PYTHON=python3 given, that interpreter and its packages are used as they are, and
 # nothing is downloaded.

@@ -66,7 +66,13 @@ def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
     if len(spikes) > _MOST_SPIKES * len(times):
         spikes = ()
     rest = [time for place, time in enumerate(times) if place not in spikes]
-    return Steadiness(case, times, spikes, statistics.variance(rest), len(rest) - 1)
+    return Steadiness(case, times, spikes, _variance(rest), len(rest) - 1)
+
+
+def _variance(values: Sequence[float]) -> float:
+    """statistics.variance reckons in fractions, which takes twenty times as long."""
+    middle = math.fsum(values) / len(values)
+    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
 
 
 def _pooled(cells: Sequence[Steadiness]) -> float:

@@ -6,7 +6,7 @@ in that file's CHECKS. docs/doctor.md has a row for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.judge import pace, shape, steadiness
 from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
@@ -16,23 +16,23 @@ from . import cells, devices, fabric, host, links
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
-CHECKS: tuple[Check, ...] = (
+GRAVE: tuple[Check, ...] = (
     *cells.CHECKS,
     *links.CHECKS,
     *fabric.CHECKS,
     *pace.CHECKS,
-    *steadiness.CHECKS,
     *devices.CHECKS,
     *host.CHECKS,
-    *shape.CHECKS,
 )
+"""Checks that may fail; what the others find is worth knowing at most."""
+CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS)
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
-def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
-    """What all checks find: failures first, each kind in the order of the checks, which goes from
+def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
+    """What the checks find: failures first, each kind in the order of the checks, which goes from
     what costs cells to what is good to know."""
-    found = [finding for check in CHECKS for finding in check(evidence)]
+    found = [finding for check in checks for finding in check(evidence)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
 
 
@@ -45,5 +45,5 @@ def concerns(run: Run) -> tuple[Finding, ...]:
     not measured as it should."""
     cells = [cell for result in run.results for cell in result.cells]
     struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
-    told = ("fail", "warn") if struck else ("fail",)
-    return tuple(f for f in diagnose(evidence_of(run)) if f.severity in told)
+    told, checks = (("fail", "warn"), CHECKS) if struck else (("fail",), GRAVE)
+    return tuple(f for f in diagnose(evidence_of(run), checks) if f.severity in told)
