@@ -9,6 +9,6 @@ settings.register_profile(
     "calm", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 calm = settings.get_profile("calm")
-settings.register_profile("subset", calm, derandomize=True, max_examples=15)
+settings.register_profile("subset", calm, derandomize=True, max_examples=10)
 settings.register_profile("full", calm, max_examples=5000)
 settings.load_profile(os.environ.get("LINKGAUGE_CAMPAIGN", "subset"))

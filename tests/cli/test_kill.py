@@ -28,7 +28,7 @@ RUN = (
     "quick",
     *(w for fault in FAULTS for w in ("--fault", fault)),
 )
-CAMPAIGN = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 3
+CAMPAIGN = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2
 PATIENCE = 60
 
 # A run that holds a device, although no accelerator is there.

@@ -1,6 +1,6 @@
 """Each shipped fault is found by the right check, with the right part named; healthy machines give
 no alarm. The machines' efficiencies and noise are drawn at random, and nothing but the evidence is
-judged. LINKGAUGE_CAMPAIGN=full runs 216 faulted and 203 healthy machines instead of 21 and 14."""
+judged. LINKGAUGE_CAMPAIGN=full runs 216 faulted and 203 healthy machines instead of 21 and 7."""
 
 import os
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ def faulted():
 
 
 def healthy():
-    for seed in range(29 if FULL else 2):
+    for seed in range(29 if FULL else 1):
         for machine in shipped():
             yield machine, seed
 
