@@ -232,3 +232,7 @@ def test_levels_lie_among_the_figures(figures):
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_few_points_have_no_knee(count):
     assert shape.knee([(float(n + 1), 1.0) for n in range(count)]) is None
+
+
+def test_a_sweep_from_zero_has_no_knee():
+    assert shape.knee([(0, 1.0), (1, 2.0), (2, 4.0), (3, 4.0), (4, 4.0)]) is None

@@ -227,8 +227,9 @@ def check_knee(evidence: Evidence) -> Iterator[Finding]:
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
     """The place at which growth breaks off: the slope of the logarithms before it is at least half
-    of proportional, behind it at most half of that before. None where there is no such place."""
-    if len(points) < 4:
+    of proportional, behind it at most half of that before. None where there is no such place, or
+    where a point has no logarithm."""
+    if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
     best: tuple[float, int] | None = None
