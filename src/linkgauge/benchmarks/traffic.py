@@ -8,7 +8,6 @@ Source of the definitions: manual page of gc-hosttraffictest, whose tiles are th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
@@ -16,13 +15,10 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.notation import parse_cell, parse_transfers
 from linkgauge.model.result import CellResult, Pieces
-from linkgauge.model.transfer import Benchmark, Cell, Report, Transfer
+from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
 
 from .table import Fabric
-
-Access = Literal["read", "write"]
-"""What a side does with the staging buffer."""
 
 PARTS = ("device", "host")
 BUFFER = 16 << 20

@@ -228,8 +228,9 @@ def _end(run: Run, folder: Path | None, display: Display) -> int:
 
 def show_whole(run: Run, folder: Path, display: Display) -> int:
     """Shows a run that has nothing left to measure, and sees to its files."""
+    run = judge(run)
     if display.document is None:
-        for result in judge(run).results:
+        for result in run.results:
             show_result(make_console(), result, display)
     return _end(run, folder, display)
 

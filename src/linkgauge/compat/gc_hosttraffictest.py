@@ -23,7 +23,6 @@ from linkgauge.benchmarks.traffic import (
     DEVICE_ALONE,
     HOST_ALONE,
     TOGETHER,
-    Access,
     Combination,
     lay_out,
     make_pieces,
@@ -33,6 +32,7 @@ from linkgauge.benchmarks.traffic import (
 from linkgauge.engine.thresholds import Thresholds
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
+from linkgauge.model.transfer import Access
 
 from . import gc_hosttraffictest_text as text
 from .base import Context, Parser, UsageError, Where, measure, opened

@@ -10,9 +10,6 @@ from typing import Literal
 
 import msgspec
 
-Access = Literal["read", "write"]
-"""An engine reads what it pulls to itself, and writes what it pushes away."""
-
 
 class Unknown(Exception):
     """Why the path of a transfer is not known, in words."""

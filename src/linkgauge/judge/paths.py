@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import Access, Memory, Transfer
 
 from .dram import Ceilings, HostMemory
 from .fabric import FabricPaths
-from .path import Access, Meeting, Path, Segment, Unknown, Use
+from .path import Meeting, Path, Segment, Unknown, Use
 from .pcie import PciPaths, Trained
 
 MEMORY_SHARE = 0.9
@@ -45,7 +43,7 @@ class Paths:
         path = Path()
         for memory in transfer.memories:
             path += self._memory(memory, alone)
-        for begin, end, access, part in _legs(transfer):
+        for begin, end, access, part in transfer.legs():
             path += self._leg(transfer, begin, end, access, part, trained)
         if not path.uses:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
@@ -87,18 +85,3 @@ class Paths:
         if not (self._fabric.knows(here) and self._fabric.knows(there)):
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
         return self._pci.between(here, there, access, part, kernel, trained)
-
-
-def _legs(transfer: Transfer) -> Iterator[tuple[Memory, Memory, Access, float]]:
-    """From where to where the payload goes, how, and which part of it. Both ways, half of the bytes
-    go each way."""
-    owner = transfer.engine.owner.place
-    source, destination = transfer.source.place, transfer.destination.place
-    ends = [(source, destination, 1.0)]
-    if transfer.both_ways:
-        ends = [(source, destination, 0.5), (destination, source, 0.5)]
-    for begin, end, part in ends:
-        if not begin.is_null and begin != owner:
-            yield begin, owner, "read", part
-        if not end.is_null and end != owner:
-            yield owner, end, "write", part

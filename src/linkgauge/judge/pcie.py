@@ -15,8 +15,9 @@ from functools import cache, cached_property
 from linkgauge.model.inventory import Accelerator, Inventory, PciFunction, PciLink
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.pcie import encoding, link_rate, packet_overhead
+from linkgauge.model.transfer import Access
 
-from .path import Access, Meeting, Path, Segment, Unknown, Use
+from .path import Meeting, Path, Segment, Unknown, Use
 
 COMPLETION = 128
 """Bytes that an answer to a read carries."""

@@ -6,6 +6,7 @@ Everything measured is a transfer: `memory --engine--> memory`. All values are p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal
 
@@ -14,6 +15,8 @@ import msgspec
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
+Access = Literal["read", "write"]
+"""An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
 """Pinned host memory, and one buffer for all transfers of a cell that name it."""
 
@@ -120,6 +123,21 @@ class Transfer(msgspec.Struct, frozen=True):
     def bytes_moved(self, size: int) -> int:
         """Payload bytes of one loop in all directions."""
         return size * self.scale
+
+    def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
+        """From where to where the payload goes, whether it is read or written there, and which part
+        of it: an engine pulls from the source and pushes to the destination, where these are not
+        its own. Both ways, half of the bytes go each way."""
+        owner = self.engine.owner.place
+        source, destination = self.source.place, self.destination.place
+        ends = [(source, destination, 1.0)]
+        if self.both_ways:
+            ends = [(source, destination, 0.5), (destination, source, 0.5)]
+        for begin, end, part in ends:
+            if not begin.is_null and begin != owner:
+                yield begin, owner, "read", part
+            if not end.is_null and end != owner:
+                yield owner, end, "write", part
 
     @property
     def memories(self) -> tuple[Memory, ...]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
 import msgspec
 
 from linkgauge.model.flow import Flow
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import Access, Memory, Transfer
 
 from .description import Back, Caps, Ways
 from .hardware import Hardware, Link
@@ -19,7 +18,6 @@ from .topology import Route, Topology
 _THREAD_STARTUP = 1e-6
 """Seconds until host threads run."""
 
-Way = Literal["read", "write"]
 _SLOTS: dict[tuple[str, str], int] = {
     ("ce", "read"): 1,
     ("ce", "write"): 2,
@@ -87,7 +85,7 @@ class Resources:
         for memory in transfer.memories:
             touched.add(str(memory.place))
             usage[self._memory_slot(memory.place)] += 1.0
-        for source, target, way, part in _legs(transfer):
+        for source, target, way, part in transfer.legs():
             route = self._route(source, target)
             jitters.append(route.jitter)
             for crossing in route.crossings:
@@ -131,7 +129,7 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # none: such transfers are refused
 
     def _cross(
-        self, usage: dict[int, float], route: Route, kernel: bool, way: Way, part: float
+        self, usage: dict[int, float], route: Route, kernel: bool, way: Access, part: float
     ) -> None:
         """Adds what a route takes: payload and its overhead one way, requests the other way."""
         for crossing in route.crossings:
@@ -162,21 +160,5 @@ def names_of(link: Link) -> frozenset[str]:
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))
 
 
-def _of(ways: Ways | Back, way: Way) -> float:
+def _of(ways: Ways | Back, way: Access) -> float:
     return ways.read if way == "read" else ways.write
-
-
-def _legs(transfer: Transfer) -> Iterator[tuple[Memory, Memory, Way, float]]:
-    """From where to where the payload goes, whether it is read or written there, and which part of
-    it: an engine pulls from the source and pushes to the destination, where these are not its own.
-    Both ways, half of the bytes go each way."""
-    owner = transfer.engine.owner.place
-    source, destination = transfer.source.place, transfer.destination.place
-    ends = [(source, destination, 1.0)]
-    if transfer.both_ways:
-        ends = [(source, destination, 0.5), (destination, source, 0.5)]
-    for begin, end, part in ends:
-        if not begin.is_null and begin != owner:
-            yield begin, owner, "read", part
-        if not end.is_null and end != owner:
-            yield owner, end, "write", part
