@@ -13,7 +13,7 @@ TEST_PROCESSES ?= 2
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run test test-long test-gpu test-gpu-pairs check format bench clean
+.PHONY: run test test-long test-gpu test-gpu-pairs sanitize check format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
@@ -43,6 +43,10 @@ test-gpu: $(GPU_SITE)
 
 test-gpu-pairs: $(GPU_SITE)
 	$(GPU_RUN) -m pytest -m gpu_pairs $(GPU_TESTS) $(ARGS)
+
+# compute-sanitizer (of NVIDIA's toolkit) over every kernel.
+sanitize: $(GPU_SITE)
+	$(GPU_RUN) bench/sanitize.py $(ARGS)
 
 check: $(DEV)
 	$(BIN)/ruff check $(SOURCES)

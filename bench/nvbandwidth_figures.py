@@ -102,7 +102,8 @@ def last_document(text: str) -> object | None:
 
 
 def read_nvbandwidth(document: object) -> Reading:
-    """Figures of nvbandwidth's document. Raises msgspec.ValidationError of any other."""
+    """Figures of nvbandwidth's document; 0 is none. Raises msgspec.ValidationError of any other
+    document."""
     output = msgspec.convert(document, Document).nvbandwidth
     figures: Figures = {}
     problems = [output.error] if output.error else []
@@ -110,9 +111,12 @@ def read_nvbandwidth(document: object) -> Reading:
         if case.name not in UNITS:
             continue
         try:
-            figures |= _matrix_figures(case)
+            read = _matrix_figures(case)
         except ValueError as error:
             problems.append(f"{case.name}: {error}")
+            continue
+        figures |= {key: value for key, value in read.items() if value > 0}
+        problems += [f"{case.name} {key}: no figure" for key in read if key not in figures]
     problems += [
         f"{case.name}: {case.error or case.status or 'no figures'}"
         for case in output.testcases

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import truediv
 from statistics import median
 from typing import Literal
 
@@ -88,11 +89,7 @@ class DeviceRow:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        return tuple(map(_ratio, self.ours, self.theirs))
-
-
-def _ratio(ours: float, theirs: float) -> float:
-    return ours / theirs if theirs else math.inf
+        return tuple(map(truediv, self.ours, self.theirs))
 
 
 def compare_devices(ours: Figures, theirs: Figures) -> list[DeviceRow]:
@@ -105,7 +102,7 @@ def _device_row(test: str, ours: Figures, theirs: Figures) -> DeviceRow:
     keys = by_key([ours, theirs], [test])
     both = [key for key in keys if key in ours and key in theirs]
     alone = tuple(key for key in keys if key not in both)
-    verdicts = [bar.judge(_ratio(ours[key], theirs[key])) for key in both]
+    verdicts = [bar.judge(ours[key] / theirs[key]) for key in both]
     verdicts += ["not measured" for _ in alone]
     left, right = (tuple(figures[key] for key in both) for figures in (ours, theirs))
     return DeviceRow(test, bar.text, worst(verdicts), left, right, alone)
@@ -128,7 +125,7 @@ class RoundsRow:
     def ratio(self) -> float | None:
         if self.ours is None or self.theirs is None:
             return None
-        return _ratio(self.ours, self.theirs)
+        return self.ours / self.theirs
 
 
 def compare_hosts(ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[RoundsRow]:

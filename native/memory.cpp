@@ -198,12 +198,15 @@ void Memory::lock() {
 }
 
 std::map<int, std::size_t> Memory::nodes() const {
-  if (address_ == nullptr) return {};
+  return address_ == nullptr ? std::map<int, std::size_t>() : nodes_of(address_, size_);
+}
+
+std::map<int, std::size_t> nodes_of(std::byte* start, std::size_t size) {
   const std::size_t page = page_size();
-  const std::size_t pages = round_up(size_, page) / page;
+  const std::size_t pages = round_up(size, page) / page;
   const std::size_t count = std::min(pages, kSampledPages);
   std::vector<void*> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i] = address_ + pages * i / count * page;
+  for (std::size_t i = 0; i < count; ++i) samples[i] = start + pages * i / count * page;
   std::vector<int> status(count, -1);
   if (syscall(SYS_move_pages, 0, count, samples.data(), nullptr, status.data(), 0) != 0) return {};
   std::map<int, std::size_t> found;

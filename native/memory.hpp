@@ -28,6 +28,10 @@ class Mapping {
   std::size_t length_ = 0;
 };
 
+// Pages from `start` on that lie on each NUMA node, of at most 1024 sampled evenly; empty where the
+// kernel does not say. Whoever mapped them: they may be a driver's.
+std::map<int, std::size_t> nodes_of(std::byte* start, std::size_t size);
+
 class Memory {
  public:
   // Maps `size` bytes at a 2 MiB boundary, binds them to `node` where one is given, and has threads
@@ -42,7 +46,7 @@ class Memory {
   const std::optional<std::string>& bind_error() const { return bind_error_; }
   const std::optional<std::string>& lock_error() const { return lock_error_; }
 
-  // Pages on each NUMA node, of at most 1024 sampled; empty where the kernel does not say.
+  // nodes_of() its pages; empty once closed.
   std::map<int, std::size_t> nodes() const;
   // Bytes backed by huge pages; 0 where the kernel does not say.
   std::size_t huge_bytes() const;

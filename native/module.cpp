@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "calls.hpp"
 #include "memory.hpp"
 #include "pattern.hpp"
 #include "team.hpp"
@@ -84,6 +85,10 @@ void bind_memory(nb::module_& module) {
       .def("nodes", &Memory::nodes, Unlocked())
       .def("huge_bytes", &Memory::huge_bytes, Unlocked())
       .def("close", &Memory::close, Unlocked());
+  module.def(
+      "nodes_of",
+      [](std::uintptr_t address, std::size_t size) { return nodes_of(at(address, size), size); },
+      "address"_a, "size"_a, Unlocked());
 }
 
 void bind_pattern(nb::module_& module) {
@@ -145,6 +150,20 @@ void bind_team(nb::module_& module) {
       .def("close", &Team::close, Unlocked());
 }
 
+void bind_calls(nb::module_& module) {
+  module.def(
+      "time_calls",
+      [](std::uintptr_t function, const std::vector<std::uint64_t>& arguments, std::size_t count) {
+        Calls calls;
+        {
+          const nb::gil_scoped_release unlocked;
+          calls = time_calls(function, arguments, count);
+        }
+        return nb::make_tuple(calls.seconds, calls.status);
+      },
+      "function"_a, "arguments"_a, "count"_a);
+}
+
 }  // namespace
 
 }  // namespace linkgauge
@@ -155,4 +174,5 @@ NB_MODULE(_native, module) {
   linkgauge::bind_memory(module);
   linkgauge::bind_pattern(module);
   linkgauge::bind_team(module);
+  linkgauge::bind_calls(module);
 }

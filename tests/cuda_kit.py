@@ -2,6 +2,7 @@
 
 import ctypes
 from enum import IntEnum
+from types import SimpleNamespace
 
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.work import EngineCopy
@@ -15,12 +16,26 @@ class Status(IntEnum):
     CUDA_ERROR_OUT_OF_MEMORY = 2
 
 
+class Names:
+    """A type of CUDA's: constants that are their own names."""
+
+    def __getattr__(self, name):
+        return name
+
+    def __call__(self):
+        return SimpleNamespace()
+
+
 class Bindings:
-    """Answers every driver call with success and a number, and remembers the calls."""
+    """Answers every driver call with success and a number, and remembers the calls. `answers` are
+    by function, and so are the statuses of `failing`, whose first `left` calls succeed."""
 
     CUresult = Status
     CU_MEMHOSTALLOC_PORTABLE = 1
     CU_MEMHOSTALLOC_DEVICEMAP = 2
+    CU_MEMHOSTALLOC_WRITECOMBINED = 4
+    CU_MEMHOSTREGISTER_PORTABLE = 1
+    CU_MEMHOSTREGISTER_DEVICEMAP = 2
 
     class CUevent_flags:  # noqa: N801  # CUDA's name
         CU_EVENT_DEFAULT = 0
@@ -29,18 +44,27 @@ class Bindings:
     def __init__(self):
         self.calls = []
         self.failing = {}
+        self.left = {}
+        self.answers = {}
         self.memory = []
 
     def __getattr__(self, name):
+        if name.startswith("CU") and not name.startswith("CU_"):
+            return Names()
         if not name.startswith("cu"):
             raise AttributeError(name)
 
         def call(*arguments):
             self.calls.append((name, *arguments))
             if name in self.failing:
-                return (self.failing[name],)
-            if name == "cuMemHostAlloc":
-                self.memory.append(ctypes.create_string_buffer(arguments[0]))
+                if not self.left.get(name):
+                    return (self.failing[name],)
+                self.left[name] -= 1
+            if name in self.answers:
+                return Status.CUDA_SUCCESS, *self.answers[name]
+            if name in ("cuMemHostAlloc", "cuMemAllocManaged"):
+                size = arguments[0]
+                self.memory.append(ctypes.create_string_buffer(b"\xff" * size, size))
                 return Status.CUDA_SUCCESS, ctypes.addressof(self.memory[-1])
             return Status.CUDA_SUCCESS, len(self.calls)
 
@@ -49,9 +73,14 @@ class Bindings:
     def names(self):
         return [call[0] for call in self.calls]
 
+    def of(self, name):
+        """Arguments of each call of a function."""
+        return [call[1:] for call in self.calls if call[0] == name]
+
 
 class FakeDevice:
     multiprocessors = 132
+    managed = 0
 
     def __init__(self, driver, index=0):
         self.driver, self.index = driver, index
@@ -64,6 +93,28 @@ class FakeDevice:
 
     def kernel(self, file, function, defines=()):
         return f"{file}.{function}"
+
+    def attribute(self, name):
+        return self.driver.call("cuDeviceGetAttribute", name)
+
+
+class FakeCompiler:
+    def compile(self, name, capability, defines=()):
+        return b"binary"
+
+
+def gpu(devices=1, **answers):
+    """Bindings of GPUs that are as real as CudaBackend needs them."""
+    bindings = Bindings()
+    bindings.answers = {
+        "cuDeviceGetCount": [devices],
+        "cuDeviceGetName": [b"NVIDIA H200\0"],
+        "cuDeviceGetAttribute": [9],  # compute capability 9.9, and 9 multiprocessors
+        "cuDeviceGetPCIBusId": [b"0000:1B:00.0\0"],
+        "cuDeviceCanAccessPeer": [1],
+        **answers,
+    }
+    return bindings
 
 
 def engine_copies(bindings, devices=(0,), streams=1):

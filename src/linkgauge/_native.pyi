@@ -53,10 +53,7 @@ class Memory:
     def bind_error(self) -> str | None:
         """Why they are not ("mbind: Operation not permitted"); None where none was asked for."""
     def nodes(self) -> dict[int, int]:
-        """Return NUMA node -> number of pages found there, of at most 1024 pages sampled evenly.
-
-        Empty where the kernel refuses to say (move_pages(2)), and once closed.
-        """
+        """Return nodes_of() its pages; empty once closed."""
     def huge_bytes(self) -> int:
         """Return the bytes backed by huge pages (AnonHugePages + Private_Hugetlb in smaps).
 
@@ -65,6 +62,13 @@ class Memory:
         """
     def close(self) -> None:
         """Unmap; may be called again. No team may be using the memory."""
+
+def nodes_of(address: int, size: int) -> dict[int, int]:
+    """Return NUMA node -> number of pages found there, of at most 1024 pages sampled evenly.
+
+    Whoever mapped the memory: it may be a driver's. Empty where the kernel refuses to say
+    (move_pages(2)). Raises ValueError for a null address.
+    """
 
 class Pattern(enum.IntEnum):
     """Contents by which a copy is verified, made of 64-bit little-endian words.
@@ -189,3 +193,11 @@ class Team:
         """Return one span for each job, once all are done."""
     def close(self) -> None:
         """Stop and join the threads, at the latest after the loop in progress; may be repeated."""
+
+def time_calls(function: int, arguments: Sequence[int], count: int) -> tuple[float, int]:
+    """Call the C function at this address ``count`` times; return the seconds of all calls, and 0.
+
+    ``arguments`` are integers and pointers, at most 11, each 0 to 2**64 - 1. A call that does not
+    return 0 is the last one, and what it returned comes instead of 0. Raises ValueError for a null
+    address, too many arguments, or a count of 0.
+    """

@@ -136,7 +136,7 @@ class TestOneGpu:
             cell.run(settings=CopySettings(streams=streams))
             assert cell.mismatches() == [None]
 
-    @pytest.mark.parametrize("kind", ["pageable", "huge", "mapped"])
+    @pytest.mark.parametrize("kind", ["pageable", "huge", "mapped", "wc", "managed"])
     def test_kinds_of_host_memory(self, bench, kind):
         try:
             cell = bench(
@@ -147,6 +147,7 @@ class TestOneGpu:
             pytest.skip(str(reason))
         assert all(seconds > 0 for seconds in cell.run().seconds)
         assert cell.mismatches() == [None, None]
+        assert not any(buffer.warnings for buffer in cell.buffers), "on another node"
 
     @pytest.mark.parametrize("size", [1, 4097, 65 * MiB + 13])
     def test_reads_and_writes_alone(self, backend, bench, size):
@@ -199,6 +200,20 @@ class TestOneGpu:
             group.close()
             buffer.free()
         assert 20e-9 < figures[1] < figures[0] < 1e-4
+
+    @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by ce", "cuda:0 -> cuda:0 by ce",
+                                      "cuda:0 -> cuda:0 by sm"])  # fmt: skip
+    def test_the_host_takes_microseconds_to_enqueue_copies_that_truly_run(
+        self, backend, bench, text
+    ):
+        cell = bench(text, 4096)
+        group = backend.enqueuing(cell.copies[0])
+        group.arm(100)
+        group.open()
+        (seconds,) = group.wait().seconds
+        group.close()
+        assert 1e-7 < seconds / 100 < 1e-4
+        assert cell.mismatches() == [None]
 
     def test_refuses_with_a_reason(self, backend):
         for text in (

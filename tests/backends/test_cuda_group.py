@@ -9,7 +9,17 @@ from cuda_kit import Bindings, FakeDevice, Status, engine_copies
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.group import CudaGroup, most_loops
-from linkgauge.backends.cuda.work import MARGIN, EngineCopy, Interference
+from linkgauge.backends.cuda.launches import copy_launch
+from linkgauge.backends.cuda.settings import SPLIT_DEFAULT, CopySettings
+from linkgauge.backends.cuda.work import (
+    MARGIN,
+    PIECE,
+    EngineCopy,
+    Interference,
+    KernelWork,
+    engine_pieces,
+    kernel_pieces,
+)
 from linkgauge.model.errors import BackendError
 
 
@@ -91,11 +101,69 @@ class TestGroup:
         group.close()
 
 
+class TestLaps:
+    def test_an_event_stands_behind_each_lap_of_the_first_copy(self, bindings):
+        driver, works = engine_copies(bindings, devices=(0, 1))
+        group = CudaGroup(driver, works)
+        bindings.calls.clear()
+        group.arm_laps(2, 3)
+        copies_and_events = [
+            call[0]
+            for call in bindings.calls
+            if call[0] in ("cuMemcpyAsync", "cuEventRecord") and "stream 0.0" in call
+        ]
+        lap = ["cuMemcpyAsync", "cuMemcpyAsync", "cuEventRecord"]
+        assert copies_and_events == [
+            *("cuMemcpyAsync", "cuEventRecord"),  # warm-up, start
+            *(lap * 3),
+            *("cuEventRecord", "cuEventRecord"),  # end, the whole
+        ]
+        beside = [call for call in bindings.calls if call[0] == "cuMemcpyAsync"]
+        assert len(beside) - 7 == 7
+        group.open()
+        group.wait()
+        group.close()
+
+    def test_laps_follow_each_other_from_the_start(self, bindings, monkeypatch):
+        driver, works = engine_copies(bindings)
+        group = CudaGroup(driver, works)
+        at: dict[object, float] = {}
+        monkeypatch.setattr(group, "_elapsed", lambda start, end: at[end] - at[start])
+        group.arm_laps(1, 3)
+        recorded = [call[1] for call in bindings.calls if call[0] == "cuEventRecord"]
+        at.update(zip(recorded, [0.0, 1.0, 3.0, 6.0, 6.0, 6.5], strict=True))
+        group.open()
+        timing = group.wait()
+        assert timing.laps == (1.0, 2.0, 3.0)
+        assert (timing.seconds, timing.span) == ((6.0,), 6.5)
+        group.close()
+
+    def test_without_laps_there_are_none(self, bindings):
+        driver, works = engine_copies(bindings)
+        group = CudaGroup(driver, works)
+        group.arm_laps(1, 2)
+        group.open()
+        assert len(group.wait().laps) == 2
+        group.arm(2)
+        group.open()
+        assert group.wait().laps == ()
+        group.close()
+
+    def test_what_is_repeated_in_place_has_one_lap_of_all_its_loops(self, bindings):
+        driver = Driver(bindings)
+        device = FakeDevice(driver)
+        launch = copy_launch(device, 1 << 40, 1 << 41, 1 << 30, SPLIT_DEFAULT, both_ways=True)
+        group = CudaGroup(driver, [KernelWork(device, launch, True, least_loops=16)])
+        assert (group.pace.loops, group.pace.laps) == (16, 1)
+        group.close()
+
+
 class TestInterference:
     LOOPS = 4
 
     def interference(self, bindings, size=1 << 30):
-        return Interference(FakeDevice(Driver(bindings)), 1 << 41, 1 << 40, size)
+        device = FakeDevice(Driver(bindings))
+        return Interference(device, engine_pieces(device, 1 << 41, 1 << 40, size))
 
     def enqueued(self, bindings, work):
         bindings.calls.clear()
@@ -136,11 +204,20 @@ class TestInterference:
         self.enqueued(bindings, work)
         assert work.settle(self.LOOPS, 0.6, 0.7) == 0.6
 
+    def test_a_kernel_s_pieces_make_up_a_loop(self, bindings):
+        device = FakeDevice(Driver(bindings))
+        pieces = kernel_pieces(device, 1 << 41, 1 << 40, 1 << 30, CopySettings())
+        bindings.calls.clear()
+        for piece in pieces:
+            piece("stream")
+        assert bindings.names() == ["cuLaunchKernel"] * len(pieces)
+        assert len(pieces) == (1 << 30) // PIECE
+
     def test_a_group_takes_the_sample_again(self, bindings, monkeypatch):
         driver = Driver(bindings)
         device = FakeDevice(driver)
         measured = EngineCopy(device, 1 << 40, 1 << 41, 1 << 29, 1)
-        other = Interference(device, 1 << 42, 1 << 43, 1 << 30)
+        other = Interference(device, engine_pieces(device, 1 << 42, 1 << 43, 1 << 30))
         group = CudaGroup(driver, [measured, other])
         times = iter([1.0, 2.0, 1.0, 0.9, 1.0, 2.1, 1.0])
         monkeypatch.setattr(group, "_elapsed", lambda start, end: next(times))

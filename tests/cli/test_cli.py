@@ -152,6 +152,8 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("run", COPY, "--backend", "host", "--tune"), "nothing to tune"),
         (("run", "--kernel", "magic"), "unknown kernel 'magic'"),
         (("run", "--threads", "100"), "multiple of 64"),
+        (("copy", "host:0 -> cuda:0", "--streams", "33"), "--streams 33: give 1 to 32"),
+        (("run", "--dry-run", "--csv"), "a dry run takes none: use --json"),
         (("run", "--loops", "99999999999999999999"), "too many"),
         (("run", COPY, "--backend", "host", "--only-d2d"), "nothing to measure"),
         (("run", COPY, "--out", "/proc/none"), "cannot write results"),

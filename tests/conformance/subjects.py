@@ -127,6 +127,8 @@ class Sim(Subject):
         "sim:0 -> sim:0 by ce",
         "sim:0 -> sim:5 by ce",
         "sim:0 -> sim:5 by sim:5.ce",
+        "host:0/pageable -> sim:0 by ce",
+        "sim:0 -> host:1/wc by ce",
         "host:0 -> sim:0 by sm",
         "sim:0 -> host:0 by sm",
         "sim:0 -> sim:1 by sm",
@@ -151,7 +153,8 @@ class Sim(Subject):
         "sim:1 -> sim:2 by sim:0.ce",
         "sim:0 <-> sim:1 by ce",
         "sim:0 -> null by ce",
-        "host:0/huge -> sim:0 by ce",
+        "host:0/managed -> sim:0 by ce",
+        "host:0/pageable -> sim:0 by sm",
         "host:0 <-> host:1 by cpu",
         "host:0 -> host:0 by cpu*1000",
     )

@@ -210,6 +210,23 @@ def test_a_latency_is_seconds_an_access_and_verifies_nothing():
     assert (cell.status, cell.verified) == ("pass", None)
 
 
+class EnqueuingBackend(FakeBackend):
+    """The host takes 3 us a call."""
+
+    def enqueuing(self, copy):
+        self.seconds_a_byte = lambda n: 3e-6 / copy.size
+        return self.prepare([copy])
+
+
+def test_what_enqueueing_takes_is_seconds_a_loop_and_the_bytes_are_compared():
+    text = "host:0 -> fake:0 by fake:0.ce"
+    cell = measure(text, EnqueuingBackend(), Report.ENQUEUE)
+    assert cell.summary.median == pytest.approx(3e-6)
+    assert (cell.status, cell.verified) == ("pass", True)
+    cell = measure(text, FakeBackend(), Report.ENQUEUE)
+    assert (cell.status, "does not tell" in cell.reason) == ("skip", True)
+
+
 def test_a_backend_that_follows_no_pointers_skips_latencies():
     cell = measure("host:0 -> null by fake:0.sm", FakeBackend(), Report.LATENCY)
     assert (cell.status, "does not measure latency" in cell.reason) == ("skip", True)

@@ -1,5 +1,6 @@
 """A tournament of pairs: everyone meets everyone, both ways, nobody twice at once."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,6 +82,19 @@ def test_a_pair_that_fails_does_not_cost_the_others_of_its_round():
     run, _ = run_of_four("device_to_device_memcpy_write_ce", full="fake:3")
     for cell in run.results[0].cells:
         assert cell.status == ("error" if "3" in (cell.row, cell.column) else "pass")
+
+
+@pytest.mark.parametrize(("available", "together"), [(3 << 30, False), (4 << 30, True)])
+def test_pairs_that_do_not_fit_into_the_hosts_dram_at_once_are_measured_one_by_one(
+    available, together
+):
+    """Each holds 2 GiB, and a round of four devices has two of them."""
+    devices = [device(number, shares_host_memory=True) for number in range(4)]
+    here = machine(devices, available=available)
+    laid_out = lay_out(select(["device_to_device_memcpy_write_ce"], ()), fabrics(here, ()), ())
+    (sheet,) = make_plan(laid_out, here, [1 << 30], parallel_pairs=True)
+    assert all((cell.round is not None) == together for cell in sheet.cells)
+    assert {cell.reason for cell in sheet.cells} == {None}
 
 
 def test_without_pairs_nothing_is_put_together():

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.backends.base import Copy
-from linkgauge.engine.sampler import SAMPLE_SECONDS, take_samples, warm_up
+from linkgauge.backends.base import Copy, Pace, Timing
+from linkgauge.engine.sampler import Sample, take_samples, warm_up
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Settings
 
@@ -31,15 +31,24 @@ def ticking(step=0.0):
 def test_a_sample_lasts_at_least_20_ms_and_two_copies(seconds_a_copy):
     backend = FakeBackend()
     backend.seconds_a_byte = lambda n: seconds_a_copy / 1000
-    loops = warm_up(group(backend), SETTINGS)
+    loops = warm_up(group(backend), SETTINGS, Pace()).loops
     assert loops >= 2
-    assert (
-        loops * seconds_a_copy >= SAMPLE_SECONDS * 0.999 or loops == backend.prepare([]).most_loops
-    )
+    assert loops * seconds_a_copy >= 0.02 * 0.999 or loops == backend.prepare([]).most_loops
+
+
+def test_one_that_lasts_a_sample_is_warmed_up_once():
+    taken = []
+    warmed = group(FakeBackend())
+    warmed.arm = taken.append
+    warmed.wait = lambda: Timing((0.03,), 0.03)
+    warmed.open = lambda: None
+    warm_up(warmed, SETTINGS, Pace())
+    assert taken == [1]
 
 
 def test_loops_asked_for_are_kept():
-    assert warm_up(group(FakeBackend()), Settings((1000,), loops=16)) == 16
+    sample = warm_up(group(FakeBackend()), Settings((1000,), loops=16), Pace(laps=8))
+    assert (sample.loops, sample.laps) == (16, 1)
 
 
 def test_no_more_loops_wait_than_the_gate_holds():
@@ -47,47 +56,47 @@ def test_no_more_loops_wait_than_the_gate_holds():
     prepared = group(backend)
     prepared.most_loops = 7
     backend.seconds_a_byte = lambda n: 1e-12
-    assert warm_up(prepared, SETTINGS) == 7
+    assert warm_up(prepared, SETTINGS, Pace()).loops == 7
 
 
 def test_a_steady_transfer_stops_at_six_samples_for_precision():
-    taken = take_samples(group(FakeBackend()), 2, SETTINGS, rate, ticking())
+    taken = take_samples(group(FakeBackend()), Sample(2), SETTINGS, rate, ticking())
     assert (taken.stopped, len(taken.timings)) == ("precision", 6)
 
 
 def test_a_noisy_one_goes_on_until_the_interval_is_narrow():
     backend = FakeBackend()
     backend.seconds_a_byte = lambda n: 1e-9 * (2 if n in (1, 2) else 1)
-    taken = take_samples(group(backend), 2, SETTINGS, rate, ticking())
+    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking())
     assert (taken.stopped, len(taken.timings)) == ("precision", 14)
 
 
 def test_the_interval_is_not_looked_at_between_the_looks():
     backend = FakeBackend()
     backend.seconds_a_byte = lambda n: 1e-9 * (2 if n == 1 else 1)
-    taken = take_samples(group(backend), 2, SETTINGS, rate, ticking())
+    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking())
     assert len(taken.timings) == 9
 
 
 def test_time_spent_stops_it_and_says_so():
     backend = FakeBackend()
     backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
-    taken = take_samples(group(backend), 2, SETTINGS, rate, ticking(1.0))
+    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking(1.0))
     assert (taken.stopped, len(taken.timings)) == ("max-time", 10)
 
 
 def test_a_precision_out_of_reach_is_given_up_before_the_time_is_spent():
     backend = FakeBackend()
     backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
-    taken = take_samples(group(backend), 2, SETTINGS, rate, ticking(0.1))
-    assert (taken.stopped, len(taken.timings)) == ("max-time", 14)
+    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking(0.1))
+    assert (taken.stopped, len(taken.timings)) == ("max-time", 21)
 
 
 def test_one_within_reach_is_not():
     backend = FakeBackend()
     # ±1.05 % after 1.4 s of 10: a few more might do.
     backend.seconds_a_byte = lambda n: 1e-9 * (1 + 0.021 * (n % 2))
-    taken = take_samples(group(backend), 2, SETTINGS, rate, ticking(0.1))
+    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking(0.1))
     assert len(taken.timings) > 40
 
 
@@ -98,17 +107,103 @@ def test_of_several_cells_the_least_certain_decides():
     def two(timing, loops):
         return [1.0, *rate(timing, loops)]
 
-    taken = take_samples(group(backend), 2, SETTINGS, two, ticking())
+    taken = take_samples(group(backend), Sample(2), SETTINGS, two, ticking())
     assert (taken.stopped, len(taken.timings)) == ("precision", 14)
 
 
 def test_with_too_little_time_there_is_one_sample_and_no_interval():
-    taken = take_samples(group(FakeBackend()), 2, SETTINGS, rate, ticking(100.0))
+    taken = take_samples(group(FakeBackend()), Sample(2), SETTINGS, rate, ticking(100.0))
     assert (taken.stopped, len(taken.timings)) == ("max-time", 1)
 
 
 @pytest.mark.parametrize("count", [1, 3, 6, 25])
 def test_a_fixed_count_is_taken_exactly(count):
     settings = Settings((1000,), samples=count, max_time=1e-9)
-    taken = take_samples(group(FakeBackend()), 2, settings, rate, ticking(1.0))
+    taken = take_samples(group(FakeBackend()), Sample(2), settings, rate, ticking(1.0))
     assert (taken.stopped, len(taken.timings)) == ("samples", count)
+
+
+class Lapping:
+    """A group whose n-th lap takes `seconds(n)`; what goes on beside it, twice as long in all."""
+
+    most_loops = 480
+
+    def __init__(self, seconds=lambda n: 0.01, pace=Pace(0.008, 1, 32)):  # noqa: B008
+        self.pace = pace
+        self.gates = []
+        self._seconds = seconds
+        self._taken = 0
+
+    def arm(self, loops):
+        self.arm_laps(loops, 1)
+
+    def arm_laps(self, loops, laps):
+        self.gates.append((loops, laps))
+
+    def open(self):
+        pass
+
+    def wait(self):
+        loops, laps = self.gates[-1]
+        taken = range(self._taken, self._taken + laps)
+        self._taken += laps
+        seconds = tuple(loops * self._seconds(n) for n in taken)
+        total = sum(seconds)
+        return Timing((total, 2 * total), 2 * total, (None, None), seconds if laps > 1 else ())
+
+    def sample(self, settings=SETTINGS, **given):
+        """Warmed up and sampled: what was taken, and how many laps stood behind each gate."""
+        sample = warm_up(self, settings, self.pace)
+        self.gates.clear()
+        self._taken = 0
+        taken = take_samples(self, sample, settings, rate, given.get("clock", ticking()))
+        return taken, [laps for _, laps in self.gates]
+
+
+class TestLaps:
+    def test_a_steady_transfer_has_all_its_samples_behind_one_gate(self):
+        taken, gates = Lapping().sample()
+        assert (taken.stopped, taken.loops, gates) == ("precision", 1, [6])
+
+    def test_each_lap_is_a_sample_with_its_share_of_what_goes_on_beside_it(self):
+        taken, _ = Lapping(lambda n: 0.01 + n * 1e-5).sample()
+        assert [timing.seconds[0] for timing in taken.timings] == pytest.approx(
+            [0.01 + n * 1e-5 for n in range(6)]
+        )
+        beside = [timing.seconds[1] for timing in taken.timings]
+        assert beside == pytest.approx([2 * (0.01 + 2.5e-5)] * 6)
+
+    def test_short_copies_share_a_lap(self):
+        group = Lapping(lambda n: 0.001)
+        taken, gates = group.sample()
+        assert (taken.loops, gates) == (8, [6])
+
+    def test_a_noisy_one_is_given_as_many_more_as_its_interval_seems_to_take(self):
+        taken, gates = Lapping(lambda n: 0.01 * (1.04 if n in (0, 2, 4) else 1)).sample()
+        # ±2 % after 6 takes 24: the next look from there is at 30.
+        assert gates == [6, 24]
+        assert taken.stopped == "precision"
+
+    def test_no_gate_holds_more_than_the_pace_and_the_queues_allow(self):
+        noisy = lambda n: 0.01 * (1 + n % 2)  # noqa: E731
+        _, gates = Lapping(noisy).sample(clock=ticking(0.001))
+        assert max(gates) == 32
+        few = Lapping(noisy)
+        few.most_loops = 9
+        _, gates = few.sample(clock=ticking(0.001))
+        assert max(gates) == 9
+
+    def test_laps_end_with_the_time(self):
+        slow = Lapping(lambda n: 3.0)
+        _, gates = slow.sample(clock=ticking(0.0))
+        assert gates[0] == 3
+
+    def test_a_fixed_count_is_taken_exactly(self):
+        settings = Settings((1000,), samples=40)
+        taken, gates = Lapping(lambda n: 0.01 * (1 + n % 2)).sample(settings)
+        assert (taken.stopped, gates) == ("samples", [32, 8])
+
+    def test_loops_asked_for_have_a_gate_of_their_own(self):
+        settings = Settings((1000,), loops=16, samples=3)
+        taken, gates = Lapping().sample(settings)
+        assert (taken.loops, gates) == (16, [1, 1, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ from linkgauge._native import (
     checksum,
     fill,
     first_mismatch,
+    nodes_of,
 )
 from native.arena import (
     CPUS,
@@ -51,6 +53,19 @@ def test_a_size_that_fills_no_huge_page_still_lies_in_huge_pages() -> None:
     if even.huge_bytes() < even.size:
         pytest.skip("this machine gives no huge pages")
     assert Memory(3_000_001, Kind.HUGE, None, CPUS).huge_bytes() >= 3_000_001
+
+
+def test_pages_that_others_mapped_have_nodes_once_they_were_touched() -> None:
+    page = mmap.PAGESIZE
+    pages = mmap.mmap(-1, 8 * page)
+    pages.madvise(mmap.MADV_NOHUGEPAGE)
+    for number in (1, 2, 7):
+        pages[number * page] = 1
+    window = ctypes.c_char.from_buffer(pages)
+    assert sum(nodes_of(ctypes.addressof(window), 8 * page).values()) in {0, 3}
+    del window
+    with pytest.raises(ValueError, match="null"):
+        nodes_of(0, page)
 
 
 def test_huge_pages_are_counted_for_each_memory_alone() -> None:

@@ -96,12 +96,13 @@ class Timing(msgspec.Struct, frozen=True):
     """Seconds that all loops of each copy took, and of the whole group, first start to last end.
 
     `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
-    other copies.
+    other copies. `laps` are the seconds of each lap of the first copy, where there were several.
     """
 
     seconds: tuple[float, ...]
     span: float
     checksums: tuple[int | None, ...] = ()
+    laps: tuple[float, ...] = ()
 
 
 class Group(Protocol):
@@ -119,6 +120,26 @@ class Group(Protocol):
     def close(self) -> None: ...
 
 
+class Pace(msgspec.Struct, frozen=True):
+    """How a group is to be sampled: a sample lasts at least so many seconds and loops. Of a cell
+    that reports its first copy, up to `laps` samples may follow each other behind one gate."""
+
+    seconds: float = 0.02
+    loops: int = 2
+    laps: int = 1
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A group with a pace of its own."""
+
+    @property
+    def pace(self) -> Pace: ...
+    def arm_laps(self, loops: int, laps: int) -> None:
+        """arm(), for so many laps of so many loops: together no more than `most_loops`."""
+        ...
+
+
 class Chase(Group, Protocol):
     """A pointer chase: seconds ÷ loops ÷ `accesses` (of one loop) is the latency."""
 
@@ -132,6 +153,16 @@ class Chaser(Protocol):
 
     def chase(self, copy: Copy) -> Chase:
         """One thread of the copy's engine follows pointers through all of the source buffer."""
+        ...
+
+
+@runtime_checkable
+class Enqueuer(Protocol):
+    """A backend that tells how long the host takes to hand a copy over to a device."""
+
+    def enqueuing(self, copy: Copy) -> Group:
+        """Its seconds are the host's: of the calls that enqueue all loops, while the device is
+        held. Raises Unsupported for a copy that is not enqueued."""
         ...
 
 
@@ -197,8 +228,8 @@ class Backend(Protocol):
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """What a reader of the figure must know (two devices that share one DRAM); asked only of
-        a transfer that is not refused."""
+        """What a reader of the figure must know (two devices that share one DRAM), also of how the
+        group prepared last carried it out; asked only of a transfer that is not refused."""
         ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:

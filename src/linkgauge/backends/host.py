@@ -6,6 +6,7 @@ Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
@@ -108,6 +109,8 @@ class HostBackend:
         self._cache = cache
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
+        self._crowded: dict[Memory, int] = {}
+        """Nodes of the group prepared last on which threads share CPUs: how many threads."""
 
     def devices(self) -> tuple[Device, ...]:
         return ()
@@ -135,7 +138,11 @@ class HostBackend:
         return ", ".join(f"host:{index}" for index in self._nodes)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        return ()
+        owner = transfer.engine.owner
+        if owner not in self._crowded:
+            return ()
+        has = len(self._nodes[owner.index or 0].cpus)
+        return (f"{owner}: {self._crowded[owner]} threads share {has} CPUs",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
@@ -157,9 +164,16 @@ class HostBackend:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy]) -> HostGroup:
-        return HostGroup(
-            [_job(copy, cpus) for copy, cpus in zip(copies, self._place(copies), strict=True)]
-        )
+        placed = self._place(copies)
+        threads: Counter[Memory] = Counter()
+        for copy, cpus in zip(copies, placed, strict=True):
+            threads[copy.transfer.engine.owner] += len(cpus)
+        self._crowded = {
+            owner: count
+            for owner, count in threads.items()
+            if count > len(self._nodes[owner.index or 0].cpus)
+        }
+        return HostGroup([_job(*pair) for pair in zip(copies, placed, strict=True)])
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """CPUs of each copy's threads: copies of one node take turns over its CPUs, and those

@@ -48,14 +48,19 @@ def allocate(
             f"only {approximate_size(huge)} of {approximate_size(size)} could be had in huge "
             "pages: reserve some (vm.nr_hugepages) or allow transparent ones (madvise)"
         )
-    pages = native.nodes()
     return native, Placement(
         memory=str(memory),
         bytes=size,
-        node=max(pages, key=lambda index: pages[index], default=None),
+        node=node_of(native.address, size),
         locked=None if kind == Kind.PAGEABLE else native.locked,
         huge_bytes=huge,
     )
+
+
+def node_of(address: int, size: int) -> int | None:
+    """The node that most of the pages lie on; None where the kernel does not say."""
+    pages = _native.nodes_of(address, size)
+    return max(pages, key=lambda index: pages[index], default=None)
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:

@@ -30,6 +30,7 @@ def copy(
     threads: options.Threads = None,
     streams: options.Streams = None,
     untuned: options.Untuned = False,
+    no_affinity: options.NoAffinity = False,
     label: Label = "copy",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the run below this folder.")
@@ -63,7 +64,7 @@ def copy(
     )
 
     document = choose_document(json, csv)
-    engines = make_engines(kernel, blocks, threads, streams, untuned)
+    engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity)
     settings = make_settings(
         profile, size, samples, loops, precision, max_time, no_verify, engines, timeout,
         make_simulation(machine, fault),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -100,7 +100,7 @@ Faults = Annotated[
     typer.Option(
         "--fault",
         metavar="FAULT",
-        help="What is to go wrong with the simulated machine: see --list-faults. Repeatable.",
+        help="What is to go wrong with it: see linkgauge run --list-faults. Repeatable.",
     ),
 ]
 ListFaults = Annotated[
@@ -175,3 +175,13 @@ def at_least_one(name: str, value: int | None) -> int | None:
     if value is not None and value > MOST:
         raise InputError(f"{name} {value} is too many: give at most {MOST}")
     return value
+
+
+def within(name: str, value: int | None, kind: Any) -> int | None:
+    """Raises InputError for a number that its type (Threads, say) does not take."""
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind | None)  # type: ignore[no-any-return]
+    except msgspec.ValidationError:
+        raise InputError(f"{name} {value}: give {kind.__metadata__[0].description}") from None

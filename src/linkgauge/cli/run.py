@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from linkgauge.model.errors import InputError
+
 from . import options
 from .options import (
     Backends,
@@ -116,6 +118,8 @@ def run(
     display = Display(
         choose_document(json, csv), utilization, read_limits(limits) if limits else ()
     )
+    if dry_run and csv:
+        raise InputError("--csv is of samples, and a dry run takes none: use --json")
     if resume is not None:
         return go_on(resume, context, wait=wait, display=display)
     engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
@@ -151,8 +155,6 @@ def run(
 
 def _refuse_missing(asked: Sequence[str], unavailable: dict[str, str]) -> None:
     """A backend asked for by name must be there."""
-    from linkgauge.model.errors import InputError
-
     for name in asked:
         if name in unavailable:
             raise InputError(f"backend {name} has no devices here: {unavailable[name]}")

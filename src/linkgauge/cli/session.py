@@ -30,7 +30,17 @@ from linkgauge.judge.limits import Limit, apply, unused
 from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import EngineSettings, Result, Run, Settings, Simulation, exit_code
+from linkgauge.model.result import (
+    Blocks,
+    EngineSettings,
+    Result,
+    Run,
+    Settings,
+    Simulation,
+    Streams,
+    Threads,
+    exit_code,
+)
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.doctor import print_findings
 from linkgauge.report.files import JOURNAL_FILE, json_document, read_run, samples_csv, write_run
@@ -39,7 +49,7 @@ from linkgauge.report.progress import LiveReport, progress_bar
 from linkgauge.report.terminal import make_console, render, render_summary, render_warnings
 from linkgauge.report.utilisation import render_utilisation
 
-from .options import at_least_one
+from .options import at_least_one, within
 
 Document = Literal["json", "csv"] | None
 
@@ -101,10 +111,6 @@ def make_simulation(machine: str | None, faults: Sequence[str] | None) -> Simula
     return simulation
 
 
-MOST_STREAMS = 32
-"""More than a GPU has hardware queues, and few enough to wait behind one gate."""
-
-
 def make_engines(
     kernel: str | None,
     blocks: int | None,
@@ -117,15 +123,11 @@ def make_engines(
     """Raises InputError for what no engine can do."""
     if kernel not in (None, "plain", "bulk"):
         raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
-    if threads is not None and (threads % 64 or not 64 <= threads <= 1024):
-        raise InputError(f"--threads {threads}: give a multiple of 64, at most 1024")
-    if streams is not None and streams > MOST_STREAMS:
-        raise InputError(f"--streams {streams} is too many: give at most {MOST_STREAMS}")
     return EngineSettings(
         kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
-        blocks=at_least_one("--blocks", blocks),
-        threads=threads,
-        streams=at_least_one("--streams", streams),
+        blocks=within("--blocks", blocks, Blocks),
+        threads=within("--threads", threads, Threads),
+        streams=within("--streams", streams, Streams),
         tuned=not untuned,
         affinity=not no_affinity,
         numa_node=numa_node,
@@ -206,8 +208,9 @@ def measure_left(
                 raise
             raise ResultsError(f"{error}: {how_to_go_on(folder)}") from error
     # Results come whole in the plan's order: those that are not are the last ones.
-    results = (*judged, *run.results[len(judged) :])
-    return _end(msgspec.structs.replace(run, results=results), folder, display)
+    for result in run.results[len(judged) :]:
+        show(result)
+    return _end(msgspec.structs.replace(run, results=tuple(judged)), folder, display)
 
 
 def show_result(console: Console, result: Result, display: Display) -> None:

@@ -6,12 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 
+import msgspec
+
 from linkgauge.backends.base import (
     Backend,
     Buffer,
     Chaser,
     Copy,
+    Enqueuer,
     Group,
+    Pace,
+    Paced,
     Pattern,
     Phase,
     Timing,
@@ -25,9 +30,10 @@ from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Stat
 from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
+from .headline import headline
 from .joined import JoinedGroup, LastingGroup
 from .pool import BufferPool
-from .sampler import LEAST_LOOPS, SAMPLE_SECONDS, Samples, run_once, take_samples, warm_up
+from .sampler import Samples, run_once, take_samples, warm_up
 from .sensing import Sensing, devices_of
 from .staging import Staging, touches
 
@@ -86,18 +92,6 @@ def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
     )
 
 
-def headline(cell: Cell, size: int, timing: Timing, loops: int) -> float:
-    """The bandwidth of one sample, in bytes/s."""
-    if cell.report is Report.FIRST:
-        return cell.transfers[0].bytes_each_way(size) * loops / timing.seconds[0]
-    if cell.report is Report.TOTAL:
-        return cell.bytes_reported(size) * loops / timing.span
-    return sum(
-        transfer.bytes_moved(size) * loops / seconds
-        for transfer, seconds in zip(cell.transfers, timing.seconds, strict=True)
-    )
-
-
 class _Together:
     """Cells while they are measured at the same time. `phase` is what is being done, for the
     reason of an error."""
@@ -119,8 +113,7 @@ class _Together:
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
             self._enter("warm up")
-            least = 1 if any(cell.is_latency for cell in self._cells) else LEAST_LOOPS
-            loops = warm_up(group, self._settings, least, self._busy)
+            sample = warm_up(group, self._settings, self._pace(group), self._busy)
             # After the warm-up: what it brought over must not pass for the samples' work.
             self._enter("fill")
             for cell in self._cells:
@@ -130,7 +123,7 @@ class _Together:
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             remarks = self._remarks()
             with Sensing(devices, threaded=not self._virtual) as sensed:
-                taken = take_samples(group, loops, self._settings, self._figures, clock)
+                taken = take_samples(group, sample, self._settings, self._figures, clock)
             last = taken.timings[-1]
             if any(cell.is_staged for cell in self._cells) and self._settings.verify:
                 last = run_once(group, 1)  # by now staging buffers hold what they are to hold
@@ -149,7 +142,7 @@ class _Together:
 
     def _prepare(self) -> Group:
         if any(cell.is_latency for cell in self._cells):
-            return self._chase()
+            return self._latency()
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
         # Host threads last: their endless copies end once the others have.
@@ -158,7 +151,7 @@ class _Together:
         if len(backends) == 1:
             group = owners[0].prepare(copies)
             lasts = not self._virtual and all(copy.endless for copy in copies)
-            return LastingGroup(group, SAMPLE_SECONDS) if lasts else group
+            return LastingGroup(group, Pace().seconds) if lasts else group
         places = [
             [place for place, owner in enumerate(owners) if owner is backend]
             for backend in backends.values()
@@ -171,12 +164,25 @@ class _Together:
             opened.pop_all()  # the joined group closes them from here on
             return JoinedGroup(groups, places)
 
-    def _chase(self) -> Group:
-        """Raises Unsupported for a latency where the backend does not follow pointers."""
+    def _pace(self, group: Group) -> Pace:
+        """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
+        if any(cell.is_latency for cell in self._cells):
+            return Pace(loops=1)
+        pace = group.pace if isinstance(group, Paced) else Pace()
+        if [cell.planned.report for cell in self._cells] == [Report.FIRST]:
+            return pace
+        return msgspec.structs.replace(pace, laps=1)
+
+    def _latency(self) -> Group:
+        """Raises Unsupported for a latency that the backend does not measure."""
         cell = self._cells[0]
         backend = cell.backends[0]
-        if len(self._cells) > 1:
+        if len(self._cells) > 1 or len(cell.copies) > 1:
             raise Unsupported("latencies are measured one at a time")
+        if cell.planned.report is Report.ENQUEUE:
+            if not isinstance(backend, Enqueuer):
+                raise Unsupported(f"backend {backend.name} does not tell what enqueueing takes")
+            return backend.enqueuing(cell.copies[0])
         if not isinstance(backend, Chaser):
             raise Unsupported(f"backend {backend.name} does not measure latency")
         chase = backend.chase(cell.copies[0])
@@ -233,10 +239,10 @@ class Measurement:
         self.backends = backends
         self.devices = devices_of(transfers, backends)
         self.copies: tuple[Copy, ...] = ()
-        self.accesses = 0
+        self.accesses = 1
         """Of one loop of a pointer chase."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
-        self._verifies = settings.verify and not self.is_latency
+        self._verifies = settings.verify and planned.report is not Report.LATENCY
         self._staging = Staging(transfers, size)
 
     @property
@@ -250,7 +256,7 @@ class Measurement:
 
     @property
     def is_latency(self) -> bool:
-        return self.planned.report is Report.LATENCY
+        return self.planned.report in (Report.LATENCY, Report.ENQUEUE)
 
     def figure(self, timing: Timing, loops: int) -> float:
         """The headline figure of one sample, in the result's unit."""
@@ -312,7 +318,8 @@ class Measurement:
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         """Whether it moves the word that was asked for."""
         asked = self._settings.pattern is not None
-        return asked and not (touches(transfer) or transfer.both_ways or self.is_latency)
+        chased = self.planned.report is Report.LATENCY
+        return asked and not (touches(transfer) or transfer.both_ways or chased)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """What is wrong with the bytes, copy by copy, with the first bad offset."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from operator import itemgetter
 
 import msgspec
 
@@ -124,7 +125,7 @@ def make_plan(
             raise InputError(f"size {format_size(size)} fits nowhere: {cells[0].reason}")
     if parallel_pairs:
         named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
-        plan = [_in_rounds(sheet) if sheet.benchmark in named else sheet for sheet in plan]
+        plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
     numbers = count()
     return tuple(
         msgspec.structs.replace(
@@ -138,14 +139,23 @@ def _numbered(sheet: PlannedSheet, numbers: Iterator[int]) -> tuple[PlannedCell,
     return tuple(msgspec.structs.replace(cell, number=next(numbers)) for cell in sheet.cells)
 
 
-def _in_rounds(sheet: PlannedSheet) -> PlannedSheet:
-    """The sheet's cells in the order of their rounds."""
+def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedSheet:
+    """The sheet's cells in the order of their rounds. Pairs of a round that do not fit at once (on
+    devices that share the host's DRAM) are measured one by one."""
     rounds = tournament(list(dict.fromkeys(cell.row for cell in sheet.cells)))
-    cells = [
-        msgspec.structs.replace(cell, round=rounds[cell.row, cell.column]) for cell in sheet.cells
-    ]
-    ordered = sorted(cells, key=lambda cell: rounds[cell.row, cell.column])
-    return msgspec.structs.replace(sheet, cells=tuple(ordered))
+    numbered = sorted(
+        ((rounds[cell.row, cell.column], cell) for cell in sheet.cells), key=itemgetter(0)
+    )
+    at_once: defaultdict[int, list[Transfer]] = defaultdict(list)
+    for number, cell in numbered:
+        if cell.reason is None:
+            at_once[number] += parse_cell(cell.transfers)
+    apart = {number for number, some in at_once.items() if _why_not(some, sheet.size, rooms)}
+    cells = (
+        msgspec.structs.replace(cell, round=None if number in apart else number)
+        for number, cell in numbered
+    )
+    return msgspec.structs.replace(sheet, cells=tuple(cells))
 
 
 def _sheet(benchmark: Benchmark, size: int, reasons: Sequence[str | None]) -> PlannedSheet:

@@ -6,9 +6,10 @@ Absent is null, never 0; warnings are fields; figures are in the result's unit (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from .inventory import Inventory, Reading
 from .machine import Machine
@@ -142,19 +143,29 @@ class Pieces(msgspec.Struct, frozen=True):
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
 
 
+MOST_STREAMS = 32
+"""Of copy engines: as many hardware queues as a device has."""
+
+Blocks = Annotated[int, Meta(ge=1, lt=1 << 31, description="1 to 2147483647")]
+Threads = Annotated[
+    int, Meta(ge=64, le=1024, multiple_of=64, description="a multiple of 64, at most 1024")
+]
+Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_STREAMS}")]
+
+
 class EngineSettings(msgspec.Struct, frozen=True):
     """How accelerators' engines are to work; null leaves it to the backend.
 
     `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
     uses what was remembered as best for the device's model. `affinity` keeps the controlling
-    thread and host buffers on the node near the device, `numa_node` on this one instead. With
-    `pieces`, copies are cut up, and the shape of the others does not count.
+    thread on the node of the host memory, which is near the device or, if given, `numa_node`.
+    With `pieces`, copies are cut up, and the shape of the others does not count.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
-    blocks: int | None = None
-    threads: int | None = None
-    streams: int | None = None
+    blocks: Blocks | None = None
+    threads: Threads | None = None
+    streams: Streams | None = None
     tuned: bool = True
     affinity: bool = True
     numa_node: int | None = None

@@ -97,10 +97,16 @@ def relative_error(samples: Sequence[float]) -> float | None:
     return max(interval[1] - median, median - interval[0]) / median
 
 
-def is_look(n: int) -> bool:
-    """Whether the interval may be tested at n samples: 6, 9, 14, 21, 30 … = m² + 5.
+def next_look(n: int) -> int:
+    """The least number of samples, n or more, at which the interval may be tested: 6, 9, 14, 21,
+    30 … = m² + 5.
 
     Testing after every sample would stop at the first lucky streak and lose coverage.
     """
-    root = math.isqrt(n - 5) if n >= LEAST_SAMPLES else 0
-    return root > 0 and root * root == n - 5
+    root = math.isqrt(max(n, LEAST_SAMPLES) - 6) + 1
+    return root * root + 5
+
+
+def is_look(n: int) -> bool:
+    """Whether the interval may be tested at n samples."""
+    return next_look(n) == n

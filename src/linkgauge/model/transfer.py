@@ -174,6 +174,8 @@ class Report(StrEnum):
     """Each transfer for itself (the parts); the headline is their sum."""
     LATENCY = "latency"
     """Seconds an access."""
+    ENQUEUE = "enqueue"
+    """Seconds in which the host hands one loop over to the device."""
 
 
 class Cell(msgspec.Struct, frozen=True):

@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, Tried
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
@@ -23,15 +25,25 @@ from . import memory as cuda_memory
 from .compiler import Compiler
 from .device import CudaDevice
 from .driver import Driver, open_driver
+from .enqueuing import Call, EnqueuingGroup
 from .group import CudaGroup
 from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
 from .memory import HOST_KINDS, CudaBuffer
 from .nvml import Sensors
 from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
-from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
+from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
-from .work import ChaseWork, EngineCopy, Interference, KernelWork, ReadWork, Work
+from .work import (
+    ChaseWork,
+    EngineCopy,
+    Interference,
+    KernelWork,
+    ReadWork,
+    Work,
+    engine_pieces,
+    kernel_pieces,
+)
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -155,7 +167,7 @@ class CudaBackend:
         home = self._device(memory if memory.is_device else engine.owner)
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
         alone = len(self._nodes) == 1
-        return cuda_memory.allocate(memory, size, home, node, alone, self._engines.affinity)
+        return cuda_memory.allocate(memory, size, home, node, alone)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         self._verifier.fill(_ours(buffer), size, pattern, seed, inverted)
@@ -197,6 +209,22 @@ class CudaBackend:
         each = max(1, CHASE_ACCESSES // device.multiprocessors)
         launches = chase_launches(device, ours.address, count, CHASE_STRIDE, each)
         return ChaseGroup(self._driver, ChaseWork(device, launches), each * len(launches))
+
+    def enqueuing(self, copy: Copy) -> EnqueuingGroup:
+        """The host's part of a copy: cuMemcpyAsync, or of a kernel's copy cuLaunchKernel."""
+        transfer = copy.transfer
+        if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
+            raise Unsupported(f"{transfer}: only copies that the driver takes at once are enqueued")
+        self._settle((copy,))
+        self._connect(transfer)
+        device = self._device(transfer.engine.owner)
+        ends = _address(copy.destination), _address(copy.source)
+        if transfer.engine.kind == "ce":
+            words = partial(_words_of_copy, (*ends, copy.size))
+            return EnqueuingGroup(device, Call("cuMemcpyAsync", words))
+        settings = self.settings_of(transfer)
+        kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
+        return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
 
     def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
         """Searches 30 to 40 s a device, and remembers the best for its model."""
@@ -240,7 +268,11 @@ class CudaBackend:
             return KernelWork(device, kernel, in_kernel)
         if copy.destination is None:
             word = new_word(device)
-            kernel = read_launch(device, _address(copy.source), copy.size, word)
+            try:
+                kernel = read_launch(device, _address(copy.source), copy.size, word)
+            except BaseException:
+                device.driver.call("cuMemFree", word)
+                raise
             return ReadWork(device, kernel, word, in_kernel)
         ends = _address(copy.destination), _address(copy.source)
         pieces = self._engines.pieces
@@ -250,10 +282,14 @@ class CudaBackend:
             return KernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
         if copy.transfer.engine.kind == "ce":
             if copy.interference and settings.streams == 1:
-                return Interference(device, *ends, copy.size)
+                return Interference(device, engine_pieces(device, *ends, copy.size))
             return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
+        if copy.interference and not copy.transfer.both_ways:
+            return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
         kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
-        return KernelWork(device, kernel, in_kernel, warm_up)
+        # How often a step is repeated where it is decides what caches serve of it.
+        least_loops = IN_PLACE_LOOPS if settings.in_place and in_kernel else 1
+        return KernelWork(device, kernel, in_kernel, warm_up, least_loops)
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""
@@ -279,8 +315,9 @@ class CudaBackend:
         if not self._driver.call("cuDeviceCanAccessPeer", device.handle, peer.handle):
             return  # refusal() has said so of those that need it
         device.enter()
+        about = f"of cuda:{peer.index} to cuda:{device.index}"
         try:
-            self._driver.call("cuCtxEnablePeerAccess", peer.context, 0)
+            self._driver.call("cuCtxEnablePeerAccess", peer.context, 0, about=about)
         except BackendError as error:
             # The primary context is shared: another library of this process may have been first.
             if "PEER_ACCESS_ALREADY_ENABLED" not in error.detail:
@@ -295,3 +332,7 @@ def _ours(buffer: Buffer | None) -> CudaBuffer:
 
 def _address(buffer: Buffer | None) -> int:
     return _ours(buffer).address
+
+
+def _words_of_copy(ends_and_size: tuple[int, int, int], stream: Any) -> tuple[int, ...]:
+    return (*ends_and_size, int(stream))

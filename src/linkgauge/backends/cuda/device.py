@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Device
 
 from .compiler import Compiler
@@ -29,6 +31,8 @@ class CudaDevice:
         self.capability = 10 * self.attribute("COMPUTE_CAPABILITY_MAJOR") + self.attribute(
             "COMPUTE_CAPABILITY_MINOR"
         )
+        self.managed = 0
+        """Bytes of managed memory that are mapped into it."""
         self._uses_tuned = tuned
         self.recall()
         self._compiler = compiler
@@ -141,13 +145,16 @@ class CudaDevice:
         """Releases the context with all that was made in it; idempotent."""
         if self._context is None:
             return
-        self.enter()
-        for stream in self._streams:
-            self.driver.call("cuStreamDestroy", stream)
+        # A lost device has lost its streams, too.
+        with suppress(BackendError):
+            self.enter()
+            for stream in self._streams:
+                self.driver.call("cuStreamDestroy", stream)
         self._streams.clear()
         self._kernels.clear()
-        self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
         self._context = None
+        with suppress(BackendError):
+            self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
 
 
 class Launch:
@@ -171,6 +178,12 @@ class Launch:
         self.arguments = tuple(arguments)
         pointers = [ctypes.addressof(argument) for argument in self.arguments]
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
+
+    def words(self, stream: Any) -> tuple[int, ...]:
+        """The arguments of cuLaunchKernel, as C sees them."""
+        grid = (self._blocks, 1, 1, self._threads, 1, 1, self._shared)
+        pointers = ctypes.addressof(self._pointers)
+        return (int(self._kernel), *grid, int(stream), pointers, 0)
 
     def enqueue(self, stream: Any) -> None:
         """Launches it on a stream of the current context."""

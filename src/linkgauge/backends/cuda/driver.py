@@ -27,7 +27,10 @@ class Driver:
         Raises AllocationError where memory is short, else BackendError, with the CUDA error's
         name; `about` says what the call was for (sizes, devices).
         """
-        status, *values = getattr(self.enums, name)(*arguments)
+        try:
+            status, *values = getattr(self.enums, name)(*arguments)
+        except RuntimeError as error:  # the bindings did not find the function: an older driver
+            raise BackendError(name, str(error)) from error
         if status != self._success:
             raise self._failure(name, status, about)
         if not values:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import pairwise, starmap
 from typing import Any
 
-from linkgauge.backends.base import Timing
+from linkgauge.backends.base import Pace, Timing
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice, Launch
@@ -33,6 +34,10 @@ gate opens, and the call that would open it never comes."""
 _OVERHEAD = 8
 """Entries beside a work's own: gate, start and end events, waits."""
 _UNBOUNDED = 1 << 30
+SAMPLE_SECONDS = 0.008
+"""Events tell half a microsecond."""
+LAPS = 32
+"""Samples behind one gate: as long as the host may be kept waiting."""
 _MILLISECONDS = 1e-3
 
 
@@ -48,9 +53,13 @@ class Gate:
         self._address: int | None = int(driver.call("cuMemHostAlloc", size, flags))
         self._state = (ctypes.c_uint32 * 2).from_address(self._address)
         limit = int(GATE_SECONDS * 1e9)
-        self._launches: dict[int, Launch] = {
-            device.index: gate_launch(device, self._address, limit) for device in devices
-        }
+        try:
+            self._launches: dict[int, Launch] = {
+                device.index: gate_launch(device, self._address, limit) for device in devices
+            }
+        except BaseException:
+            self.free()
+            raise
 
     def enqueue(self, device: CudaDevice, stream: Any) -> None:
         self._launches[device.index].enqueue(stream)
@@ -73,16 +82,14 @@ class Gate:
 
 
 class Track:
-    """A work with its streams and events."""
+    """A work with its streams, and the events of its start and its end."""
 
-    def __init__(self, work: Work, streams: Sequence[Any]) -> None:
+    def __init__(self, work: Work, streams: Sequence[Any], start: Any, end: Any) -> None:
         self.work = work
         self.streams = streams
         self.device = work.device
-        self.device.enter()
-        flags = self.device.driver.enums.CUevent_flags.CU_EVENT_DEFAULT
-        self.start = self.device.driver.call("cuEventCreate", flags)
-        self.end = self.device.driver.call("cuEventCreate", flags)
+        self.start = start
+        self.end = end
 
     def enqueue(self, loops: int) -> None:
         self.device.enter()
@@ -91,9 +98,6 @@ class Track:
     def close(self) -> None:
         # On a lost device these fail, too: what was lost has been told.
         with suppress(BackendError):
-            self.device.enter()
-            for event in (self.start, self.end):
-                self.device.driver.call("cuEventDestroy", event)
             self.work.close()
 
 
@@ -102,22 +106,42 @@ class CudaGroup:
 
     def __init__(self, driver: Driver, works: Sequence[Work]) -> None:
         self._driver = driver
-        self._tracks = [
-            Track(work, own) for work, own in zip(works, streams_of(works), strict=True)
-        ]
-        self._first = self._tracks[0]
-        self._first.device.enter()
-        flags = driver.enums.CUevent_flags.CU_EVENT_DEFAULT
-        self._total = driver.call("cuEventCreate", flags)
-        self._gate = Gate(driver, [track.device for track in self._tracks])
+        self._made = ExitStack()
+        """What is to be given back, also where making the rest fails."""
+        try:
+            self._tracks = [
+                Track(work, own, self._event(work.device), self._event(work.device))
+                for work, own in zip(works, streams_of(works), strict=True)
+            ]
+            self._first = self._tracks[0]
+            self._total = self._event(self._first.device)
+            self._gate = Gate(driver, [track.device for track in self._tracks])
+        except BaseException:
+            self._made.close()
+            raise
         self._loops = self._rest = 0
+        self._laps: list[Any] = []
+        """The event at the end of each lap of what is armed, where there are several."""
+        self._spare: list[Any] = []
+        """Events for laps."""
         self._armed = False
         self._closed = False
         self.most_loops = most_loops(works)
+        least = max(work.least_loops for work in works)
+        self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least == 1 else 1)
 
     def arm(self, loops: int) -> None:
         """Enqueues warm-up, events and copies behind the shut gate. Loops beyond `most_loops`
         are enqueued once it is open, and may then be paced by the host."""
+        self._arm(loops, [])
+
+    def arm_laps(self, loops: int, laps: int) -> None:
+        """arm() for all laps; behind each of the first copy's stands an event."""
+        while len(self._spare) < laps:
+            self._spare.append(self._event(self._first.device))
+        self._arm(loops * laps, self._spare[:laps])
+
+    def _arm(self, loops: int, laps: list[Any]) -> None:
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
@@ -130,14 +154,22 @@ class CudaGroup:
                     track.enqueue(track.work.warm_up)
             self._record_starts()
             now = min(loops, self.most_loops)
-            for track in self._tracks:
+            self._enqueue_first(now, laps)
+            for track in self._tracks[1:]:
                 track.enqueue(now)
-            self._loops, self._rest = loops, loops - now
+            self._loops, self._rest, self._laps = loops, loops - now, laps
             if self._rest == 0:
                 self._record_ends()
         except BackendError:
             self._abandon()
             raise
+
+    def _enqueue_first(self, loops: int, laps: Sequence[Any]) -> None:
+        if not laps:
+            self._first.enqueue(loops)
+        for event in laps:
+            self._first.enqueue(loops // len(laps))
+            self._driver.call("cuEventRecord", event, self._first.streams[0])
 
     def open(self) -> None:
         if not self._armed:
@@ -162,13 +194,14 @@ class CudaGroup:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         seconds = self._settled([self._elapsed(track.start, track.end) for track in self._tracks])
         if seconds is None:
-            self.arm(self._loops)
+            self._arm(self._loops, self._laps)
             self.open()
             return self.wait()
         return Timing(
             seconds=seconds,
             span=self._elapsed(self._first.start, self._total),
             checksums=tuple(track.work.checksum() for track in self._tracks),
+            laps=tuple(starmap(self._elapsed, pairwise((self._first.start, *self._laps)))),
         )
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
@@ -192,9 +225,22 @@ class CudaGroup:
         for track in self._tracks:
             track.close()
         with suppress(BackendError):
-            self._first.device.enter()
-            self._driver.call("cuEventDestroy", self._total)
             self._gate.free()
+        self._made.close()
+
+    def _event(self, device: CudaDevice) -> Any:
+        """An event of the device, destroyed with the group."""
+
+        def destroy() -> None:
+            with suppress(BackendError):
+                device.enter()
+                self._driver.call("cuEventDestroy", event)
+
+        device.enter()
+        flags = self._driver.enums.CUevent_flags.CU_EVENT_DEFAULT
+        event = self._driver.call("cuEventCreate", flags)
+        self._made.callback(destroy)
+        return event
 
     def _record_starts(self) -> None:
         first = self._first

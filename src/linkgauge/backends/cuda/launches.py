@@ -53,12 +53,11 @@ def copy_launch(
 ) -> LoopLaunch:
     """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned.
 
-    Raises InputError for settings that no kernel has, Unsupported for bulk copies before compute
-    capability 9.0 or both ways.
+    Raises InputError for bulk settings that the kernel's ring has no room for, Unsupported for bulk
+    copies before compute capability 9.0 or both ways.
     """
     if settings.kernel == "bulk":
         return _bulk_launch(device, destination, source, size, settings, both_ways)
-    check_plain(settings)
     blocks, unroll = plain_grid(size, settings, device.multiprocessors)
     defines = (
         f"UNROLL={unroll}",
@@ -72,16 +71,6 @@ def copy_launch(
     loops = c_uint64(1)
     arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
     return LoopLaunch(device, kernel, (blocks, settings.threads), arguments, loops)
-
-
-def check_plain(settings: CopySettings) -> None:
-    """Raises InputError where the plain kernel cannot be compiled for these settings."""
-    if settings.threads % 64 or not 64 <= settings.threads <= 1024:
-        raise InputError(f"{settings.threads} threads: give a multiple of 64, at most 1024")
-    if not 1 <= settings.unroll <= 32:
-        raise InputError(f"{settings.unroll} accesses in flight: give 1 to 32")
-    if settings.blocks is not None and not 1 <= settings.blocks < 1 << 31:
-        raise InputError(f"{settings.blocks} blocks: give at least 1")
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:

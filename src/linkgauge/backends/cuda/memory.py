@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import msgspec
 
 from linkgauge._native import Kind
 from linkgauge.backends import native
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.backends.base import Pattern
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import STAGING, Memory
@@ -28,8 +28,8 @@ _KINDS = {
 """What the native core allocates; the rest is the driver's own."""
 HOST_KINDS = (*_KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4
-"""Managed memory may take no more than 1/4 of what the device has free: a driver that must evict
-while kernels spin can hang the device."""
+"""All managed memory of a device together may take no more than 1/4 of what it has free: a driver
+that must evict while kernels spin can hang the device."""
 
 
 class CudaBuffer:
@@ -70,10 +70,10 @@ class CudaBuffer:
 
 
 def allocate(
-    memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool, affinity: bool
+    memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
     """`size` bytes of `memory`, for the use of `home`; `node` describes a host memory's node,
-    `alone` says that there is no other.
+    `alone` says that there is no other. Host memory is first-touched by the node's CPUs.
 
     Raises AllocationError where it cannot be had and Unsupported where its kind is unknown here.
     """
@@ -86,9 +86,8 @@ def allocate(
     if memory.kind in _KINDS:
         return _native_memory(memory, size, home, node, alone)
     if memory.kind == "managed":
-        return _managed(memory, size, home)
-    with _on_cpus(node.cpus if affinity else ()):
-        return _driver_memory(memory, size, home)
+        return _managed(memory, size, home, node, alone)
+    return _driver_memory(memory, size, home, node)
 
 
 def _native_memory(
@@ -110,9 +109,11 @@ def _native_memory(
         placement = msgspec.structs.replace(placement, locked=True)
 
     def release() -> None:
-        if pinned:
-            home.driver.call("cuMemHostUnregister", pages.address)
-        pages.close()
+        try:
+            if pinned:
+                home.driver.call("cuMemHostUnregister", pages.address)
+        finally:
+            pages.close()
 
     return CudaBuffer(memory, size, pages.address, home, release, placement)
 
@@ -123,8 +124,9 @@ def _register(home: CudaDevice, address: int, size: int, about: str) -> None:
     home.driver.call("cuMemHostRegister", address, size, flags, about=about)
 
 
-def _driver_memory(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Pinned memory of the driver's own: `mapped` (zero copy), `wc` (write-combined)."""
+def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
+    """Pinned memory of the driver's own: `mapped` (zero copy), `wc` (write-combined). It cannot be
+    bound: the driver takes pages near the CPU that calls."""
     enums = home.driver.enums
     flags = {
         "mapped": enums.CU_MEMHOSTALLOC_DEVICEMAP,
@@ -132,54 +134,74 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
     }.get(memory.kind)
     if flags is None:
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
-    address = home.driver.call(
-        "cuMemHostAlloc", size, flags | enums.CU_MEMHOSTALLOC_PORTABLE, about=_about(memory, size)
-    )
-    placed = Placement(memory=str(memory), bytes=size, locked=True)
-    free = _release(home, "cuMemFreeHost", int(address))
-    return CudaBuffer(memory, size, int(address), home, free, placed)
-
-
-def _managed(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Managed memory that prefers the host and is mapped into the device: copies read and write
-    it where it lies, nothing migrates while the clock runs."""
-    free, _ = home.driver.call("cuMemGetInfo")
-    if size > int(free) // MANAGED_SHARE:
-        raise Unsupported(
-            f"{approximate_size(size)} of managed memory is more than 1/{MANAGED_SHARE} of what "
-            f"cuda:{home.index} has free: give a smaller size"
+    with _on_cpus(node.cpus):
+        address = int(
+            home.driver.call(
+                "cuMemHostAlloc",
+                size,
+                flags | enums.CU_MEMHOSTALLOC_PORTABLE,
+                about=_about(memory, size),
+            )
         )
+    placed = Placement(str(memory), size, native.node_of(address, size), locked=True)
+    return CudaBuffer(memory, size, address, home, _release(home, "cuMemFreeHost", address), placed)
+
+
+def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
+    """Managed memory that prefers its node and is mapped into the device: copies read and write
+    it where it lies, nothing migrates while the clock runs."""
+    _check_managed(size, home)
+    attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
+    address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
+    home.managed += size
+
+    def release() -> None:
+        home.managed -= size
+        home.driver.call("cuMemFree", address)
+
+    cpus = node.cpus or sorted(os.sched_getaffinity(0))
+    try:
+        _advise(home, address, size, memory, alone)
+        # Touched by the host: a device that came first might be given the pages.
+        native.fill(address, size, Pattern.CONSTANT, 0, inverted=False, cpus=cpus)
+    except BackendError:
+        release()
+        raise
+    placed = Placement(str(memory), size, native.node_of(address, size))
+    return CudaBuffer(memory, size, address, home, release, placed)
+
+
+def _check_managed(size: int, home: CudaDevice) -> None:
+    """Raises Unsupported where the device cannot have so much managed memory, AllocationError
+    where it cannot beside what it has already."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
+    free, _ = home.driver.call("cuMemGetInfo")
+    most = int(free) // MANAGED_SHARE
+    share = f"more than 1/{MANAGED_SHARE} of what cuda:{home.index} has free"
+    if size > most:
+        what = f"{approximate_size(size)} of managed memory"
+        raise Unsupported(f"{what} is {share}: give a smaller size")
+    if home.managed + size > most:
+        what = f"allocate {approximate_size(size)} of managed memory"
+        raise AllocationError(what, f"with {approximate_size(home.managed)} in use it is {share}")
+
+
+def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bool) -> None:
+    """Asks for pages on the memory's node, mapped into the device for good."""
     enums = home.driver.enums
-    attach = enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
-    address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
-    buffer = CudaBuffer(memory, size, address, home, _release(home, "cuMemFree", address))
     places, advice = enums.CUmemLocationType, enums.CUmem_advise
-    try:
-        _advise(
-            buffer,
-            advice.CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
-            (places.CU_MEM_LOCATION_TYPE_HOST, 0),
-        )
-        _advise(
-            buffer,
-            advice.CU_MEM_ADVISE_SET_ACCESSED_BY,
-            (places.CU_MEM_LOCATION_TYPE_DEVICE, home.index),
-        )
-    except BackendError:
-        buffer.free()
-        raise
-    return buffer
-
-
-def _advise(buffer: CudaBuffer, advice: Any, place: tuple[Any, int]) -> None:
-    enums = buffer.home.driver.enums
-    location = enums.CUmemLocation()
-    location.type, location.id = place
+    host = places.CU_MEM_LOCATION_TYPE_HOST if alone else places.CU_MEM_LOCATION_TYPE_HOST_NUMA
+    device = places.CU_MEM_LOCATION_TYPE_DEVICE
     # CUDA 12 has the form that takes a location under a second name.
     name = "cuMemAdvise_v2" if hasattr(enums, "cuMemAdvise_v2") else "cuMemAdvise"
-    buffer.home.driver.call(name, buffer.address, buffer.size, advice, location)
+    for wish, kind, number in (
+        (advice.CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host, memory.index),
+        (advice.CU_MEM_ADVISE_SET_ACCESSED_BY, device, home.index),
+    ):
+        location = enums.CUmemLocation()
+        location.type, location.id = kind, number
+        home.driver.call(name, address, size, wish, location, about=_about(memory, size))
 
 
 def _release(home: CudaDevice, name: str, address: int) -> Callable[[], None]:

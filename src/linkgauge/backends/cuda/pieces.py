@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from ctypes import c_uint64
 from typing import Any
 
-from linkgauge.model.result import Pieces
+from linkgauge.model.result import MOST_STREAMS, Pieces
 
 from .device import CudaDevice
 from .launches import LoopLaunch
 
 _MOST_THREADS = 1024
 _LANES = 32
-MOST_STREAMS = 32
-"""Of copy engines: as many hardware queues as a device has."""
 
 
 def pieces_launch(
@@ -35,6 +33,7 @@ class PieceCopies:
 
     streams = 1
     warm_up = 0
+    least_loops = 1
 
     def __init__(
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
@@ -47,27 +46,26 @@ class PieceCopies:
         ]
         streams = min(pieces.streams, MOST_STREAMS, len(ends))
         device.enter()
-        self._graph = self._capture([ends[first::streams] for first in range(streams)])
+        self._graph = device.driver.call("cuGraphCreate", 0)
         try:
+            self._add([ends[first::streams] for first in range(streams)])
             self._ready: Any = device.driver.call("cuGraphInstantiate", self._graph, 0)
         except BaseException:
             device.driver.call("cuGraphDestroy", self._graph)
             raise
 
-    def _capture(self, chains: Sequence[Sequence[tuple[int, int, int]]]) -> Any:
-        """A graph of chains that start and end together."""
+    def _add(self, chains: Sequence[Sequence[tuple[int, int, int]]]) -> None:
+        """Adds chains to the graph that start and end together."""
         call, enums = self.device.driver.call, self.device.driver.enums
-        graph = call("cuGraphCreate", 0)
         context = self.device.context
         for chain in chains:
             before: list[Any] = []
             for destination, source, size in chain:
                 node = _copy_node(enums, destination, source, size)
                 added = call(
-                    "cuGraphAddMemcpyNode", graph, before or None, len(before), node, context
+                    "cuGraphAddMemcpyNode", self._graph, before or None, len(before), node, context
                 )
                 before = [added]
-        return graph
 
     def operations(self, loops: int) -> int:
         return loops * self._count

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Memory, Transfer
 
 from .cache import cache_folder, write_whole
@@ -18,6 +18,10 @@ from .cache import cache_folder, write_whole
 IN_KERNEL_LOOPS = 64 << 20
 """From this size on (bytes) one launch carries out all loops of a kernel copy, as nvbandwidth's
 does; below it each loop is a launch, so that the figure is that of single copies."""
+
+IN_PLACE_LOOPS = 16
+"""Repeats of a step in place that make up a sample, as many as nvbandwidth's: with fewer, caches
+serve fewer of them."""
 
 FULL_GRID = (1 << 31) - 1
 """As many blocks as the size gives work to."""
@@ -51,13 +55,13 @@ class CopySettings(msgspec.Struct, frozen=True):
     """
 
     kernel: Literal["plain", "bulk"] = "plain"
-    blocks: Annotated[int, Meta(ge=1, lt=1 << 31)] | None = None
-    threads: Annotated[int, Meta(ge=64, le=1024, multiple_of=64)] = 512
+    blocks: Blocks | None = None
+    threads: Threads = 512
     unroll: Annotated[int, Meta(ge=1, le=32)] = 12
     spread: bool = False
     in_place: bool = False
     streaming: bool = False
-    streams: Annotated[int, Meta(ge=1, le=32)] = 1
+    streams: Streams = 1
 
     def describe(self, engine: str) -> str:
         """What of it concerns an engine (`ce` or `sm`), for people."""

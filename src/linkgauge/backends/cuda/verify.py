@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from linkgauge.backends import native
 from linkgauge.backends.base import Pattern
+from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice, Launch
 from .driver import Driver
@@ -55,8 +57,9 @@ class Verifier:
 
     def close(self) -> None:
         for device, word in self._words.values():
-            device.enter()
-            self._driver.call("cuMemFree", word)
+            with suppress(BackendError):  # on a lost device, with all that was there
+                device.enter()
+                self._driver.call("cuMemFree", word)
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:

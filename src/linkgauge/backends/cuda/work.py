@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 from typing import Any, Protocol
 
 from .device import CudaDevice, Launch
-from .launches import LoopLaunch
+from .launches import LoopLaunch, copy_launch
+from .settings import CopySettings
 from .verify import read_word
 
 ALIGNMENT = 4096
 """Slices of a transfer begin at multiples of this, bytes."""
 PIECE = 128 << 20
 """About what interference copies in one go, bytes: milliseconds over any link to a host."""
-MARGIN = 1.2
+MARGIN = 1.1
 """How much longer interference is to go on than what is measured took the last time."""
 
 
 class Work(Protocol):
     """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
-    `warm_up` how many loops go before the start event."""
+    `warm_up` how many loops go before the start event; `least_loops` how many a sample must have.
+    """
 
     @property
     def device(self) -> CudaDevice: ...
@@ -29,6 +32,8 @@ class Work(Protocol):
     def streams(self) -> int: ...
     @property
     def warm_up(self) -> int: ...
+    @property
+    def least_loops(self) -> int: ...
 
     def operations(self, loops: int) -> int:
         """How many entries of the driver's queues so many loops take, on all streams."""
@@ -49,6 +54,8 @@ class Work(Protocol):
 class EngineCopy:
     """A copy by copy engines, split evenly over streams."""
 
+    least_loops = 1
+
     def __init__(
         self,
         device: CudaDevice,
@@ -67,7 +74,13 @@ class EngineCopy:
         self.streams = len(self._slices)
         device.enter()
         flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
-        self._joins = [device.driver.call("cuEventCreate", flags) for _ in self._slices[1:]]
+        self._joins: list[Any] = []
+        try:
+            for _ in self._slices[1:]:
+                self._joins.append(device.driver.call("cuEventCreate", flags))
+        except BaseException:
+            self.close()
+            raise
 
     def operations(self, loops: int) -> int:
         return self.streams * (loops + 4)
@@ -94,20 +107,42 @@ class EngineCopy:
         self._joins.clear()
 
 
+Piece = Callable[[Any], object]
+"""Enqueues a part of a copy on a stream."""
+
+
+def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
+    """A copy engine's copy in pieces."""
+    copy = partial(device.driver.call, "cuMemcpyAsync")
+    return [
+        partial(copy, destination + offset, source + offset, length)
+        for offset, length in slices(size, max(1, size // PIECE))
+    ]
+
+
+def kernel_pieces(
+    device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
+) -> list[Piece]:
+    """A kernel's copy in pieces, each a launch."""
+    return [
+        copy_launch(
+            device, destination + offset, source + offset, length, settings, both_ways=False
+        ).enqueue
+        for offset, length in slices(size, max(1, size // PIECE))
+    ]
+
+
 class Interference:
-    """A copy by a copy engine that only has to outlast another one. It is enqueued in pieces, and
-    of those only a `share`: what goes on after the measured copy has ended costs time and shows
-    nothing."""
+    """A copy that only has to outlast another one. It is enqueued in pieces, and of those only a
+    `share`: what goes on after the measured copy has ended costs time and shows nothing."""
 
     streams = 1
     warm_up = 0
+    least_loops = 1
 
-    def __init__(self, device: CudaDevice, destination: int, source: int, size: int) -> None:
+    def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         self.device = device
-        self._pieces = [
-            (destination + offset, source + offset, length)
-            for offset, length in slices(size, max(1, size // PIECE))
-        ]
+        self._pieces = pieces
         self._enqueued = 0
         self.share = 1.0
 
@@ -118,7 +153,7 @@ class Interference:
         # Every byte at least once: all of them are compared in the end.
         count = max(len(self._pieces), math.ceil(self.operations(loops) * self.share))
         for _, piece in zip(range(count), cycle(self._pieces), strict=False):
-            self.device.driver.call("cuMemcpyAsync", *piece, streams[0])
+            piece(streams[0])
         self._enqueued += count
 
     def settle(self, loops: int, seconds: float, measured: float) -> float | None:
@@ -147,10 +182,16 @@ class KernelWork:
     streams = 1
 
     def __init__(
-        self, device: CudaDevice, kernel: LoopLaunch, in_kernel: bool, warm_up: int = 1
+        self,
+        device: CudaDevice,
+        kernel: LoopLaunch,
+        in_kernel: bool,
+        warm_up: int = 1,
+        least_loops: int = 1,
     ) -> None:
         self.device = device
         self.warm_up = warm_up
+        self.least_loops = least_loops
         self._kernel = kernel
         self._in_kernel = in_kernel
 
@@ -174,6 +215,7 @@ class ReadWork:
 
     streams = 1
     warm_up = 1
+    least_loops = 1
 
     def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
         self.device = device
@@ -206,6 +248,7 @@ class ChaseWork:
 
     streams = 1
     warm_up = 0
+    least_loops = 1
 
     def __init__(self, device: CudaDevice, launches: Sequence[Launch]) -> None:
         self.device = device

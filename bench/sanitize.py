@@ -1,0 +1,298 @@
+"""Run compute-sanitizer's memcheck and racecheck over every kernel, on this machine's first GPU.
+
+Each entry point of src/linkgauge/kernels/*.cu is launched as the backend launches it, in each
+variant, over buffers of exactly the bytes that it may touch, and every byte is compared. Exit
+status: 0 clean, 1 a finding, wrong bytes or a kernel that did not run, 3 there is no sanitizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from linkgauge.backends import cuda
+from linkgauge.backends.base import Copy, Group, Pattern
+from linkgauge.backends.cuda import CudaBackend, group
+from linkgauge.backends.cuda.compiler import Compiler
+from linkgauge.backends.cuda.driver import Driver, open_driver
+from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import EngineSettings, Pieces
+
+TOOLS = ("memcheck", "racecheck")
+FOUND = 86
+"""Exit status of compute-sanitizer where it found something."""
+TIMEOUT = 120.0
+"""Seconds of one tool."""
+LARGE = (1 << 20) + 7
+SMALL = (1, 17, 4097)
+LOOPS = 2
+PLAIN = (
+    DEFAULT,
+    SPLIT_DEFAULT,
+    CopySettings(blocks=3, threads=128, unroll=4, streaming=True),
+    CopySettings(blocks=3, threads=64, unroll=4, spread=True),
+)
+# So few blocks that each goes round its ring several times.
+BULK = tuple(CopySettings(kernel="bulk", blocks=2, unroll=ahead) for ahead in (1, 2, 3))
+LOCAL, BOTH = "cuda:0 -> cuda:0 by sm", "host:0 <-> cuda:0 by sm"
+CROSSING = ("host:0 -> cuda:0 by sm", "cuda:0 -> host:0 by sm")
+
+Ran = dict[str, tuple[int, int]]
+"""By entry point: how many variants of it ran, and in how many launches."""
+
+
+def entry_points() -> list[str]:
+    """Every kernel, as FILE.FUNCTION."""
+    named = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)\(')
+    return sorted(
+        f"{file.name.removesuffix('.cu')}.{function}"
+        for file in files("linkgauge.kernels").iterdir()
+        if file.name.endswith(".cu")
+        for function in named.findall(file.read_text())
+    )
+
+
+class Recorder(Driver):
+    """A driver that remembers which kernels were launched."""
+
+    def __init__(self, bindings: Any) -> None:
+        super().__init__(bindings)
+        self._files: dict[int, str] = {}
+        self._kernels: dict[int, tuple[str, int]] = {}
+        self._launches: Counter[tuple[str, int]] = Counter()
+        self._known = 0
+
+    def call(self, name: str, *arguments: Any, about: str = "") -> Any:
+        result = super().call(name, *arguments, about=about)
+        if name == "cuModuleLoadData":
+            self._files[int(result)] = about.removesuffix(".cu")
+        elif name == "cuModuleGetFunction":
+            # Numbered, because another kernel may have its handle once its context is gone.
+            self._known += 1
+            entry_point = f"{self._files[int(arguments[0])]}.{arguments[1].decode()}"
+            self._kernels[int(result)] = entry_point, self._known
+        elif name == "cuLaunchKernel":
+            self._launches[self._kernels[int(arguments[0])]] += 1
+        return result
+
+    def ran(self) -> Ran:
+        ran: Ran = {}
+        for (name, _), launches in sorted(self._launches.items()):
+            variants, before = ran.get(name, (0, 0))
+            ran[name] = variants + 1, before + launches
+        return ran
+
+
+def run_kernels(driver: Driver, compiler: Compiler | None = None) -> list[str]:
+    """Runs every kernel; returns what was wrong."""
+    nodes = read_host().nodes
+    cuda.IN_KERNEL_LOOPS = 1  # one launch for all loops, whatever the size
+    problems = []
+    for pieces in (None, *(Pieces(4096, 8, payload) for payload in (128, 256, 512))):
+        engines = EngineSettings(tuned=False, pieces=pieces)
+        backend = CudaBackend(driver, nodes, engines, compiler)
+        try:
+            problems += _copies(backend, (None,)) if pieces else _all_but_pieces(backend)
+        except LinkgaugeError as error:
+            problems.append(str(error))
+        finally:
+            backend.close()
+    return problems
+
+
+def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
+    yield from _gate(backend)
+    yield from _patterns(backend)
+    yield from _copies(backend, (*PLAIN, *BULK))
+    for settings in PLAIN:
+        for size in (1024, LARGE):
+            yield from _copy(backend, BOTH, size, settings)
+    for size in (*SMALL, LARGE):
+        yield from _copy(backend, "null -> cuda:0 by sm", size)
+        yield from _copy(backend, "cuda:0 -> null by sm", size)
+    _chase(backend)
+
+
+def _gate(backend: CudaBackend) -> Iterator[str]:
+    """A gate that is never opened gives up. From then on no gate is ever shut: under the tool a
+    launch may return only when it is done."""
+    group.GATE_SECONDS = 0.01
+    transfer = parse_transfer("cuda:0 -> cuda:0 by ce")
+    ends = [backend.allocate(transfer.source, 64, transfer.engine) for _ in range(2)]
+    prepared = backend.prepare([Copy(transfer, *ends, 64, 1)])
+    try:
+        prepared.arm(1)
+        time.sleep(2 * group.GATE_SECONDS)
+        prepared.wait()
+        yield "the gate did not give up"
+    except BackendError as error:
+        if error.call != "gate":
+            raise
+    finally:
+        prepared.close()
+        _keep_gates_open()
+        for end in ends:
+            end.free()
+
+
+def _keep_gates_open() -> None:
+    shut = group.Gate.shut
+
+    def shut_and_open(gate: group.Gate) -> None:
+        shut(gate)
+        gate.open()
+
+    group.Gate.shut = shut_and_open
+
+
+def _patterns(backend: CudaBackend) -> Iterator[str]:
+    engine = parse_transfer(LOCAL).engine
+    for size in (*SMALL, LARGE):
+        buffer = backend.allocate(engine.owner, size, engine)
+        for pattern in Pattern:
+            for inverted, expected in ((False, None), (True, 0)):
+                backend.fill(buffer, size, pattern, 5, inverted)
+                if backend.first_mismatch(buffer, size, pattern, 5) != expected:
+                    yield f"{pattern.name} of {size} bytes, inverted: {inverted}"
+        buffer.free()
+
+
+def _copies(backend: CudaBackend, variants: tuple[CopySettings | None, ...]) -> Iterator[str]:
+    for settings in variants:
+        try:
+            for size in (*SMALL, LARGE):
+                yield from _copy(backend, LOCAL, size, settings)
+            for text in CROSSING:
+                yield from _copy(backend, text, LARGE, settings)
+        except Unsupported as reason:  # bulk copies on an older GPU
+            yield str(reason)
+
+
+def _copy(
+    backend: CudaBackend, text: str, size: int, settings: CopySettings | None = None
+) -> Iterator[str]:
+    """One copy (or read, or write), whose every byte is compared."""
+    transfer = parse_transfer(text)
+    source, destination = (
+        None if memory.is_null else backend.allocate(memory, size, transfer.engine)
+        for memory in (transfer.source, transfer.destination)
+    )
+    pattern = Pattern.SPLIT if transfer.both_ways else Pattern.WORDS
+    pattern = Pattern.CONSTANT if source is None else pattern
+    if source is not None:
+        backend.fill(source, size, Pattern.WORDS, 7, inverted=False)
+    if destination is not None:
+        backend.fill(destination, size, Pattern.WORDS, 7, inverted=True)
+    prepared = backend.prepare_with([Copy(transfer, source, destination, size, 7)], settings)
+    (checksum,) = _run(prepared)
+    compared = [destination, source] if transfer.both_ways else [destination]
+    wrong = any(b and backend.first_mismatch(b, size, pattern, 7) is not None for b in compared)
+    if wrong or (source and checksum not in (None, backend.checksum(source, size))):
+        yield f"{text}, {size} bytes, {settings}"
+    for buffer in (source, destination):
+        if buffer is not None:
+            buffer.free()
+
+
+def _chase(backend: CudaBackend) -> None:
+    transfer = parse_transfer("cuda:0 -> null by sm")
+    buffer = backend.allocate(transfer.source, 64 << 10, transfer.engine)
+    _run(backend.chase(Copy(transfer, buffer, None, buffer.size, 1)))
+    buffer.free()
+
+
+def _run(prepared: Group) -> tuple[int | None, ...]:
+    """Checksums of a group that ran with an open gate."""
+    try:
+        prepared.arm(LOOPS)
+        prepared.open()
+        return prepared.wait().checksums
+    finally:
+        prepared.close()
+
+
+def read_ran(output: str) -> Ran:
+    """What `kernels` printed of the kernels that ran."""
+    found = re.findall(r"^ran (\S+) (\d+) (\d+)$", output, re.MULTILINE)
+    return {name: (int(variants), int(launches)) for name, variants, launches in found}
+
+
+def problems_of(status: int | None, output: str) -> list[str]:
+    """Why a tool's run is not clean; no status: it was stopped."""
+    ran = read_ran(output)
+    problems = [f"{name} did not run" for name in entry_points() if name not in ran]
+    problems += re.findall(r"^wrong: .*$", output, re.MULTILINE)
+    summary = re.search(r"SUMMARY: (\d+) (?:error|hazard)", output)
+    if summary is None:
+        problems.append("the tool gave no summary")
+    elif summary[1] != "0":
+        problems.append(f"{summary[0].removeprefix('SUMMARY: ')}(s) found")
+    if status != 0 and not problems:
+        problems.append(f"exit status {status}")
+    return problems
+
+
+def check(sanitizer: str, tool: str) -> bool:
+    """Runs all kernels under one tool and tells of it; whether it is clean."""
+    own = [sys.executable, __file__, "kernels"]
+    command = [sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *own]
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False
+        )
+        status, said = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        status, said = None, late.stdout or b""
+    seconds = time.monotonic() - begin
+    output = said.decode(errors="replace")
+    problems = problems_of(status, output)
+    print(f"{tool}: {'; '.join(problems) or 'clean'}, in {seconds:.1f} s")
+    for name, (variants, launches) in read_ran(output).items():
+        print(f"  {name:<16}{variants:>3} variants {launches:>5} launches")
+    if problems:
+        print(output)
+    return not problems
+
+
+def main() -> int:
+    """Both tools, or with `kernels` what runs under them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="?", choices=["tools", "kernels"], default="tools")
+    parser.add_argument("--sanitizer", metavar="PATH", default="compute-sanitizer")
+    options = parser.parse_args()
+    if options.what == "tools":
+        sanitizer = shutil.which(options.sanitizer)
+        if sanitizer is None:
+            print(f"sanitize: there is no {options.sanitizer}: install the CUDA toolkit's")
+            return 3
+        clean = [check(sanitizer, tool) for tool in TOOLS]
+        return 0 if all(clean) else 1
+    try:
+        driver = Recorder(open_driver().enums)
+        problems = run_kernels(driver)
+    except LinkgaugeError as error:
+        print(f"wrong: {error}")
+        return 1
+    for name, (variants, launches) in driver.ran().items():
+        print(f"ran {name} {variants} {launches}")
+    for problem in problems:
+        print(f"wrong: {problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

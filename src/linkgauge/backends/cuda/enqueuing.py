@@ -1,0 +1,100 @@
+"""How long the driver's calls take that hand copies over, while a gate holds the device.
+
+What p2pBandwidthLatencyTest of the CUDA samples calls CPU latency. The calls are made by the native
+core, one after another, with no Python between them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from linkgauge import _native
+from linkgauge.backends.base import Timing
+from linkgauge.model.errors import BackendError, Unsupported
+
+from .device import CudaDevice
+from .driver import LIBRARY
+from .group import QUEUE, Gate
+
+_GATE = 1
+"""Of the operations behind one gate, the gate itself."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A function of the driver that enqueues one copy on a stream, and its arguments there."""
+
+    function: str
+    words: Callable[[Any], Sequence[int]]
+
+
+def address_of(function: str) -> int:
+    """Where a function of the driver lies."""
+    found = getattr(ctypes.CDLL(LIBRARY), function)
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+class EnqueuingGroup:
+    """One copy. Its seconds are the host's: from before the first call to behind the last one."""
+
+    most_loops = QUEUE - _GATE
+
+    def __init__(self, device: CudaDevice, call: Call) -> None:
+        self._device = device
+        self._call = call
+        self._function = address_of(call.function)
+        self._stream = device.stream(0)
+        self._gate = Gate(device.driver, [device])
+        self._loops = 0
+        self._seconds: float | None = None
+        self._closed = False
+
+    def arm(self, loops: int) -> None:
+        """Raises Unsupported where a call might wait for the device, which waits for the gate."""
+        if self._closed or self._loops:
+            raise BackendError("arm", "the group is closed" if self._closed else "armed already")
+        if loops > self.most_loops:
+            most = self.most_loops
+            raise Unsupported(f"{loops} calls do not fit behind a gate: give --loops {most}")
+        self._gate.shut()
+        self._device.enter()
+        self._gate.enqueue(self._device, self._stream)
+        self._loops = loops
+
+    def open(self) -> None:
+        """Makes the calls, then lets the device go on."""
+        if not self._loops:
+            raise BackendError("open", "the group is not armed")
+        self._device.enter()
+        words = self._call.words(self._stream)
+        self._seconds, status = _native.time_calls(self._function, words, self._loops)
+        self._gate.open()
+        if status:
+            enums = self._device.driver.enums
+            name = self._device.driver.error_name(enums.CUresult(status))
+            raise BackendError(self._call.function, name)
+
+    def wait(self) -> Timing:
+        if self._seconds is None:
+            raise BackendError("wait", "the gate is not open")
+        seconds, self._seconds, self._loops = self._seconds, None, 0
+        self._device.enter()
+        self._device.driver.call("cuStreamSynchronize", self._stream)
+        if self._gate.gave_up:
+            raise BackendError("gate", "it opened before all calls were made")
+        return Timing((seconds,), seconds, (None,))
+
+    def close(self) -> None:
+        """Opens the gate if it is shut, and waits for what is enqueued; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._gate.open()
+        with suppress(BackendError):  # of a lost device: what was lost has been told
+            self._device.enter()
+            self._device.driver.call("cuStreamSynchronize", self._stream)
+            self._gate.free()

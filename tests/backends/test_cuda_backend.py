@@ -1,0 +1,148 @@
+"""The cuda backend over a driver that answers every call: devices, refusals, affinity, failures."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from cuda_kit import FakeCompiler, Status, engine_copies, gpu
+from linkgauge.backends.base import Copy
+from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.cuda.group import CudaGroup
+from linkgauge.backends.cuda.settings import CopySettings, store_tuned
+from linkgauge.model.errors import BackendError
+from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import EngineSettings
+
+NODES = (Node(0, (0, 1)), Node(1, (2, 3)))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "linkgauge"
+
+
+def backend_of(bindings, nodes=NODES, **engines):
+    return CudaBackend(Driver(bindings), nodes, EngineSettings(**engines), FakeCompiler())
+
+
+class TestDevices:
+    def test_are_described_with_address_and_uuid_as_nvidia_smi_shows_them(self):
+        uuid = SimpleNamespace(bytes=bytes(range(16)))
+        bindings = gpu(
+            cuDeviceGetUuid_v2=[uuid], cuDeviceTotalMem=[1 << 37], cuDriverGetVersion=[13010]
+        )
+        (device,) = backend_of(bindings).devices()
+        assert (device.memory, device.model, device.memory_bytes) == (
+            "cuda:0", "NVIDIA H200", 1 << 37,
+        )  # fmt: skip
+        assert (device.pci, device.uuid) == (
+            "0000:1b:00.0", "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f",
+        )  # fmt: skip
+        assert device.driver.endswith("CUDA 13.1")
+        assert device.notes == ("compute capability 9.9", "9 multiprocessors")
+
+    def test_say_that_they_are_a_mig_instance(self):
+        uuid = SimpleNamespace(bytes=bytes(16))
+        name = b"NVIDIA A100-SXM4-40GB MIG 1g.5gb\0"
+        (device,) = backend_of(
+            gpu(cuDeviceGetName=[name], cuDeviceGetUuid_v2=[uuid])
+        ).devices()  # fmt: skip
+        assert device.uuid.startswith("MIG-0000")
+        assert device.notes[-1].startswith("a MIG instance")
+
+    def test_show_what_was_tuned_for_their_model_unless_it_is_not_used(self, cache):
+        best = {"sm local": CopySettings(unroll=4), "ce local": CopySettings(streams=2)}
+        store_tuned("NVIDIA H200", best, cache / "tuned")
+        bindings = gpu(cuDeviceGetUuid_v2=[SimpleNamespace(bytes=bytes(16))])
+        (device,) = backend_of(bindings).devices()
+        assert device.notes[2:] == (
+            "tuned: ce local: 2 streams",
+            "tuned: sm local: plain of 512 threads, 4 in flight",
+        )
+        (device,) = backend_of(bindings, tuned=False).devices()
+        assert len(device.notes) == 2
+
+
+class TestRefusal:
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("cuda:0 -> cuda:1 by ce", "no peer access from cuda:0 to cuda:1"),
+            ("cuda:1 -> cuda:0 by cuda:0.sm", "no peer access from cuda:0 to cuda:1"),
+            ("cuda:0 -> cuda:2 by ce", "there is no cuda:2: this machine has 2 CUDA devices"),
+            ("host:0/pageable -> cuda:0 by sm", "kernels of cuda:0 do not reach pageable"),
+            ("host:2 -> cuda:0 by ce", "there is no node host:2: this machine has host:0, host:1"),
+            ("cuda:0 <-> host:0 by ce", "join two transfers with '&', or use sm"),
+        ],
+    )
+    def test_says_what_is_missing(self, text, says):
+        answers = {"cuDeviceCanAccessPeer": [0], "cuDeviceGetAttribute": [0]}
+        assert says in backend_of(gpu(2, **answers)).refusal(parse_transfer(text))
+
+    @pytest.mark.parametrize("kind", ["", "/pageable", "/huge", "/mapped", "/wc", "/managed"])
+    def test_knows_every_kind_of_host_memory(self, kind):
+        backend = backend_of(gpu())
+        for text in (f"host:1{kind} -> cuda:0 by ce", f"cuda:0 -> host:0{kind} by sm"):
+            assert backend.refusal(parse_transfer(text)) is None
+
+
+class TestAffinity:
+    @pytest.fixture
+    def moves(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(os, "sched_setaffinity", lambda who, cpus: made.append(cpus))
+        monkeypatch.setattr("linkgauge.backends.cuda.device.near_node", lambda root, pci: 1)
+        return made
+
+    def prepared(self, backend, text):
+        transfer = parse_transfer(text)
+        ends = [backend.allocate(memory, 4096, transfer.engine) for memory in transfer.memories]
+        backend.prepare([Copy(transfer, *ends, 4096, 1)]).close()
+
+    def test_the_controlling_thread_is_on_the_devices_node(self, moves):
+        self.prepared(backend_of(gpu()), "cuda:0 -> cuda:0 by ce")
+        assert moves == [(2, 3)]
+
+    def test_or_on_that_of_the_host_memory(self, moves):
+        # Of the node that the device is not near to.
+        self.prepared(backend_of(gpu()), "host:0/mapped -> cuda:0 by ce")
+        assert moves[-1] == (0, 1)
+
+    def test_or_where_it_was(self, moves):
+        self.prepared(backend_of(gpu(), affinity=False), "cuda:0 -> cuda:0 by ce")
+        self.prepared(backend_of(gpu(), nodes=NODES[:1]), "cuda:0 -> cuda:0 by ce")
+        assert moves == []
+
+
+class TestFailures:
+    @pytest.mark.parametrize("good", range(5))
+    def test_no_event_is_left_of_a_group_that_could_not_be_made(self, good):
+        bindings = gpu()
+        driver, works = engine_copies(bindings, devices=(0, 1))
+        bindings.failing["cuEventCreate"] = Status.CUDA_ERROR_OUT_OF_MEMORY
+        bindings.left["cuEventCreate"] = good
+        with pytest.raises(BackendError, match="cuEventCreate: CUDA_ERROR_OUT_OF_MEMORY"):
+            CudaGroup(driver, works)
+        assert len(set(bindings.of("cuEventDestroy"))) == good
+
+    def test_nor_where_it_has_no_gate(self):
+        bindings = gpu()
+        driver, works = engine_copies(bindings, devices=(0, 1))
+        bindings.failing["cuMemHostAlloc"] = Status.CUDA_ERROR_OUT_OF_MEMORY
+        with pytest.raises(BackendError, match="cuMemHostAlloc"):
+            CudaGroup(driver, works)
+        assert len(set(bindings.of("cuEventDestroy"))) == len(bindings.of("cuEventCreate")) == 5
+
+    def test_what_an_older_driver_does_not_have_is_an_error_of_that_call(self):
+        bindings = gpu()
+
+        def missing(*arguments):
+            raise RuntimeError('Function "cuMemAdvise_v2" not found')
+
+        bindings.cuMemAdvise_v2 = missing
+        with pytest.raises(BackendError, match=r'^cuMemAdvise_v2: Function "cuMemAdvise_v2" not'):
+            Driver(bindings).call("cuMemAdvise_v2", 1)

@@ -1,0 +1,142 @@
+"""How long the host takes to hand copies over: calls of the driver behind a shut gate."""
+
+import ctypes
+
+import pytest
+
+from cuda_kit import Bindings, FakeCompiler, FakeDevice, Status, gpu
+from linkgauge.backends.base import Copy
+from linkgauge.backends.cuda import CudaBackend, enqueuing
+from linkgauge.backends.cuda.device import Launch
+from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.cuda.enqueuing import Call, EnqueuingGroup
+from linkgauge.backends.cuda.group import QUEUE
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import EngineSettings
+
+
+class Enqueued:
+    """A driver's function that records its arguments and how the gate then stood."""
+
+    def __init__(self, bindings, status):
+        self.seen = []
+        self._bindings = bindings
+        self._status = status
+        self._kept = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * 4)(self._call)
+        self.address = ctypes.cast(self._kept, ctypes.c_void_p).value
+
+    def _call(self, *words):
+        opened = ctypes.c_uint32.from_buffer(self._bindings.memory[0])
+        self.seen.append((words, opened.value))
+        return self._status
+
+
+@pytest.fixture
+def bindings():
+    return Bindings()
+
+
+@pytest.fixture
+def make(bindings, monkeypatch):
+    def group(status=0):
+        function = Enqueued(bindings, status)
+        monkeypatch.setattr(enqueuing, "address_of", lambda name: function.address)
+        call = Call("cuMemcpyAsync", lambda stream: (1, 2, 16, 3))
+        return function, EnqueuingGroup(FakeDevice(Driver(bindings)), call)
+
+    return group
+
+
+def test_calls_are_made_while_the_gate_is_shut(bindings, make):
+    function, group = make()
+    group.arm(100)
+    assert not function.seen
+    group.open()
+    timing = group.wait()
+    assert function.seen == [((1, 2, 16, 3), 0)] * 100
+    assert timing.seconds == (timing.span,)
+    assert timing.span > 0
+    # The gate stands before them, and they are waited for.
+    assert [name for name in bindings.names() if name != "cuCtxSetCurrent"][-2:] == [
+        "cuLaunchKernel", "cuStreamSynchronize",
+    ]  # fmt: skip
+    group.arm(1)  # again, any number of times
+    group.open()
+    group.wait()
+    group.close()
+    group.close()
+    assert bindings.names().count("cuMemFreeHost") == 1
+
+
+def test_a_call_that_fails_is_told_by_its_name(make):
+    function, group = make(Status.CUDA_ERROR_INVALID_VALUE)
+    group.arm(5)
+    with pytest.raises(BackendError, match=r"cuMemcpyAsync.*CUDA_ERROR_INVALID_VALUE"):
+        group.open()
+    assert len(function.seen) == 1
+    group.close()
+
+
+def test_no_more_calls_than_the_queues_hold(make):
+    _, group = make()
+    with pytest.raises(Unsupported, match=f"give --loops {QUEUE - 1}"):
+        group.arm(QUEUE)
+
+
+def test_a_gate_that_opened_by_itself_spoils_the_sample(bindings, make):
+    _, group = make()
+    group.arm(1)
+    group.open()
+    ctypes.c_uint32.from_buffer(bindings.memory[0], 4).value = 1
+    with pytest.raises(BackendError, match="before all calls were made"):
+        group.wait()
+
+
+def test_calls_out_of_order_raise(make):
+    _, group = make()
+    for step in (group.open, group.wait):
+        with pytest.raises(BackendError):
+            step()
+    group.arm(1)
+    for step in (lambda: group.arm(1), group.wait):
+        with pytest.raises(BackendError):
+            step()
+    group.close()
+    with pytest.raises(BackendError, match="closed"):
+        group.arm(1)
+
+
+def test_the_backend_enqueues_what_the_driver_takes_at_once(monkeypatch):
+    bindings = gpu()
+    function = Enqueued(bindings, 0)
+    monkeypatch.setattr(enqueuing, "address_of", lambda name: function.address)
+    backend = CudaBackend(Driver(bindings), (Node(0, (0,)),), EngineSettings(), FakeCompiler())
+
+    def copy(text):
+        transfer = parse_transfer(text)
+        ends = [
+            None if memory.is_null else backend.allocate(memory, 4096, transfer.engine)
+            for memory in (transfer.source, transfer.destination)
+        ]
+        return Copy(transfer, *ends, 4096, 1)
+
+    local = copy("cuda:0 -> cuda:0 by ce")
+    group = backend.enqueuing(local)
+    group.arm(1)
+    group.open()
+    ((words, _),) = function.seen
+    assert words[:3] == (local.destination.address, local.source.address, 4096)
+    group.close()
+    for text in ("cuda:0 -> null by sm", "null -> cuda:0 by sm"):
+        with pytest.raises(Unsupported, match="only copies that the driver takes at once"):
+            backend.enqueuing(copy(text))
+
+
+def test_a_kernels_words_are_what_the_launch_passes(bindings):
+    """cuLaunchKernel: function, grid, block, shared memory, stream, arguments, nothing else."""
+    device = FakeDevice(Driver(bindings))
+    launch = Launch(device, 7, (132, 512), [ctypes.c_uint64(5)], shared=64)
+    launch.enqueue(9)
+    assert launch.words(9) == bindings.calls[-1][1:]

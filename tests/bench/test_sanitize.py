@@ -1,0 +1,69 @@
+"""The sanitizer's run reaches every kernel, and is clean only if all of it is."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+import sanitize
+from cuda_kit import FakeCompiler, gpu
+from linkgauge.backends import cuda
+from linkgauge.backends.cuda import group, verify
+
+EVERY = [
+    "bulk.copy", "chase.chase", "chase.link", "copy.copy", "gate.gate", "pattern.compare",
+    "pattern.fill", "pieces.copy", "stream.read", "stream.write",
+]  # fmt: skip
+RAN = "".join(f"ran {name} 2 30\n" for name in EVERY)
+CLEAN = "========= ERROR SUMMARY: 0 errors\n"
+HAZARD = "========= RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)\n"
+
+
+def test_every_entry_point_is_known():
+    assert sanitize.entry_points() == EVERY
+
+
+def test_every_kernel_is_launched(monkeypatch):
+    monkeypatch.setattr(cuda, "IN_KERNEL_LOOPS", cuda.IN_KERNEL_LOOPS)
+    monkeypatch.setattr(group, "GATE_SECONDS", group.GATE_SECONDS)
+    monkeypatch.setattr(group.Gate, "shut", group.Gate.shut)
+    monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
+    driver = sanitize.Recorder(gpu())
+    sanitize.run_kernels(driver, FakeCompiler())
+    ran = driver.ran()
+    assert list(ran) == EVERY
+    assert (ran["bulk.copy"][0], ran["pieces.copy"][0]) == (3, 3)
+    assert ran["copy.copy"][0] >= 2 * len(sanitize.PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "problems"),
+    [
+        (0, RAN + CLEAN, []),
+        (0, RAN.replace("bulk.copy", "") + CLEAN, ["bulk.copy did not run"]),
+        (86, RAN + HAZARD, ["3 hazard(s) found"]),
+        (1, RAN + "wrong: 17 bytes\n" + CLEAN, ["wrong: 17 bytes"]),
+        (0, RAN, ["the tool gave no summary"]),
+        (9, RAN + CLEAN, ["exit status 9"]),
+        (None, RAN + CLEAN, ["exit status None"]),
+    ],
+)
+def test_what_is_not_clean_is_told(status, output, problems):
+    assert sanitize.problems_of(status, output) == problems
+
+
+@pytest.mark.parametrize(("summary", "code"), [(CLEAN, 0), (HAZARD, 1), (None, 3)])
+def test_both_tools_are_run(tmp_path, monkeypatch, capsys, summary, code):
+    tool = tmp_path / "compute-sanitizer"
+    if summary is not None:
+        body = f"import sys\nprint({RAN + summary!r})\nassert sys.argv[-1] == 'kernels'\n"
+        tool.write_text(f"#!{sys.executable}\n" + textwrap.dedent(body))
+        tool.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", ["sanitize", "--sanitizer", str(tool)])
+    assert sanitize.main() == code
+    said = capsys.readouterr().out
+    if code != 3:
+        assert all(f"{name}: " in said for name in sanitize.TOOLS)
