@@ -1,10 +1,15 @@
-"""Trees of machines as small as can be: files as Linux shows them, and SMBIOS tables."""
+"""Trees of machines as small as can be: files as Linux shows them, and SMBIOS tables; how a tree is
+read and kept."""
 
 from __future__ import annotations
 
 import struct
 
+from linkgauge.machine.archive import read_archive, write_archive
+from linkgauge.machine.host import read_host
+from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.tree import Captured
+from linkgauge.model.machine import Machine
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"
@@ -19,12 +24,37 @@ X86_FLAGS = (
     "lm cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
 )
 """Those of x86-64-v3."""
+SWITCHED = """
+source: a test
+host: {cpu_model: Test CPU, iommu: translating, nodes: [{cpus: 4, memory: 8G}]}
+link_kinds: {x16: {kind: pcie, speed: 32, width: 16}}
+switches:
+  - {name: sw0, kind: pcie, acs_redirect: true}
+  - {name: sw1, kind: pcie}
+devices: [{count: 4, model: Card, memory: 1G}]
+links:
+  - {kind: x16, each: sim:0..3, to: sw0..1}
+  - {kind: x16, each: sw0..1, to: host:0}
+"""
+"""A simulated machine: two devices below a switch that redirects by ACS, two below one that does
+not, and an IOMMU that translates."""
 
 
 def captured(*parts):
     """A machine of texts and bytes by path."""
     files = {path: content for part in parts for path, content in part.items()}
     return Captured({p: c if isinstance(c, bytes) else c.encode() for p, c in files.items()})
+
+
+def seen(root):
+    """The machine as its readers find it."""
+    return Machine(host=read_host(root), inventory=read_inventory(root))
+
+
+def through_a_file(tree, folder):
+    path = folder / "machine.tgz"
+    write_archive(path, tree)
+    return read_archive(path)
 
 
 def processors(*, sockets, cores, threads, extra=()):

@@ -1,8 +1,11 @@
 """`linkgauge devices` as a user types it."""
 
 import json
+import subprocess
+import sys
 import tarfile
 
+import pytest
 import yaml
 
 from cli.test_cli import linkgauge
@@ -54,3 +57,19 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         done = linkgauge("devices", *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_container_that_hides_sys_is_told_with_what_would_help():
+    hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys && exec "$@"', "sh")
+    try:
+        subprocess.run([*hidden, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no mount namespace of one's own here: run as root")
+    done = subprocess.run(
+        [*hidden, sys.executable, "-m", "linkgauge", "devices", "--backend", "host"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "host:0" in done.stdout
+    assert "PCI functions: /sys/bus/pci/devices lists none" in done.stdout
+    assert "or a container that hides it: then run on the host" in done.stdout

@@ -1,10 +1,8 @@
 """A captured machine reads back as the machine, without its secrets and, if asked, its names."""
 
 import io
-import json
 import os
 import struct
-import sys
 import tarfile
 
 import msgspec
@@ -24,12 +22,11 @@ from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.memory import read_dimms
 from linkgauge.machine.pci_config import decode, serial_number
 from linkgauge.machine.secrets import REMOVED, command_line, without_secrets
-from linkgauge.machine.tools import ask
 from linkgauge.machine.tree import ROOT, Captured, read_text
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.result import EngineSettings, Simulation
-from machine_kit import DMI, dimm, table
+from machine_kit import DMI, dimm, seen, table, through_a_file
 from pci_kit import AER, Bus, config
 
 SERIAL = bytes.fromhex("ccbbaaffff2db048")
@@ -38,17 +35,6 @@ UUID = "4c4c4544-0042-3010-8054-b4c04f4d3233"
 
 def simulated(name):
     return simulate(Simulation(*load(name), ()), EngineSettings()).tree()
-
-
-def seen(root):
-    """The machine as its readers find it."""
-    return Machine(host=read_host(root), inventory=read_inventory(root))
-
-
-def through_a_file(tree, folder):
-    path = folder / "machine.tgz"
-    write_archive(path, tree)
-    return read_archive(path)
 
 
 def without_uuids(inventory):
@@ -144,8 +130,9 @@ def test_a_command_line_keeps_no_secrets(text, kept):
 def test_files_keep_only_what_readers_need():
     kept = {
         "proc/1/environ": (b"PASSWORD=x\0container=podman\0", b"container=podman\0"),
-        "proc/self/mounts": (b"overlay / overlay rw\n//nas/me /mnt cifs rw\n",
-                             b"overlay / overlay rw\n"),
+        "proc/self/mounts": (
+            b"overlay / overlay rw\n//nas/me /mnt cifs rw\nnone /cgroup cgroup2 rw\n",
+            b"overlay / overlay rw\nnone /cgroup cgroup2 rw\n"),
         "proc/self/status": (b"Name:\tpython\nCpus_allowed_list:\t0-1\n",
                              b"Cpus_allowed_list:\t0-1\n"),
         "linkgauge/tools/nvidia-smi_-q.txt": (
@@ -342,29 +329,6 @@ def test_what_cannot_be_read_or_written_says_so(tmp_path):
         read_archive(tmp_path / "gone")
     with pytest.raises(ResultsError, match="cannot write"):
         write_archive(tmp_path / "gone" / "x.tgz", Captured({}))
-
-
-def test_tools_are_asked_for_a_limited_time():
-    python = (sys.executable, "-c")
-    commands = (
-        (*python, "import sys; print('out'); sys.exit('err')"),
-        (*python, "import time; print('begun', flush=True); time.sleep(60)"),
-        ("no-such-tool-anywhere", "-v"),
-    )
-    (failed, late, absent), files = ask(commands, seconds=2)
-    assert (failed.exit, files[failed.file], files[failed.errors]) == (1, b"out\n", b"err\n")
-    assert (late.exit, late.problem, files[late.file]) == (None, "no end after 2 s", b"begun\n")
-    assert (absent.problem, absent.file, absent.errors) == ("not installed", None, None)
-
-
-def test_what_tools_said_is_kept_of_a_captured_machine(tmp_path):
-    command = (sys.executable, "-c", "print('told')")
-    first = through_a_file(capture(ROOT, seen(ROOT), commands=(command,)), tmp_path)
-    again = capture(first, read_machine(first), anonymous=True)
-    manifest = json.loads(again.files[MANIFEST])
-    assert manifest["anonymized"] is True
-    (tool,) = manifest["tools"]
-    assert again.files[tool["file"]] == b"told\n"
 
 
 def test_a_serial_number_is_cut_with_its_registers():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.cpu import cpu_vendor, isa
+from linkgauge.machine.cpu import cpu_vendor, isa, online_cpus
 from linkgauge.machine.details import read_details
 from linkgauge.machine.tree import parse_cpu_mask
 from machine_kit import CPU, X86_FLAGS, captured
@@ -77,3 +77,8 @@ def test_cpus_that_are_offline_or_not_described_do_not_count():
 )
 def test_x86_names_its_maker(cpuinfo, expected):
     assert cpu_vendor(cpuinfo) == expected
+
+
+def test_old_kernels_say_of_each_cpu_whether_it_is_online():
+    files = {f"{CPU}/cpu{cpu}/online": f"{int(cpu != 2)}\n" for cpu in range(1, 4)}
+    assert online_cpus(captured(files, {f"{CPU}/cpu0/topology/core_id": "0\n"})) == (0, 1, 3)

@@ -53,6 +53,11 @@ def test_arm_and_riscv_tell_of_it_in_the_device_tree_or_the_firmware(files, name
     assert read_details(captured(files)).hypervisor == name
 
 
+def test_a_hypervisor_that_hides_is_known_by_its_firmware():
+    files = {"proc/cpuinfo": "flags\t\t: lm\n", "sys/class/dmi/id/sys_vendor": "QEMU\n"}
+    assert read_details(captured(files)).hypervisor == "QEMU"
+
+
 @pytest.mark.parametrize(
     "files",
     [
@@ -141,3 +146,21 @@ def test_without_a_status_the_cpuset_says_what_is_allowed(folder):
     files = {folder.format("cpus"): "2-3\n", folder.format("mems"): "1\n"}
     details = read_details(captured(files, {"proc/self/cpuset": "/job\n"}))
     assert (details.allowed_cpus, details.allowed_nodes) == ((2, 3), (1,))
+
+
+def test_groups_are_found_where_they_are_mounted():
+    files = {
+        "proc/mounts": (
+            "none /cgroup/all cgroup2 rw 0 0\nnone /cgroup/sets cgroup rw,cpuset,noprefix 0 0\n"
+            "none /cgroup/memory cgroup rw,memory 0 0\n"
+        ),
+        "proc/self/cgroup": "4:memory:/a\n0::/b\n",
+        "proc/self/cpuset": "/job\n",
+        "cgroup/all/b/memory.max": "8192\n",
+        "cgroup/memory/a/memory.limit_in_bytes": "4096\n",
+        "cgroup/all/job/cpuset.cpus.effective": "0-5\n",
+        "cgroup/sets/job/mems": "1\n",
+    }
+    details = read_details(captured(files))
+    assert details.memory_limit == 4096
+    assert (details.allowed_cpus, details.allowed_nodes) == (tuple(range(6)), (1,))

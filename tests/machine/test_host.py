@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.machine.cache import last_level_cache
-from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host
+from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host, unread
 from linkgauge.machine.numa import read_nodes
 from linkgauge.machine.tree import Captured, names_in, parse_cpu_list, parse_meminfo, read_text
 
@@ -86,6 +86,28 @@ def test_a_captured_tree_without_names_has_empty_ones(tmp_path):
     )  # fmt: skip
 
 
+def test_the_kernel_is_also_known_by_its_version(tmp_path):
+    host = read_host(build(tmp_path, {"proc/version": "Linux version 6.8.0-31 (buildd@x) #31\n"}))
+    assert (host.system, host.kernel) == ("Linux", "6.8.0-31")
+
+
+def test_names_and_sizes_that_are_missing_have_a_reason(tmp_path):
+    whole = {"proc/cpuinfo": "uarch: sifive,p550\n", **CAPTURED}
+    assert unread(read_host(held(whole))) == ()
+    assert [line.partition(":")[0] for line in unread(read_host(tmp_path))] == [
+        "processor", "architecture", "kernel", "system", "memory",
+    ]  # fmt: skip
+    del whole["sys/devices/system/node/node1/meminfo"]
+    assert unread(read_host(held(whole))) == ("memory of nodes 1: their meminfo is not readable",)
+
+
+def test_memory_of_gpus_is_not_the_hosts():
+    files = held(
+        {**TWO_NODES, "proc/driver/nvidia/gpus/0009:01:00.0/numa_status": "Node:      1\n"}
+    )
+    assert [node.index for node in read_nodes(files, range(6), None)] == [0]
+
+
 @pytest.mark.parametrize("files", [CAPTURED, TWO_NODES, {}])
 def test_a_tree_held_in_memory_reads_like_its_folder(tmp_path, files):
     assert read_host(held(files)) == read_host(build(tmp_path, files))
@@ -107,11 +129,17 @@ def test_this_machine_has_a_node_with_cpus_and_memory():
     assert host.memory_available > 0
 
 
+ARM = "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {:#x}\n\n"
+
+
 @pytest.mark.parametrize(
     ("files", "model"),
     [
         ({"proc/cpuinfo": "processor: 0\nmodel name\t: AMD EPYC 9254\n"}, "AMD EPYC 9254"),
         ({"proc/cpuinfo": "isa: rv64\nuarch\t: sifive,p550\n"}, "sifive,p550"),
+        ({"proc/cpuinfo": "cpu\t\t: POWER9, altivec supported\n"}, "POWER9, altivec supported"),
+        ({"proc/cpuinfo": ARM.format(0xD87) + ARM.format(0xD85)}, "Cortex-A725 + Cortex-X925"),
+        ({"proc/cpuinfo": ARM.format(0xD87) + ARM.format(0xFFF)}, None),
         ({"proc/cpuinfo": "CPU part: 1\n", "proc/device-tree/model": "Board A\0"}, "Board A"),
         ({}, None),
     ],

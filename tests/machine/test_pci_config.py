@@ -208,3 +208,10 @@ def test_damaged_spaces_never_raise(data):
     ):
         space[offset] = value
     assert consistent(decode(bytes(space[: data.draw(st.integers(0, 4096))])))
+
+
+@pytest.mark.parametrize(
+    ("fastest", "speeds", "target"), [(1, 1, 2.5), (1, 0, 2.5), (5, None, None)]
+)
+def test_a_target_of_0_is_the_only_speed_there_is(fastest, speeds, target):
+    assert decode(config(max_speed=fastest, speeds=speeds, target=0)).link.target == target

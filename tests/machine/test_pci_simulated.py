@@ -2,6 +2,7 @@
 
 import pytest
 
+from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.backends.sim.hardware import build
 from linkgauge.backends.sim.pci import functions as described
@@ -9,10 +10,16 @@ from linkgauge.backends.sim.registers import PortType
 from linkgauge.backends.sim.render import render, write
 from linkgauge.backends.sim.symptoms import Symptoms
 from linkgauge.backends.sim.topology import Topology
+from linkgauge.judge.doctor import diagnose
+from linkgauge.judge.findings import Evidence
+from linkgauge.machine.details import read_details
+from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.pci import read_pci
 from linkgauge.machine.tree import Captured
 from linkgauge.model.inventory import PciLink
+from linkgauge.model.machine import Machine
 from linkgauge.model.pci_tree import PciTree
+from machine_kit import SWITCHED
 
 PORTS = {
     PortType.ENDPOINT: "endpoint",
@@ -88,3 +95,45 @@ def test_a_link_trained_low_shows():
     functions, _ = read_pci(simulated("vm-degraded"))
     (device,) = [function for function in functions if function.address == "0000:01:00.0"]
     assert device.link == PciLink(2.5, 16, 32.0, 16, 2.5)
+
+
+def test_acs_is_read_of_ports_that_lead_down():
+    tree = SimBackend(parse_description(SWITCHED)).tree()
+    functions = {function.address: function for function in read_pci(tree)[0]}
+    found = {}
+    for function in functions.values():
+        assert not [line for line in function.unknown if line.startswith("acs")]
+        found.setdefault((function.port, function.acs), []).append(function.address)
+    both = ("request redirect", "completion redirect")
+    assert {kind: len(addresses) for kind, addresses in found.items()} == {
+        ("root port", ()): 2,
+        ("upstream port", None): 2,
+        ("downstream port", both): 2,
+        ("downstream port", ()): 2,
+        ("endpoint", None): 4,
+    }
+    ends = found["endpoint", None][:2]
+    assert [functions[address].parent for address in ends] == found["downstream port", both]
+
+
+@pytest.mark.parametrize("state", ["passthrough", "translating"])
+def test_the_iommu_is_read_as_it_is_described(state):
+    text = SWITCHED.replace("iommu: translating", f"iommu: {state}")
+    assert read_details(SimBackend(parse_description(text)).tree()).iommu == state
+
+
+@pytest.mark.parametrize("set_so", [True, False])
+def test_the_doctor_finds_ports_that_redirect_and_an_iommu_that_translates(set_so):
+    good = SWITCHED.replace("true", "false").replace("translating", "passthrough")
+    text = SWITCHED if set_so else good
+    backend = SimBackend(parse_description(text))
+    machine = Machine(
+        host=backend.host(),
+        devices={"sim": backend.devices()},
+        inventory=read_inventory(backend.tree()),
+    )
+    found = [one for one in diagnose(Evidence(machine)) if one.check in ("acs", "iommu")]
+    assert {finding.severity for finding in found} == ({"warn"} if set_so else set())
+    told = " ".join(f"{finding.subject} {finding.found}" for finding in found)
+    assert ("redirects peer traffic of sim:0-sim:1" in told) is set_so
+    assert "sim:2" not in told

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.tree import ROOT, Captured, link_name, names_in, read_bytes, resolve
+from linkgauge.machine.tree import (
+    ROOT,
+    Captured,
+    link_name,
+    names_in,
+    parse_cpu_list,
+    read_bytes,
+    read_text,
+    resolve,
+)
 
 FILES = {"a/b/file": b"content\n", "a/other": b"\xff\x00"}
 LINKS = {
@@ -105,3 +114,14 @@ def test_any_links_resolve_to_a_path_without_links_or_to_none(links, files, path
         steps = real.split("/") if real else []
         assert not {"/".join(steps[:end]) for end in range(1, len(steps) + 1)} & set(links)
         assert resolve(root, real) == real
+
+
+def test_a_text_ends_before_its_newline_and_the_zero_of_some_kernels():
+    assert read_text(Captured({"cpulist": b"0-3\n\0"}), "cpulist") == "0-3"
+
+
+def test_a_list_of_more_cpus_than_there_are_is_cut():
+    assert (
+        len(parse_cpu_list(",".join(f"{start}-{start + 9999}" for start in range(0, 10**6, 10**4))))
+        < 1 << 16
+    )

@@ -24,7 +24,7 @@ from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.report.distances import classes, distances, matrix_lines
 from linkgauge.report.fabric import fabric_lines
-from linkgauge.report.gaps import gap_lines
+from linkgauge.report.gaps import for_root, gap_lines
 from linkgauge.report.hardware import hardware_yaml, known_values, read_hardware, state
 from linkgauge.report.host_details import ranges
 from linkgauge.report.inventory import print_machine
@@ -70,7 +70,7 @@ def switched():
             distances={0: (10, 21), 1: (21, 10)}, huge_pages={2 << 20: (64, 32)},
             transparent_huge_pages="madvise", command_line="ro iommu=pt", iommu="passthrough",
             allowed_cpus=(0, 1, 2, 3, 8), allowed_nodes=(0,), memory_limit=None, steal=0.0125,
-            memory_rate=307.2e9, hypervisor="KVM",
+            memory_rate=307.2e9,
             unknown=("locked memory limit: /proc/self/limits is not readable",),
         ),
         pci=(
@@ -205,6 +205,17 @@ def test_a_place_that_is_unknown_is_a_question_mark():
         assert rows == ((same, "?"), ("?", same))
 
 
+def test_where_devices_are_is_unknown_in_a_virtual_machine(capsys):
+    """What lies above them is the hypervisor's; links between them are not."""
+    host = msgspec.structs.replace(switched().host, hypervisor="KVM")
+    inside = msgspec.structs.replace(switched(), host=host)
+    found = subjects(machine(inside))
+    assert distances(inside, found).rows[0] == ("0", "?", "?")
+    assert classes(inside, found).rows[0] == ("X", "NV1", "?")
+    print_machine(machine(inside), as_json=False)
+    assert "PCI devices, as the hypervisor shows them\n" in capsys.readouterr().out
+
+
 def test_each_reason_is_said_once():
     payload = f"max_payload of 0000:81:00.0: {SHORT}"
     found = lines(gap_lines(switched()))
@@ -213,6 +224,12 @@ def test_each_reason_is_said_once():
         "  locked memory limit: /proc/self/limits is not readable",
         f"  link.speed, link.width of 0000:80:01.0, 0000:81:00.0; {payload}",
     ]
+
+
+def test_a_capture_ends_with_what_root_could_read():
+    (line,) = for_root(switched())
+    assert line.startswith("link.speed, link.width of 0000:80:01.0, 0000:81:00.0; max_payload")
+    assert (for_root(Inventory()), for_root(None)) == ([], [])
 
 
 def test_nothing_but_a_cpu_in_a_container(capsys):

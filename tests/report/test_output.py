@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
-from linkgauge.report.terminal import print_run, render_transfers
+from linkgauge.report.terminal import make_console, print_run, render_transfers
 from report.samples import COPY, RUN
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -45,6 +46,15 @@ def test_colour_only_on_a_terminal():
         console = text_console(**options)
         print_run(console, RUN)
         assert ("\x1b[" in console.file.getvalue()) == coloured
+
+
+def test_control_characters_of_a_file_are_shown_not_obeyed(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console = make_console()
+    console.print(Text("a\x1b]0;title\x07 b\x9b2J", style="red"))
+    shown_text = capsys.readouterr().out
+    assert "a\ufffd]0;title b\ufffd2J" in shown_text
+    assert shown_text.startswith("\x1b[31m")
 
 
 def test_a_simulated_or_interrupted_run_says_so():

@@ -30,10 +30,13 @@ def capture(
     from linkgauge.machine.archive import write_archive
     from linkgauge.machine.capture import capture as captured
     from linkgauge.machine.tree import ROOT
+    from linkgauge.report.gaps import for_root
 
     place = ROOT if root is None else open_root(root)
     machine = survey(backend) if root is None else read(place)
     tree = captured(place, machine, anonymous=anonymize)
     write_archive(file, tree)
     typer.echo(f"{file}: {len(tree.files)} files; to look: linkgauge devices --root {file}")
+    for line in for_root(machine.inventory):
+        typer.echo(f"not read: {line}")
     return 0

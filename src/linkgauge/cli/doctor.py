@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .devices import RootOption
 from .options import Json, Machine
 
 if TYPE_CHECKING:
@@ -17,10 +18,7 @@ def doctor(
     run: Annotated[
         Path | None, typer.Argument(help="A run.json or a run's folder: judge what it kept.")
     ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option("--root", metavar="DIR", help="A captured tree instead of this machine."),
-    ] = None,
+    root: RootOption = None,
     machine: Machine = None,
     json: Json = False,
 ) -> int:
@@ -62,14 +60,10 @@ def _gather(run: Path | None, root: Path | None, machine: str | None) -> Evidenc
 
 def _captured(root: Path) -> Evidence:
     from linkgauge.judge.findings import Evidence
-    from linkgauge.machine.host import read_host
-    from linkgauge.machine.inventory import read_inventory
-    from linkgauge.model.errors import InputError
-    from linkgauge.model.machine import Machine as Surveyed
 
-    if not root.is_dir():
-        raise InputError(f"--root {root}: not a folder; unpack the capture first")
-    return Evidence(Surveyed(host=read_host(root), inventory=read_inventory(root)))
+    from .devices import open_root, read
+
+    return Evidence(read(open_root(root)))
 
 
 def _here(machine: str | None) -> Evidence:

@@ -31,7 +31,7 @@ _PLAIN = re.compile(
 )
 _LOOSE_UUID = re.compile(_UUID)
 _SERIAL_WORDS = (
-    r"serial(?: number| num| no\.?)?|s/n|\w*guid|\w*uuid|chassis id|host id|asset tag"
+    r"serial(?: number| num| no\.?)?|s/n|\w*guid|\w*uuid|pdi|chassis id|host id|asset tag"
     r"|vendor specific|system specific"
 )
 _NAMED = re.compile(
@@ -128,7 +128,10 @@ class Anonymizer:
             return value  # wherever one stands, it is replaced later
         if kind == "v6":
             return self._address(value)
-        number = self._number(kind, re.sub("[:-]", "", value).lower())
+        digits = re.sub("[:-]", "", value).lower()
+        if not digits.strip("0"):
+            return value  # as registers without one
+        number = self._number(kind, digits)
         if kind == "serial":
             return number.to_bytes(8, "big").hex("-")
         if kind == "guid":

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from .tree import Root, number, parse_cpu_list, read_text
 
 GROUPS = "sys/fs/cgroup"
+"""Where systemd mounts them."""
 UNLIMITED = 1 << 60
 """Version 1 writes the largest number of pages where there is no limit."""
 
@@ -22,14 +23,27 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
     """
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
-        (r"^0::(/.*)$", GROUPS, "max", "current"),
-        (r"^[0-9]+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(/.*)$", f"{GROUPS}/memory",
+        (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
+        (r"^[0-9]+:(?:[^:\n]*,)?memory(?:,[^:\n]*)?:(/.*)$", _mounted(root, "memory"),
          "limit_in_bytes", "usage_in_bytes"),
     )  # fmt: skip
     for pattern, mounted, limit, usage in versions:
         match = re.search(pattern, membership, re.MULTILINE)
         for folder in _chain(match[1] if match else "/"):
             yield f"{mounted}{folder}/memory.", limit, usage
+
+
+def _mounted(root: Root, what: str) -> str:
+    """Where version 2 (`cgroup2`) or a controller of version 1 is mounted."""
+    mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
+    for line in mounts.splitlines():
+        # Device, place, type, options.
+        words = line.split()
+        if len(words) > 3 and (
+            words[2] == what or (words[2] == "cgroup" and what in words[3].split(","))
+        ):
+            return words[1].strip("/")
+    return GROUPS if what == "cgroup2" else f"{GROUPS}/{what}"
 
 
 def _chain(group: str) -> tuple[str, ...]:
@@ -58,9 +72,11 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
         return parse_cpu_list(match[1]) or None
     name = resource.lower()
     group = _chain(read_text(root, "proc/self/cpuset") or "/")[0]
+    sets = _mounted(root, "cpuset")
     for place in (
-        f"{GROUPS}{group}/cpuset.{name}.effective",
-        f"{GROUPS}/cpuset{group}/cpuset.{name}",
+        f"{_mounted(root, 'cgroup2')}{group}/cpuset.{name}.effective",
+        f"{sets}{group}/cpuset.{name}",
+        f"{sets}{group}/{name}",
         f"dev/cpuset{group}/{name}",
     ):
         found = parse_cpu_list(read_text(root, place) or "")

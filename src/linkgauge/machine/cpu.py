@@ -18,11 +18,18 @@ _X86_LEVELS = (
     ("v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
 )
 
-# MIDR_EL1's implementer and part of server cores (linux/arch/arm64/include/asm/cputype.h).
+# MIDR_EL1's implementer and part, of cores of servers and of boards with accelerators
+# (linux/arch/arm64/include/asm/cputype.h).
 _ARM_CORES = {
     (0x41, 0xD03): "Cortex-A53",
+    (0x41, 0xD05): "Cortex-A55",
+    (0x41, 0xD07): "Cortex-A57",
     (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD0B): "Cortex-A76",
+    (0x41, 0xD41): "Cortex-A78",
     (0x41, 0xD42): "Cortex-A78AE",
+    (0x41, 0xD85): "Cortex-X925",
+    (0x41, 0xD87): "Cortex-A725",
     (0x41, 0xD0C): "Neoverse-N1",
     (0x41, 0xD40): "Neoverse-V1",
     (0x41, 0xD49): "Neoverse-N2",
@@ -40,8 +47,11 @@ _ARM_CORES = {
 
 
 def online_cpus(root: Root) -> tuple[int, ...]:
-    """CPUs that are online; those that have a folder where the kernel does not say."""
-    return parse_cpu_list(read_text(root, f"{CPUS}/online") or "") or _folders(root)
+    """CPUs that are online; of old kernels, without a list, those whose folder does not deny it."""
+    listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
+    return listed or tuple(
+        cpu for cpu in _folders(root) if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
+    )
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
@@ -125,13 +135,17 @@ def cpu_vendor(cpuinfo: str) -> str | None:
 
 
 def arm_core(cpuinfo: str) -> str | None:
-    """The core that an Arm processor is built of, by implementer and part; None if unknown."""
-    ids = dict(
-        re.findall(r"^CPU (implementer|part)\s*:\s*0x([0-9a-fA-F]{1,4})$", cpuinfo, re.MULTILINE)
+    """The kinds of core of an Arm processor, by implementer and part; None if one is unknown."""
+    makers, parts = (
+        re.findall(rf"^CPU {field}\s*:\s*0x([0-9a-fA-F]{{1,4}})$", cpuinfo, re.MULTILINE)
+        for field in ("implementer", "part")
     )
-    if len(ids) < 2:
-        return None
-    return _ARM_CORES.get((int(ids["implementer"], 16), int(ids["part"], 16)))
+    names = [
+        _ARM_CORES.get((int(maker, 16), int(part, 16)))
+        for maker, part in dict.fromkeys(zip(makers, parts, strict=False))
+    ]
+    known = [name for name in names if name]
+    return " + ".join(known) if known and known == names else None
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:

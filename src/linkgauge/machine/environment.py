@@ -29,6 +29,8 @@ _HYPERVISORS = (
     ("riscv-virtio", "QEMU"),
     ("kvm", "KVM"),
 )
+_MADE_UP = {"VMware", "VirtualBox", "Parallels", "Hyper-V", "Bochs", "QEMU"}
+"""Those whose firmware real machines never have; clouds also rent metal."""
 _CONTAINERS = (
     ("kubepods", "Kubernetes"),
     ("libpod", "Podman"),
@@ -55,21 +57,22 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 def hypervisor(root: Root) -> tuple[str | None, bool]:
     """The hypervisor below the kernel (None: none), and whether that could be told.
 
-    x86 says in its CPU flags that there is one; elsewhere the firmware's tables and the device
-    tree do. Xen's first domain owns the hardware and is none. Metal of a cloud has its vendor.
+    x86 says in its CPU flags that there is one, unless it was told to hide it; elsewhere the
+    firmware's tables and the device tree do. Xen's first domain owns the hardware and is none.
+    Metal of a cloud has its vendor.
     """
     if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     flags = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
-    if flags and "hypervisor" not in flags[1].split():
-        return None, True
     firmware = " ".join(_words(root, place) for place in _FIRMWARE)
     if not flags and ".metal" in firmware:
         return None, True
     told = f"{firmware} {_words(root, _CLOCKS)}"
     known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", told))
     name = next(known, None)
+    if flags and "hypervisor" not in flags[1].split():
+        return (name if name in _MADE_UP else None), True
     if flags:
         return name or read_text(root, "sys/class/dmi/id/sys_vendor") or "without a name", True
     return name, bool(name or firmware.strip())

@@ -43,11 +43,32 @@ def read_host(root: Root = ROOT) -> Host:
     )
 
 
+def unread(host: Host) -> tuple[str, ...]:
+    """Why names and sizes are missing."""
+    unsized = [str(node.index) for node in host.nodes if node.memory_total is None]
+    reasons = {
+        "processor": (host.cpu_model, "neither /proc/cpuinfo nor a device tree names it"),
+        "architecture": (
+            host.architecture,
+            "/proc/sys/kernel/arch is not there (Linux before 6.1, or not captured)",
+        ),
+        "kernel": (host.kernel, "/proc/sys/kernel/osrelease and /proc/version are not readable"),
+        "system": (host.system, "/etc/os-release is not readable"),
+        "memory": (host.memory_total, "/proc/meminfo is not readable"),
+        # The only node has what the machine has.
+        f"memory of nodes {', '.join(unsized)}": (
+            not unsized or len(host.nodes) == 1,
+            "their meminfo is not readable",
+        ),
+    }
+    return tuple(f"{name}: {why}" for name, (value, why) in reasons.items() if not value)
+
+
 def cpu_model(root: Root) -> str | None:
-    """The processor's name: of /proc/cpuinfo (x86, some arm and riscv), else of Arm's core
-    by its number, else the board's."""
+    """The processor's name: of /proc/cpuinfo (x86, POWER, some arm and riscv), else of Arm's cores
+    by their numbers, else the board's."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
-    for key in ("model name", "Model Name", "cpu model", "uarch"):
+    for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
         match = re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
         if match:
             return match[1].strip()
@@ -99,10 +120,18 @@ def _names(root: Root) -> tuple[str, str, str]:
         read_text(root, f"proc/sys/kernel/{name}") or ""
         for name in ("hostname", "osrelease", "arch")
     )
-    return hostname, release, arch
+    return hostname, release or _version(root)[1], arch
+
+
+def _version(root: Root) -> tuple[str, str]:
+    """Of `Linux version 6.8.0-31-generic (buildd@…) …`: the kernel's name and release."""
+    match = re.match(r"(\S+) version (\S+)", read_text(root, "proc/version") or "")
+    return (match[1], match[2]) if match else ("", "")
 
 
 def _os_name(root: Root) -> str:
     release = read_text(root, "etc/os-release") or ""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)"?$', release, re.MULTILINE)
-    return match[1] if match else read_text(root, "proc/sys/kernel/ostype") or ""
+    if match:
+        return match[1]
+    return read_text(root, "proc/sys/kernel/ostype") or _version(root)[0]

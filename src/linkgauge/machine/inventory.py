@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from linkgauge.model.inventory import Inventory
 
 from .accelerators import read_accelerators
 from .details import read_details
+from .host import read_host, unread
 from .network import read_adapters
 from .pci import read_pci
 from .tree import ROOT, Root
@@ -16,10 +19,11 @@ def read_inventory(root: Root = ROOT) -> Inventory:
 
     Of this machine the accelerators are missing: only their libraries tell of them.
     """
+    host = read_details(root)
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(
-        host=read_details(root),
+        host=msgspec.structs.replace(host, unknown=(*unread(read_host(root)), *host.unknown)),
         pci=pci,
         accelerators=accelerators,
         adapters=read_adapters(root),

@@ -10,6 +10,7 @@ from linkgauge.model.machine import Node
 from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, parse_meminfo, read_text
 
 NODES = "sys/devices/system/node"
+_GPUS = "proc/driver/nvidia/gpus"
 
 
 def read_nodes(
@@ -18,10 +19,12 @@ def read_nodes(
     """Nodes that have memory, by number; `allowed` are the CPUs that may be used.
 
     A kernel without NUMA shows no nodes: then everything is node 0. A node that is the only one
-    has all of the machine. `memory_available` (bytes) bounds what a node can offer.
+    has all of the machine. `memory_available` (bytes) bounds what a node can offer. Memory of
+    GPUs that the kernel shows as nodes is not the host's.
     """
     usable = set(allowed)
-    nodes = [_read_node(root, index, usable, memory_available) for index in node_numbers(root)]
+    numbers = sorted(set(node_numbers(root)) - _gpu_nodes(root))
+    nodes = [_read_node(root, index, usable, memory_available) for index in numbers]
     with_memory = tuple(node for node in nodes if node.memory_total != 0)
     if len(with_memory) > 1:
         return with_memory
@@ -35,6 +38,13 @@ def node_numbers(root: Root) -> tuple[int, ...]:
     """All nodes, those without memory too; none where the kernel has no NUMA."""
     numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
     return tuple(sorted(int(match[1]) for match in numbers if match))
+
+
+def _gpu_nodes(root: Root) -> set[int]:
+    """Nodes that NVIDIA's driver made of its devices' memory (POWER9 with V100, GH200, GB200)."""
+    told = (read_text(root, f"{_GPUS}/{name}/numa_status") for name in names_in(root, _GPUS))
+    found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in told)
+    return {int(match[1]) for match in found if match}
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:

@@ -116,7 +116,8 @@ def _line(address: str, folder: str) -> dict[str, _Seat]:
     if line[-1:] != [address] or len(set(line)) < len(line):
         return {address: _Seat(folder, None, f"its link leads to {folder!r}")}
     if not (first and _HOST_BRIDGE.fullmatch(steps[first - 1])):
-        return {address: _Seat(folder, None, f"no host bridge stands in its path, {folder!r}")}
+        why = "no host bridge stands in its path (a tree copied without its links?)"
+        return {address: _Seat(folder, None, why)}
     parents: list[str | None] = [None, *line]
     return {
         name: _Seat("/".join(steps[: first + number + 1]), parents[number])

@@ -155,10 +155,14 @@ def _link(space: _Space, at: int, *, second: bool) -> PciLink:
     target = space.word(at + 0x30) if second else None
     # The vector of Link Capabilities 2 has bit 1 for 2.5 GT/s and so on.
     code = ((speeds or 0) & 0xFE).bit_length() - 1
+    max_speed = _speed(code) if code > 0 else None if capable is None else _speed(capable)
+    if target is not None and target & 0xF == 0 and max_speed == SPEEDS[0]:
+        # What has no other speed may leave its target 0 (7.5.3.19).
+        target = 1
     return PciLink(
         speed=None if status is None else _speed(status),
         width=None if status is None else _width(status),
-        max_speed=_speed(code) if code > 0 else None if capable is None else _speed(capable),
+        max_speed=max_speed,
         max_width=None if capable is None else _width(capable),
         target=None if target is None else _speed(target),
     )

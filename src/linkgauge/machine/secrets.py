@@ -65,7 +65,7 @@ def _tool(content: bytes) -> bytes:
 _CHANGES: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     (r"proc/cmdline", command_line),
     (r"proc/[0-9]+/environ", _environment),
-    (r"proc/(?:self/|[0-9]+/)?mounts", _only(rb"\S+ / ")),
+    (r"proc/(?:self/|[0-9]+/)?mounts", _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")),
     (r"proc/(?:self|[0-9]+)/status", _only(rb"(?:Cpus|Mems)_allowed")),
     (re.escape(TABLE), _dimms),
     (re.escape(ENTRIES) + r"/.*", lambda content: content if content[:1] == b"\x11" else b""),

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path("/")
 _MOST_LINKS = 40
 """Links followed on one path before it counts as a loop, as in Linux."""
+_MOST_CPUS = 1 << 16
 
 
 class Captured:
@@ -44,9 +45,10 @@ Root = Path | Captured
 
 
 def read_text(root: Root, path: str) -> str | None:
-    """The file's text without its last newline; None where it cannot be read."""
+    """The file's text without its last newline, and the zero that some kernels write behind it;
+    None where it cannot be read."""
     content = read_bytes(root, path)
-    return None if content is None else content.decode(errors="replace").rstrip("\n")
+    return None if content is None else content.decode(errors="replace").rstrip("\n\0")
 
 
 def read_bytes(root: Root, path: str) -> bytes | None:
@@ -151,7 +153,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
         low, high = number(first), number(last or first)
-        if low is not None and high is not None and high - low < 1 << 16:
+        if low is not None and high is not None and high - low + len(cpus) < _MOST_CPUS:
             cpus.update(range(low, high + 1))
     return tuple(sorted(cpus))
 

@@ -24,7 +24,7 @@ _LEGEND = {
     "PHB": "a PCIe host bridge",
     "NODE": "host bridges of one NUMA node",
     "SYS": "the link between NUMA nodes",
-    UNKNOWN: "not known: a bridge above or a NUMA node is hidden",
+    UNKNOWN: "not known: a bridge above or a NUMA node is hidden, or made up by a hypervisor",
 }
 
 
@@ -39,7 +39,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 def distances(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
     """Hops as Linux counts them for peer-to-peer traffic; the same device is 0."""
-    tree = PciTree(inventory.pci)
+    tree = _tree(inventory)
 
     def hops(one: Subject, other: Subject) -> str:
         if one is other:
@@ -52,7 +52,7 @@ def distances(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
 
 def classes(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
     """The fabric's links where some are active between two, else what PCI has between them."""
-    tree = PciTree(inventory.pci)
+    tree = _tree(inventory)
     fabric = _Fabric([one.told for one in subjects if one.told])
 
     def between(one: Subject, other: Subject) -> str:
@@ -63,6 +63,12 @@ def classes(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
         return links or placed or UNKNOWN
 
     return _matrix("Topology class", subjects, between, _by_class)
+
+
+def _tree(inventory: Inventory) -> PciTree:
+    """Empty in a virtual machine: the bridges there are made up, and tell nothing of where the
+    devices are."""
+    return PciTree(() if inventory.host.hypervisor else inventory.pci)
 
 
 def _by_class(text: str) -> tuple[int, str]:

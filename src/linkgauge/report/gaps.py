@@ -28,6 +28,12 @@ def gap_lines(inventory: Inventory) -> Iterator[Text]:
         yield Text.assemble((f"  {told}" if told else "  ", "yellow"), f": {why}" if told else why)
 
 
+def for_root(inventory: Inventory | None) -> list[str]:
+    """What root could read: a line for each reason."""
+    lines = gap_lines(inventory) if inventory else ()
+    return [line.plain.strip() for line in lines if line.plain.endswith("run as root")]
+
+
 def _reasons(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
     """By owner; a machine's and a host's are nobody's."""
     yield "", inventory.unknown

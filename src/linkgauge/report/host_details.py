@@ -80,8 +80,9 @@ def _allowances(host: HostDetails) -> Iterator[str]:
 
 def ranges(numbers: tuple[int, ...]) -> str:
     """As the kernel writes lists: `0-3,8`."""
-    starts = [n for place, n in enumerate(numbers) if not place or numbers[place - 1] != n - 1]
-    ends = [n for n in numbers if n + 1 not in numbers]
+    known = set(numbers)
+    starts = [n for n in numbers if n - 1 not in known]
+    ends = [n for n in numbers if n + 1 not in known]
     return ",".join(
         f"{first}-{last}" if last > first else str(first)
         for first, last in zip(starts, ends, strict=True)

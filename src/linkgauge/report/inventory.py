@@ -98,7 +98,8 @@ def _sections(machine: Machine, inventory: Inventory) -> Iterator[list[Text]]:
     """Each is set apart from the others; empty ones are not shown."""
     found = subjects(machine)
     tree = list(tree_lines(inventory, found))
-    yield [Text("PCI devices", "bold"), *tree] if tree else []
+    shown = ", as the hypervisor shows them" if inventory.host.hypervisor else ""
+    yield [Text(f"PCI devices{shown}", "bold"), *tree] if tree else []
     yield list(fabric_lines(inventory.accelerators))
     if len(found) > 1:
         yield list(matrix_lines(distances(inventory, found)))

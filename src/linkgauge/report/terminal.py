@@ -1,6 +1,7 @@
 """What a person sees of a run: matrices in nvbandwidth's layout, then what to know about them.
 
-Colour comes from rich and only on a terminal. Nothing from results is read as markup.
+Colour comes from rich and only on a terminal. Nothing from results is read as markup, nor are
+control characters in them sent to the terminal.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from linkgauge.model.result import CellResult, Result, Run, Status
@@ -32,9 +34,22 @@ _STYLES: dict[Status, str] = {
 }
 
 
+_UNSEEN = dict.fromkeys((*range(32), *range(127, 160)), "�")
+del _UNSEEN[ord("\n")], _UNSEEN[ord("\t")]
+
+
 class _Console(Console):
     """A console whose reader may go away (`| head`): what is still to come is not shown, and what
-    is being done goes on."""
+    is being done goes on. What results and captures hold is shown, never obeyed."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(segment.text.translate(_UNSEEN), segment.style)
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
@@ -190,7 +205,7 @@ def render_summary(run: Run) -> Text:
         or Text("nothing measured")
     )
     if run.finished is None:
-        line.append(" (interrupted: what was measured is kept)", "yellow")
+        line.append(" (interrupted)", "yellow")
     if run.simulated:
         line.append(" ").append(simulated())
     return line

@@ -31,7 +31,7 @@ _BUSES = 256
 class Function(msgspec.Struct, frozen=True):
     """A PCI function: `folder` is its path below sys/devices, `link` the one towards the host of
     a device or an upstream port, the one away from it of a root or a downstream port (null:
-    unknown), `errors` what it has counted. `buses` are a bridge's."""
+    unknown), `errors` what it has counted. `buses` are a bridge's; it may redirect by ACS."""
 
     address: str
     folder: str
@@ -44,6 +44,7 @@ class Function(msgspec.Struct, frozen=True):
     buses: Buses | None = None
     errors: int = 0
     revision: int = 0
+    acs_redirect: bool = False
 
 
 class _Seat(msgspec.Struct, frozen=True):
@@ -134,7 +135,8 @@ class _Tree:
         )
         for number, child in enumerate(seat.below):
             port = f"{seat.domain}:{seat.inner:02x}:{number % 32:02x}.{number // 32}"
-            yield _bridge(child, port, f"{folder}/{port}", PortType.DOWNSTREAM, ids, seat.inner)
+            bridge = _bridge(child, port, f"{folder}/{port}", PortType.DOWNSTREAM, ids, seat.inner)
+            yield msgspec.structs.replace(bridge, acs_redirect=seat.unit.group.acs_redirect)
             yield from self._functions(child, f"{folder}/{port}")
 
     def _seat(self, name: str, link: Link | None) -> _Seat | None:

@@ -1,6 +1,7 @@
 """PCI configuration space: the registers of a function that tell what its link runs at.
 
-Source: PCI Express Base Specification 6.0, 7.5.1 (headers) and 7.5.3 (PCI Express capability).
+Source: PCI Express Base Specification 6.0, 7.5.1 (headers), 7.5.3 (PCI Express capability), 7.6.3
+(extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (Advanced Error Reporting).
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from enum import IntEnum
 
 import msgspec
 
-_SIZE = 256
+_SIZE = 4096
 _COMMAND = 0x0406
 """Memory and bus mastering on, legacy interrupts off."""
 _HAS_CAPABILITIES = 0x0010
 _CAPABILITY = 0x60
 """Where the PCI Express capability lies; the first one is found through the pointer at 0x34."""
 _ID, _VERSION = 0x10, 2
+_AER, _ACS = 0x100, 0x148
+"""Where the extended capabilities lie, the first one where all begin."""
+_AER_ID, _ACS_ID = 0x0001, 0x000D
+_ACS_ALL, _ACS_REDIRECT = 0x005F, 0x000C
+"""ACS Capability: all services but egress control; ACS Control: redirect requests, completions."""
 
 GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)
 """GT/s a lane, by the code of LnkCap and LnkSta less 1."""
@@ -59,8 +65,10 @@ def config_space(
     link: LinkState | None,
     buses: Buses | None,
     revision: int = 0,
+    acs_redirect: bool = False,
 ) -> bytes:
-    """256 bytes. A function whose link is unknown shows speed and width 0."""
+    """4096 bytes. A function whose link is unknown shows speed and width 0. All have AER; root and
+    downstream ports have ACS."""
     space = bytearray(_SIZE)
 
     def put(offset: int, value: int, width: int) -> None:
@@ -89,6 +97,12 @@ def config_space(
         put(_CAPABILITY + 0x12, link.width << 4 | speed, 2)  # LnkSta
         put(_CAPABILITY + 0x2C, ((1 << max_speed) - 1) << 1, 4)  # LnkCap2
         put(_CAPABILITY + 0x30, _speed_code(link.target or link.speed), 2)  # LnkCtl2
+    has_acs = port in (PortType.ROOT, PortType.DOWNSTREAM)
+    put(_AER, (_ACS << 20 if has_acs else 0) | 2 << 16 | _AER_ID, 4)
+    if has_acs:
+        put(_ACS, 1 << 16 | _ACS_ID, 4)
+        put(_ACS + 0x04, _ACS_ALL, 2)
+        put(_ACS + 0x06, _ACS_REDIRECT if acs_redirect else 0, 2)
     return bytes(space)
 
 

@@ -4,8 +4,7 @@
 registers and error counters, and `linkgauge/accelerators.json` with what a vendor's library would
 tell. Whoever judges a simulated machine reads these and never its description. Of the caches only
 the last level is shown. What shows of a fault is symptoms.py's matter. All hosts alike have huge
-pages and no limits; those that are no virtual machine an IOMMU that passes through, and their CPUs
-the governor performance.
+pages and no limits; the CPUs of those that are no virtual machine have the governor performance.
 """
 
 from __future__ import annotations
@@ -71,6 +70,7 @@ def render(
     files = host_files(description, hardware)
     links: dict[str, str] = {}
     groups = description.host.hypervisor is None
+    domain = b"identity\n" if description.host.iommu == "passthrough" else b"DMA-FQ\n"
     for number, function in enumerate(functions(hardware, topology, symptoms)):
         folder = f"sys/devices/{function.folder}"
         files |= {f"{folder}/{name}": content for name, content in _function_files(function)}
@@ -78,7 +78,7 @@ def render(
         if groups:
             up = "../" * (folder.count("/"))
             links[f"{folder}/iommu_group"] = f"{up}kernel/iommu_groups/{number}"
-            files[f"sys/kernel/iommu_groups/{number}/type"] = b"identity\n"
+            files[f"sys/kernel/iommu_groups/{number}/type"] = domain
             links[f"sys/kernel/iommu_groups/{number}/devices/{function.address}"] = (
                 f"../../../../devices/{function.folder}"
             )
@@ -105,7 +105,7 @@ def host_files(description: Description, hardware: Hardware) -> dict[str, bytes]
     total = sum(node.group.memory for node in hardware.nodes)
     cpus = sum(node.group.cpus for node in hardware.nodes)
     everyone = _cpu_list(range(cpus))
-    passthrough = "" if host.hypervisor else " iommu=pt"
+    iommu = " iommu=pt" if host.iommu == "passthrough" and not host.hypervisor else ""
     # A sixty-fourth of the memory.
     huge = total >> 27
     texts = {
@@ -116,7 +116,7 @@ def host_files(description: Description, hardware: Hardware) -> dict[str, bytes]
         "proc/sys/kernel/arch": host.architecture,
         "proc/meminfo": _meminfo(total, "", available=True),
         "proc/cpuinfo": _cpuinfo(description, hardware),
-        "proc/cmdline": f"BOOT_IMAGE=/boot/vmlinuz-{host.kernel} ro{passthrough}",
+        "proc/cmdline": f"BOOT_IMAGE=/boot/vmlinuz-{host.kernel} ro{iommu}",
         # As long as it runs, all of it was idle.
         "proc/stat": f"cpu  0 0 0 {cpus * 10**6} 0 0 0 0 0 0",
         "proc/self/cgroup": "0::/",
@@ -237,6 +237,7 @@ def _function_files(function: Function) -> Iterator[tuple[str, bytes]]:
             link,
             function.buses,
             function.revision,
+            function.acs_redirect,
         ),
     )
 
