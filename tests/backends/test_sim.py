@@ -2,12 +2,12 @@
 
 import pytest
 
-from linkgauge.backends.base import Chaser, Virtual
+from linkgauge.backends.base import Chaser, Enqueuer, Virtual
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.measure import Measurement, measure_together
 from linkgauge.engine.pool import BufferPool
-from linkgauge.model.errors import AllocationError, BackendError, InputError
+from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfers
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
 from linkgauge.model.transfer import Engine, Report, Transfer, host
@@ -18,6 +18,19 @@ def test_it_has_time_of_its_own_and_follows_pointers():
     machine = backend()
     assert isinstance(machine, Virtual)
     assert isinstance(machine, Chaser)
+
+
+def test_the_host_takes_its_time_to_enqueue_a_copy():
+    machine = backend({"host.call": "3 us"})
+    assert isinstance(machine, Enqueuer)
+    (copy,) = copies(machine, "sim:0 -> sim:1 by ce", 1 << 20)
+    group = machine.enqueuing(copy)
+    group.arm(10)
+    group.open()
+    assert group.wait().seconds == pytest.approx([30e-6])
+    (by_threads,) = copies(machine, "host:0 -> host:1 by cpu", 1 << 20)
+    with pytest.raises(Unsupported):
+        machine.enqueuing(by_threads)
 
 
 def test_devices_are_those_of_the_description():

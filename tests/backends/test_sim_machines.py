@@ -79,6 +79,8 @@ def test_rbln_32_copies_as_its_page_prints():
     assert rate(backend, "sim:0 -> host:0 by sim:0.ce") == within(0.003, 59.56e9)
     assert rate(backend, "sim:0 -> sim:1 by sim:0.ce") == within(0.003, 59.31e9)
     assert rate(backend, "host:0 -> sim:0 by sim:0.ce", 1 << 20) == within(0.01, 14.71e9)
+    assert rate(backend, "sim:1 -> host:0 by sim:1.ce", 1 << 20) == within(0.01, 19.41e9)
+    assert rate(backend, "sim:0 -> sim:1 by sim:0.ce", 1 << 20) == within(0.01, 10.29e9)
 
 
 def test_rbln_32_shares_the_link_above_a_switch():

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from linkgauge.backends.sim.motion import Course
+from linkgauge.model.notation import parse_transfers
 from sim_machine import backend, copies, rates, seconds
 
 PCIE = 8e9 / 8 * 16 * 128 / 130 / 1e9
@@ -112,11 +113,60 @@ def test_an_engine_may_be_slower_than_its_links():
     assert rates(machine, "sim:0 -> sim:1 by ce") == about([40])
 
 
+def test_a_copy_may_read_from_another_device_no_faster_than_so():
+    machine = backend({"devices.0.ce.peer_read": "10 GB/s"})
+    assert rates(machine, "sim:0 -> sim:1 by sim:1.ce & sim:2 -> sim:1 by sim:1.ce") == about(
+        [10, 10]
+    )
+    assert rates(machine, "host:0 -> sim:1 by ce") == about([PCIE])
+    for other in ("sim:0 -> sim:1 by ce", "sim:0 -> sim:1 by sim:1.sm"):
+        assert rates(machine, other) == about([40])
+
+
+def test_a_thread_stages_copies_of_pageable_memory():
+    up, down = "host:0/pageable -> sim:0 by ce", "sim:0 -> host:0/pageable by ce"
+    assert rates(backend(), f"{up} & {down}") == about([12, 12])
+    # It reads and writes there, too.
+    narrow = backend({"host.nodes.0.rate": "30 GB/s"})
+    assert rates(narrow, up) == about([10])
+    assert "kernels do not reach" in narrow.refusal(parse_transfers(up.replace("ce", "sm"))[0])
+
+
+@pytest.mark.parametrize("kind", ["huge", "mapped", "wc"])
+def test_pinned_memory_of_any_kind_is_alike_to_a_device(kind):
+    assert rates(backend(), f"host:0/{kind} -> sim:0 by ce") == about([PCIE])
+    assert rates(backend(), f"sim:0 -> host:0/{kind} by sm") == about([PCIE])
+
+
+def test_a_node_may_take_turns():
+    """Threads and devices have it for as long as the link that leads there takes, of 30 GB/s."""
+    device, threads = "sim:0 -> host:0 by ce", "host:0 -> null by host:1.cpu"
+    machine = backend({"host.nodes.0.turns": True})
+    assert rates(machine, device) == about([PCIE])
+    assert rates(machine, threads) == about([30])
+    assert rates(machine, f"{device} & {threads}") == about([15, 15])
+    assert rates(machine, f"{device} & host:0 -> sim:0 by ce") == about([PCIE, PCIE])
+    assert rates(backend(), f"{device} & {threads}") == about([PCIE, 30])
+
+
 def test_each_loop_pays_for_its_start():
     machine = backend({"devices.0.ce.startup": "10 us"})
     empty, loops = (1 << 30) / 40e9, 7
     took = seconds(machine, "sim:0 -> sim:1 by ce", loops=loops)[0]
     assert took == pytest.approx(loops * (empty + 10e-6))
+
+
+def test_the_start_of_a_write_and_of_a_copy_between_devices_may_take_another_time():
+    starts = {"startup": "10 us", "write_startup": "20 us", "peer_startup": "30 us"}
+    machine = backend({"devices.0.ce": starts})
+    for text, start in (
+        ("host:0 -> sim:0 by ce", 10),
+        ("sim:0 -> sim:0 by ce", 10),
+        ("sim:0 -> host:0 by ce", 20),
+        ("sim:0 -> sim:1 by ce", 30),
+        ("sim:0 -> sim:1 by sim:1.ce", 30),
+    ):
+        assert seconds(machine, text, size=1)[0] * 1e6 == pytest.approx(start, rel=1e-3)
 
 
 def test_traffic_is_split_over_all_shortest_paths():

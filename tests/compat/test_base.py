@@ -1,6 +1,7 @@
 """`linkgauge as`: a tool's own arguments reach it, and it measures where it is told to."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from compat_kit import ONE_DEVICE, where
 from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.cli.as_tool import complete_tool
 from linkgauge.compat import TOOLS
 from linkgauge.compat.base import Completed, Parser, UsageError, Where, measure, opened
 from linkgauge.model.errors import InputError
@@ -100,11 +102,15 @@ class TestCommand:
             assert "nvbandwidth CLI:" in done.stdout
             assert "Usage: linkgauge" not in done.stdout
 
-    def test_its_own_help_has_an_example_and_names_each_tool(self):
-        text = " ".join(linkgauge("as", "--help").stdout.split())
-        assert "Example: linkgauge as" in text
-        for name in TOOLS:
-            assert name.split("-")[0] in text  # help may break a line at a hyphen
+    def test_its_own_help_has_an_example_of_each_tool(self):
+        text = linkgauge("as", "--help").stdout.partition("Example:")[2]
+        examples = re.findall(r"linkgauge as (?:--machine \S+ )?(\S+)", text)
+        assert examples == list(TOOLS)
+
+    def test_what_a_tool_cannot_do_is_said_under_its_name(self):
+        done = linkgauge("as", "--machine", "ipu-m2000", "gc-hosttraffictest", "-d", "9")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "\ngc-hosttraffictest: unknown device '9'" in done.stderr
 
     @pytest.mark.parametrize("tool", ["nvBandwidth", "", "nvbandwidth2"])
     def test_an_unknown_tool_is_refused_with_those_there_are(self, tool):
@@ -132,3 +138,7 @@ class TestCommand:
         refused = linkgauge(*arguments, LINKGAUGE_BACKEND="rocm")
         assert refused.returncode == 2
         assert "unknown backend 'rocm'" in refused.stderr
+
+    def test_the_tools_names_are_completed(self):
+        assert complete_tool("n") == ["nvbandwidth"]
+        assert complete_tool("") == list(TOOLS)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compat_kit import ONE_DEVICE, speak, where
-from linkgauge.compat.base import UsageError
+from linkgauge.compat.base import UsageError, Where
 from linkgauge.compat.cuda_samples import sample_arguments
+from linkgauge.model.errors import InputError
 
 NOTE = (
     "NOTE: The CUDA Samples are not meant for performance measurements. "
@@ -159,12 +160,23 @@ class TestBandwidth:
         assert found["Host to Device", 1][32_000_000] == pytest.approx(45.0, rel=0.03)
 
     def test_what_cannot_be_measured_is_no_success(self, bandwidth):
-        done = bandwidth("--memory=pageable")
-        assert done.code != 0
+        done = bandwidth("--memory=pageable", on=where(ONE_DEVICE, "crash sim:0 cells=0"))
+        assert done.code == 3
         assert "   32000000\t\t\tN/A\n" in done.out
-        assert " PAGEABLE Memory Transfers" in done.out
         assert "Result = FAIL" in done.out
-        assert "does not reach pageable host memory" in done.err
+        assert "SIGSEGV" in done.err
+
+    @pytest.mark.parametrize(("option", "rate"), [("--memory=pageable", 12), ("--wc", 20)])
+    def test_a_simulated_thread_stages_pageable_memory(self, bandwidth, option, rate):
+        done = bandwidth(option, "--htod", "--dtoh", on=where(ONE_DEVICE))
+        assert done.code == 0
+        figures = [figure for table in tables(done.out).values() for figure in table.values()]
+        assert figures == pytest.approx([rate, rate], rel=0.01)
+
+    def test_no_device_is_a_failure_in_words(self, capfd):
+        with pytest.raises(InputError):
+            speak(capfd, "bandwidthTest", on=Where(backend="host"))
+        assert capfd.readouterr().out.endswith("Result = FAIL\n")
 
     def test_a_wrong_byte_is_no_success(self, bandwidth):
         struck = where(ONE_DEVICE, "flip sim:0")
@@ -172,7 +184,7 @@ class TestBandwidth:
         assert bandwidth("--htod", "--noverify", on=struck).code == 0
 
     def test_help(self, bandwidth):
-        done = bandwidth("--help")
+        done = bandwidth("-h")
         assert done.code == 0
         assert "--memory=[MEMMODE]" in done.out
 
@@ -258,22 +270,29 @@ class TestPeers:
         # One link lies between devices 0 and 1, two ways of two links between 0 and 4.
         assert writes[0][1] == pytest.approx(46.7, rel=0.01)
         assert writes[0][4] == pytest.approx(2 * 46.7, rel=0.01)
-        assert reads[0][1] == pytest.approx(48.17, rel=0.01)
+        assert reads[0][1] == pytest.approx(47, rel=0.01)
         assert staged[0][1] == pytest.approx(45.0, rel=0.01)
         assert writes[0][1] < both[0][1] < 2 * writes[0][1]
         # Within a device what is read and written counts.
         assert writes[3][3] == pytest.approx(2125, rel=0.03)
 
     def test_staging_takes_one_leg_after_the_other(self, p2p):
-        found = matrices(p2p("--numElems=4").out)
+        found = matrices(p2p("--numElems=4", on=where(APART)).out)
         direct = found["P2P=Enabled Latency (P2P Writes) Matrix (us)"][0][1]
         staged = found["P2P=Disabled Latency Matrix (us)"][0][1]
         assert staged == pytest.approx(2 * direct, rel=0.02)
 
-    def test_the_time_of_the_host_is_not_known(self, p2p):
-        lines = p2p("--numElems=4", on=where(APART)).out.splitlines()
-        at = lines.index("   CPU     0      1 ")
-        assert all(math.isnan(float(figure)) for figure in lines[at + 1].split()[1:])
+    def test_the_host_enqueues_one_copy_or_both_legs_of_a_staged_one(self, p2p):
+        done = p2p("--numElems=4", "--p2p_read", on=where(APART))
+        assert done.err == "SIMULATED test\n"
+        lines = done.out.splitlines()
+        found = [
+            [float(figure) for row in lines[at + 1 : at + 3] for figure in row.split()[1:]]
+            for at, line in enumerate(lines)
+            if line == "   CPU     0      1 "
+        ]
+        # A simulated host takes 2 us a call.
+        assert found == [[2, 4, 4, 2], [2, 2, 2, 2], [2, 2, 2, 2]]
 
     def test_kernels_copy_where_peers_are_reached(self, p2p):
         by_engine = matrices(p2p("--numElems=25000000").out)
@@ -315,8 +334,9 @@ class TestPeers:
         assert done.code == 0
         assert all(len(rows) == 1 for rows in matrices(done.out).values())
 
-    def test_help(self, p2p):
-        done = p2p("--help")
+    @pytest.mark.parametrize("asked", ["--help", "-h"])
+    def test_help(self, p2p, asked):
+        done = p2p(asked)
         assert done.code == 0
         assert "--numElems=<NUM_OF_INT_ELEMS>" in done.out
 
@@ -324,7 +344,7 @@ class TestPeers:
         ("argument", "says"),
         [
             ("--foo", "Unknown option --foo"),
-            ("--numElems", "Missing value - write --numelems=VALUE"),
+            ("--numElems", "Missing value - write --numElems=VALUE"),
             ("--numElems=0", "Illegal argument - numElems must be greater than zero"),
             ("--sm_copy=1", "--sm_copy takes no value"),
         ],

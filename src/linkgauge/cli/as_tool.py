@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ CONTEXT = {"allow_interspersed_args": False}
 """All that follows the tool's name is the tool's, also -h."""
 
 
-def _complete_tool(incomplete: str) -> list[str]:
+def complete_tool(incomplete: str) -> list[str]:
     from linkgauge.compat import TOOLS
 
     return [name for name in TOOLS if name.startswith(incomplete)]
@@ -20,10 +21,11 @@ def _complete_tool(incomplete: str) -> list[str]:
 
 def as_tool(
     tool: Annotated[
-        str, typer.Argument(metavar="TOOL", help="Whose.", autocompletion=_complete_tool)
+        str,
+        typer.Argument(metavar="TOOL", help="One of those above.", autocompletion=complete_tool),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="That tool's own.")
+        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="That tool's own, also -h.")
     ] = None,
     backend: Annotated[
         str | None,
@@ -49,15 +51,21 @@ def as_tool(
 ) -> int:
     """Take another tool's command line and print that tool's output.
 
-    Tools: nvbandwidth, sailbandwidth, rblnBandwidthLatencyTest, gc-hosttraffictest, bandwidthTest,
-    p2pBandwidthLatencyTest, bandwidth_test. Options of linkgauge stand before the tool's name.
+    Options of linkgauge stand before the tool's name, all that follows it is the tool's own.
 
-    Example: linkgauge as --machine ppu-8 nvbandwidth -t host_to_device_memcpy_ce
+    \b
+    Example: linkgauge as nvbandwidth -t device_to_device_memcpy_read_ce -j
+             linkgauge as --machine ppu-8 sailbandwidth -t one_to_all_write_sm -i 1
+             linkgauge as --machine rbln-32 rblnBandwidthLatencyTest --tc 3 --npu_id_list 0,1
+             linkgauge as --machine ipu-m2000 gc-hosttraffictest -d 0 -j
+             linkgauge as bandwidthTest --memory=pageable --htod
+             linkgauge as p2pBandwidthLatencyTest --p2p_read
+             linkgauge as bandwidth_test --size 256M --iter 10 --out bandwidth.csv
     """
     from linkgauge.compat import TOOLS
     from linkgauge.compat import tool as speak
     from linkgauge.compat.base import Where
-    from linkgauge.model.errors import InputError
+    from linkgauge.model.errors import InputError, LinkgaugeError
 
     from .session import choose_backends, make_simulation
 
@@ -65,4 +73,9 @@ def as_tool(
         raise InputError(f"unknown tool {tool!r}: there are {', '.join(TOOLS)}")
     simulation = make_simulation(machine, fault)
     choose_backends([backend] if backend else None, simulation)
-    return speak(tool)(arguments or (), Where(backend or None, simulation, wait))
+    try:
+        return speak(tool)(arguments or (), Where(backend or None, simulation, wait))
+    except LinkgaugeError as error:
+        sys.stdout.flush()
+        print(f"{tool}: {error}", file=sys.stderr)
+        return error.exit_code

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from linkgauge.model.errors import InputError
 
 from . import options
 from .options import Csv, Devices, Json, Label, Loops, MaxTime, NoVerify, Precision, Samples
@@ -100,6 +104,13 @@ def traffic(
     )
 
     document = choose_document(json, csv)
+    _check_duration(
+        duration, {"--samples": samples, "--precision": precision, "--max-time": max_time}
+    )
+    _check_least("--min-device-bandwidth", min_device)
+    _check_least("--min-host-bandwidth", min_host)
+    if backend == "host" and device:
+        raise InputError(f"there is no device {device[0]}: backend host has threads in its stead")
     pieces = make_pieces(parse_size(piece), parse_size(payload), streams)
     options.at_least_one("--threads", threads)
     options.at_least_one("--repeat", repeat)
@@ -130,3 +141,20 @@ def traffic(
                 label=label, out=out, display=Display(document),
                 options=in_effect(context, settings),
             )  # fmt: skip
+
+
+def _check_duration(duration: float | None, others: Mapping[str, object]) -> None:
+    """Raises InputError for a duration that is none, or beside an option that also tells when a
+    cell is done."""
+    if duration is None:
+        return
+    if not (math.isfinite(duration) and duration > 0):
+        raise InputError(f"--duration {duration:g} must be a positive number of seconds")
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"--duration and {name} both tell how long to measure: give one")
+
+
+def _check_least(name: str, least: float) -> None:
+    if not least >= 0:
+        raise InputError(f"{name} {least:g}: give GB/s, 0 or more")

@@ -77,7 +77,7 @@ def _created(file: File) -> TextIO:
     try:
         return file.open("w", newline="")
     except OSError as error:
-        raise InputError(f"{TOOL}: cannot write {file}: {error.strerror}") from error
+        raise InputError(f"cannot write {file}: {error.strerror}") from error
 
 
 def _paths(devices: Sequence[Device]) -> Iterator[Path]:
@@ -98,7 +98,7 @@ def _write(table: TextIO, paths: Sequence[Path], cells: Sequence[CellResult], si
                 writer.writerow((*ends, number, f"{size / rate:.9f}", f"{rate / 1e9:.3f}"))
         table.flush()
     except OSError as error:
-        raise ResultsError(f"{TOOL}: cannot write the table: {error.strerror}") from error
+        raise ResultsError(f"cannot write the table: {error.strerror}") from error
 
 
 def _summary(cells: Sequence[CellResult], size: int, iterations: int) -> Iterator[str]:

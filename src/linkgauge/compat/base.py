@@ -79,15 +79,16 @@ def opened(
     *,
     devices: Sequence[str] = (),
     backends: Sequence[str] = ACCELERATORS,
+    tells: bool = True,
 ) -> Iterator[Context]:
     """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names
     them (all if none), of the first of `backends` that has any. A simulated machine is named on
-    stderr, so that parsers of the tool's output are not disturbed.
+    stderr, so that parsers of the tool's output are not disturbed, unless not `tells`: it was.
 
     Raises InputError where there is no device, unless backend `host` is asked for.
     """
     settings = msgspec.structs.replace(settings, simulation=where.simulation)
-    if where.simulation is not None:
+    if where.simulation is not None and tells:
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     with closing(Supervisor(settings)) as worker:
         machine = _survey(worker, where, backends)

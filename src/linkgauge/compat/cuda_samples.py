@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import EngineSettings, Settings
 from linkgauge.model.transfer import Transfer
@@ -111,6 +112,9 @@ def run(arguments: Sequence[str], where: Where) -> int:
     except UsageError as error:
         print(f"{error}\nSee --help for more information")
         code = error.exit_code
+    except LinkgaugeError:
+        print("Result = FAIL", flush=True)
+        raise
     print(f"Result = {'FAIL' if code else 'PASS'}")
     print(NOTE)
     return code
@@ -119,19 +123,21 @@ def run(arguments: Sequence[str], where: Where) -> int:
 def sample_arguments(
     arguments: Sequence[str], flags: Sequence[str], values: Sequence[str]
 ) -> dict[str, str]:
-    """Options as the samples take them: `-name`, `--NAME`, `--name=value`. Raises UsageError for
-    one that is neither of `flags` nor of `values`, and for a value that is missing or too much."""
+    """Options as the samples take them: `-name`, `--NAME`, `--name=value`; -h is --help. Raises
+    UsageError for one that is neither of `flags` nor of `values`, and for a value that is missing
+    or too much."""
+    known = {name.lower(): name for name in (*flags, *values)} | {"h": "help"}
     given: dict[str, str] = {}
     for argument in arguments:
-        name, equals, value = argument.lstrip("-").partition("=")
-        key = name.lower()
-        if not argument.startswith("-") or key not in (*flags, *values):
+        written, equals, value = argument.lstrip("-").partition("=")
+        name = known.get(written.lower())
+        if not argument.startswith("-") or name is None:
             raise UsageError(f"Unknown option {argument}")
-        if key in values and not value:
-            raise UsageError(f"Missing value - write --{key}=VALUE")
-        if key in flags and equals:
-            raise UsageError(f"Illegal argument - --{key} takes no value")
-        given[key] = value
+        if name in values and not value:
+            raise UsageError(f"Missing value - write --{name}=VALUE")
+        if name in flags and equals:
+            raise UsageError(f"Illegal argument - --{name} takes no value")
+        given[name] = value
     return given
 
 

@@ -3,22 +3,23 @@
 Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
 copied). With P2P disabled the driver stages a copy in host memory, on the source's node here: its
 bandwidth is that of both legs at the same time, its latency that of one after the other. Pairs
-that do not reach each other are staged in all matrices. The sample's CPU latency, the time that the
-host takes to enqueue a copy, is not measured: its matrices hold nan.
+that do not reach each other are staged in all matrices. The CPU latency is the time in which the
+host enqueues a copy, of a staged one both legs; nan where the backend does not tell.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 
 import msgspec
 
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Settings
-from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
+from linkgauge.model.transfer import Engine, EngineKind, Memory, Report, Transfer
 
 from .base import UsageError, Where
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
@@ -42,6 +43,8 @@ Options:
 
 Pair = tuple[Device, Device]
 Matrix = Mapping[Pair, float]
+Measure = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
+"""Microseconds of each copy."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -55,8 +58,8 @@ class Options(msgspec.Struct, frozen=True):
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the sample prints."""
     try:
-        given = sample_arguments(arguments, ("help", "p2p_read", "sm_copy"), ("numelems",))
-        elements = whole("numElems", given.get("numelems", str(_ELEMENTS)))
+        given = sample_arguments(arguments, ("help", "p2p_read", "sm_copy"), ("numElems",))
+        elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
     except UsageError as error:
         print(f"{TOOL}: {error}\nSee --help for more information", file=sys.stderr)
         return error.exit_code
@@ -70,7 +73,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         gauge = Gauge(context, TOOL)
         reached = _bandwidths(gauge, context.devices, options)
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
-    with opened_devices(where, fewer) as context:
+    with opened_devices(where, fewer, tells=False) as context:
         latency_gauge = Gauge(context, TOOL)
         _latencies(latency_gauge, context.devices, options, reached)
     print(NOTE)
@@ -114,21 +117,25 @@ def _bandwidths(gauge: Gauge, devices: Sequence[Device], options: Options) -> fr
 def _latencies(
     gauge: Gauge, devices: Sequence[Device], options: Options, reached: frozenset[Pair]
 ) -> None:
-    """Measures and prints the latency matrices."""
-    engine = options.engine
-    apart = list(permutations(devices, 2))
-    among = [pair for pair in apart if pair in reached]
-    up = _times(gauge, {(one, one): Path(one, None).transfer() for one in devices})
-    down = _times(gauge, {pair: _staged(*pair)[1] for pair in apart})
-    staged = _times(gauge, {(one, one): _copy(one, one) for one in devices})
-    # The second leg begins when the first has ended.
-    staged |= {(a, b): up[a, a] + time for (a, b), time in down.items() if (a, a) in up}
+    """Measures and prints the latency matrices, of the devices and of the host's part."""
+    measures = (partial(_times, gauge), partial(_enqueuing_times, gauge))
+    among = [pair for pair in permutations(devices, 2) if pair in reached]
+    staged = [_staged_times(measure, devices) for measure in measures]
     _show_times("P2P=Disabled Latency Matrix (us)", devices, staged)
-    writes = _times(gauge, {pair: _copy(*pair, engine) for pair in among})
-    _show_times("P2P=Enabled Latency (P2P Writes) Matrix (us)", devices, staged | writes)
-    if options.reads:
-        reads = _times(gauge, {pair: _copy(*pair, engine, True) for pair in among})
-        _show_times("P2P=Enabled Latency (P2P Reads) Matrix (us)", devices, staged | reads)
+    ways = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
+    for name, reads in ways:
+        copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
+        times = [own | measure(copies) for own, measure in zip(staged, measures, strict=True)]
+        _show_times(f"P2P=Enabled Latency (P2P {name}) Matrix (us)", devices, times)
+
+
+def _staged_times(measure: Measure, devices: Sequence[Device]) -> dict[Pair, float]:
+    """Of copies by way of the host, and within a device."""
+    up = measure({(one, one): Path(one, None).transfer() for one in devices})
+    down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
+    own = measure({(one, one): _copy(one, one) for one in devices})
+    # The second leg begins when the first has ended.
+    return own | {(a, b): up[a, a] + time for (a, b), time in down.items() if (a, a) in up}
 
 
 def _show(title: str, devices: Sequence[Device], rates: Matrix) -> None:
@@ -136,10 +143,12 @@ def _show(title: str, devices: Sequence[Device], rates: Matrix) -> None:
     print("\n".join(_matrix("D\\D", devices, rates)), flush=True)
 
 
-def _show_times(title: str, devices: Sequence[Device], times: Matrix) -> None:
+def _show_times(title: str, devices: Sequence[Device], times: Sequence[Matrix]) -> None:
+    """The matrix of the devices, then that of the host."""
+    of_devices, of_host = times
     print(title)
-    print("\n".join(_matrix("GPU", devices, times)))
-    print("\n" + "\n".join(_matrix("CPU", devices, {})), flush=True)
+    print("\n".join(_matrix("GPU", devices, of_devices)))
+    print("\n" + "\n".join(_matrix("CPU", devices, of_host)), flush=True)
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
@@ -177,6 +186,20 @@ def _times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Microseconds of each copy, else as of _rates."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
+
+
+def _enqueuing_times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+    """Microseconds in which the host enqueues each copy; nothing where that cannot be told."""
+    cells = [[copy] for copy in copies.values()]
+    results = gauge.measure(cells, Report.ENQUEUE, optional=True)
+    for cell in results:
+        if cell.status == "skip":
+            gauge.tell(f"no CPU latency: {cell.reason}")
+    return {
+        pair: cell.summary.median * 1e6
+        for pair, cell in zip(copies, results, strict=True)
+        if cell.summary is not None
+    }
 
 
 def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterator[str]:

@@ -99,7 +99,7 @@ def _run_in(context: Context, options: Options) -> int:
     )
     context = msgspec.structs.replace(context, worker=worker)
     if context.backend == "host" and options.device:
-        raise InputError(f"{TOOL}: backend host has one device, 0")
+        raise InputError("backend host has one device, 0")
     sides = sides_of(context.fabric, "sm", options.tiles)
     benchmarks = lay_out(options.tests, sides, context.backend)
     if options.verbose and not options.as_json:

@@ -22,7 +22,7 @@ from linkgauge.model.result import Result, exit_code
 from linkgauge.report.terminal import make_console, render_warnings
 
 from .base import Completed, Context, UsageError, Where, measure, opened
-from .nvbandwidth_cases import BY_NAME, CASES, Case, find, with_prefixes
+from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
 from .nvbandwidth_figures import Matrix, Outcome, grid, outcome
 from .nvbandwidth_json import JsonPrinter
 from .nvbandwidth_options import DEFAULT_SIZE, HELP, Options, nvbandwidth_options
@@ -116,7 +116,10 @@ def _asked(options: Options) -> tuple[str, ...]:
     if options.testcase_prefixes:
         names = with_prefixes(options.testcase_prefixes)
         if not names:
-            raise UsageError("Specified list of testcase prefixes did not match any testcases")
+            raise UsageError(
+                "Specified list of testcase prefixes did not match any testcases"
+                + hint(options.testcase_prefixes[0])
+            )
         return names
     return options.testcase or tuple(BY_NAME)
 

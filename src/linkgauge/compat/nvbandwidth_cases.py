@@ -145,12 +145,22 @@ CASES = tuple(map(_case, NVBANDWIDTH))
 BY_NAME = {case.name: case for case in CASES}
 
 
+def hint(asked: str) -> str:
+    """What else to say of a name or prefix that no test has."""
+    if not asked.startswith("multinode"):
+        return ""
+    return (
+        " (multinode tests need a process for each device, under mpirun: linkgauge has the "
+        "single-process tests only)"
+    )
+
+
 def find(asked: str) -> Case | str:
     """The test of this name or index, or why there is none."""
     if asked.isascii() and asked.isdecimal():
         index = int(asked[:9])
         return CASES[index] if index < len(CASES) else f"Testcase index {asked} out of bound!"
-    return BY_NAME.get(asked) or f"Testcase {asked} not found!"
+    return BY_NAME.get(asked) or f"Testcase {asked} not found!{hint(asked)}"
 
 
 def with_prefixes(prefixes: Sequence[str]) -> tuple[str, ...]:

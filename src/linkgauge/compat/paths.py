@@ -62,9 +62,9 @@ def chase(reader: Device, memory: Device) -> Transfer:
 
 
 @contextmanager
-def opened_devices(where: Where, settings: Settings) -> Iterator[Context]:
+def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Context]:
     """As base.opened, for what copies to and from devices. Raises InputError if there is none."""
-    with opened(where, settings) as context:
+    with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(context.fabric.reason or f"backend {context.backend} has no devices")
         yield context
@@ -99,7 +99,8 @@ class Gauge:
         """
         if not cells:
             return ()
-        unit: Unit = LATENCY if report is Report.LATENCY else BANDWIDTH
+        is_latency = report in (Report.LATENCY, Report.ENQUEUE)
+        unit: Unit = LATENCY if is_latency else BANDWIDTH
         benchmark = Benchmark(
             self._tool,
             self._tool,
@@ -115,13 +116,13 @@ class Gauge:
         measured = run.results[0].cells
         for cell in measured:
             if cell.status != "pass" and not (optional and cell.status == "skip"):
-                self._tell(f"{cell.status}: {' & '.join(cell.transfers)}: {cell.reason}")
+                self.tell(f"{cell.status}: {' & '.join(cell.transfers)}: {cell.reason}")
             for warning in cell.warnings:
-                self._tell(f"note: {warning}")
+                self.tell(f"note: {warning}")
         return measured
 
-    def _tell(self, line: str) -> None:
-        """Each line once."""
+    def tell(self, line: str) -> None:
+        """On stderr, each line once."""
         if line not in self._told:
             self._told.add(line)
             print(f"{self._tool}: {line}", file=sys.stderr)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from linkgauge.backends.base import Buffer, Copy, Pattern, Phase
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import Captured
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.result import EngineSettings, Simulation
@@ -162,6 +162,15 @@ class SimBackend:
         self._trouble.begin((copy,), (demand,))
         sigma, accesses = self._sigma(0, demand), max(1, copy.size // STRIDE)
         return SimChase(copy, latency, accesses, sigma, self._course, self._trouble.stall)
+
+    def enqueuing(self, copy: Copy) -> SimGroup:
+        """The host's part of a copy by a device."""
+        if copy.transfer.engine.kind == "cpu":
+            raise Unsupported("host threads enqueue nothing")
+        demand = self._demand(copy.transfer, (copy,))
+        self._trouble.begin((copy,), (demand,))
+        seconds, sigmas = (self._description.host.call,), (self._description.noise,)
+        return SimGroup((copy,), seconds, sigmas, self._course, self._trouble.stall)
 
     def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
         """Threads that ask for no number share their node's CPUs evenly."""

@@ -86,12 +86,16 @@ class Back(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An engine: the most it reads and writes over links (null: as fast as they are), and what
-    each copy takes to start."""
+    """An engine: the most it reads and writes over links, the most that one copy reads from another
+    device (null: as fast as links are), and what each copy takes to start: one that writes
+    `write_startup`, one between two devices `peer_startup` (null: `startup`, as any other)."""
 
     read: Rate | None = None
     write: Rate | None = None
+    peer_read: Rate | None = None
     startup: Seconds = Seconds(3e-6)
+    write_startup: Seconds | None = None
+    peer_startup: Seconds | None = None
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -125,7 +129,9 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` NUMA nodes alike: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
-    written), `latency` of one access to it. `cache` is its last-level cache."""
+    written), `latency` of one access to it. `cache` is its last-level cache. At one of
+    `turns`, threads and each device take turns, for as long as the link takes that each comes
+    over: a gateway that buffers."""
 
     count: Count = 1
     cpus: Count
@@ -133,12 +139,14 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     rate: Rate = Rate(300e9)
     latency: Seconds = Seconds(100e-9)
     cache: Size = Size(32 << 20)
+    turns: bool = False
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
-    second. `distances` is the NUMA distance table
-    (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine."""
+    second, and takes `call` to hand a copy to a device. `distances` is the NUMA distance table
+    (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine, which
+    shows no `iommu`."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -148,9 +156,11 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     system: str = "Simulated Linux"
     kernel: str = "6.8.0-simulated"
     hypervisor: str | None = None
+    iommu: Literal["passthrough", "translating"] = "passthrough"
     sockets: Count = 1
     threads_per_core: Count = 1
     thread: Rate = Rate(12e9)
+    call: Seconds = Seconds(2e-6)
     distances: tuple[tuple[int, ...], ...] | None = None
 
 
@@ -181,7 +191,8 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Switches alike, named by a range: PCIe switches, root complexes, a fabric's crossbars."""
+    """Switches alike, named by a range: PCIe switches, root complexes, a fabric's crossbars. Ports
+    of a PCIe switch with `acs_redirect` are set to send peer traffic up to the root complex."""
 
     name: str
     kind: SwitchType = "root"
@@ -189,6 +200,7 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     vendor_id: int = 0x1AF4
     device_id: int = 0x1111
     revision: int = 0
+    acs_redirect: bool = False
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from linkgauge.model.flow import Flow
-from linkgauge.model.transfer import Access, Memory, Transfer
+from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
 
 from .description import Back, Caps, Ways
 from .hardware import Hardware, Link
-from .topology import Route, Topology
+from .topology import Crossing, Route, Topology
 
 _THREAD_STARTUP = 1e-6
 """Seconds until host threads run."""
+_STAGED = 2.0
+"""What staging a byte takes of a node's memory more than the byte that is read or written there."""
 
 _SLOTS: dict[tuple[str, str], int] = {
     ("ce", "read"): 1,
@@ -25,7 +27,10 @@ _SLOTS: dict[tuple[str, str], int] = {
     ("sm", "write"): 4,
 }
 """Of a device's resources, the first is its memory, then these."""
-_PER_LINK = 3
+_TURNS = 4
+"""Of a link to a node that takes turns: threads that come or go there, beside devices that come or
+go over the link."""
+_PER_LINK = 3 + _TURNS
 _PER_DEVICE = 1 + len(_SLOTS)
 
 
@@ -42,8 +47,8 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """`capacity` of each resource in bytes/s, `names` what each belongs to: a link by its names
-    and its ends, a device, a node."""
+    """`capacity` of each resource in bytes/s (of turns, 1), `names` what each belongs to:
+    a link by its names and its ends, a device, a node."""
 
     def __init__(self, hardware: Hardware, topology: Topology) -> None:
         self._hardware = hardware
@@ -51,11 +56,18 @@ class Resources:
         self._links = hardware.links
         self._first_device = _PER_LINK * len(hardware.links)
         self._first_node = self._first_device + _PER_DEVICE * len(hardware.devices)
+        in_turns = {node.name for node in hardware.nodes if node.group.turns}
+        self._turns = {
+            name: [number for number, link in enumerate(self._links) if name in (link.a, link.b)]
+            for name in in_turns
+        }
         capacity: list[float] = []
         names: list[frozenset[str]] = []
         for link in hardware.links:
             capacity += [link.rate, link.rate, math.inf if link.both is None else link.both]
-            names += [names_of(link) | {link.a, link.b}] * _PER_LINK
+            capacity += [1.0 if in_turns & {link.a, link.b} else math.inf] * _TURNS
+            names += [names_of(link) | {link.a, link.b}] * (_PER_LINK - _TURNS)
+            names += [frozenset()] * _TURNS  # a link that fails does not stop those of others
         for device in hardware.devices:
             group = device.group
             caps = (getattr(getattr(group, kind), way) for kind, way in _SLOTS)
@@ -82,23 +94,29 @@ class Resources:
         usage: defaultdict[int, float] = defaultdict(float)
         touched = {str(engine.owner)}
         jitters = [0.0]
+        is_cpu = engine.kind == "cpu"
+        cap = threads * thread if is_cpu else math.inf
         for memory in transfer.memories:
             touched.add(str(memory.place))
             usage[self._memory_slot(memory.place)] += 1.0
+            if memory.kind == "pageable" and not is_cpu:
+                # A thread copies it to or from a pinned buffer, which the engine uses instead.
+                usage[self._memory_slot(memory.place)] += _STAGED
+                cap = thread
         for source, target, way, part in transfer.legs():
             route = self._route(source, target)
             jitters.append(route.jitter)
             for crossing in route.crossings:
                 touched |= self.names[_PER_LINK * crossing.link]
-            self._cross(usage, route, engine.kind == "sm", way, part)
-            slot = _SLOTS.get((engine.kind, way))
-            if slot is not None:
-                usage[self._device_slot(engine.owner) + slot] += part
+            self._cross(usage, route, engine.kind, way, part)
+            if not is_cpu:
+                usage[self._device_slot(engine.owner) + _SLOTS[engine.kind, way]] += part
+                if way == "read" and source.is_device:
+                    cap = min(cap, self._caps(engine).peer_read or math.inf)
         bounded = ((r, weight) for r, weight in usage.items() if self.capacity[r] != math.inf)
-        is_cpu = engine.kind == "cpu"
         return Demand(
-            Flow(tuple(sorted(bounded)), threads * thread if is_cpu else math.inf),
-            _THREAD_STARTUP if is_cpu else self._caps(engine.owner, engine.kind).startup,
+            Flow(tuple(sorted(bounded)), cap),
+            _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
             frozenset(touched),
             math.hypot(*jitters),
@@ -129,24 +147,49 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # none: such transfers are refused
 
     def _cross(
-        self, usage: dict[int, float], route: Route, kernel: bool, way: Access, part: float
+        self, usage: dict[int, float], route: Route, engine: EngineKind, way: Access, part: float
     ) -> None:
         """Adds what a route takes: payload and its overhead one way, requests the other way."""
         for crossing in route.crossings:
-            kind = self._links[crossing.link].kind
-            ways = (kind.sm_efficiency if kernel else None) or kind.efficiency
+            link = self._links[crossing.link]
+            kind = link.kind
+            ways = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
             ahead = part * crossing.share / _of(ways, way)
-            returns = (kind.sm_reverse if kernel else None) or kind.reverse
+            returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
             back = part * crossing.share * _of(returns, way)
+            for slot in self._turn_slots(crossing, engine == "cpu"):
+                usage[slot] += ahead / link.rate
             first = _PER_LINK * crossing.link
             usage[first + (not crossing.forward)] += ahead
             usage[first + 2] += ahead + back
             if back:
                 usage[first + crossing.forward] += back
 
-    def _caps(self, owner: Memory, kind: str) -> Caps:
-        group = self._hardware.devices[owner.index or 0].group
-        return group.sm if kind == "sm" else group.ce
+    def _turn_slots(self, crossing: Crossing, by_threads: bool) -> Iterator[int]:
+        """The turns that are taken at either end of a link: a device's of those over the link, the
+        threads' of those over all other links there."""
+        link = self._links[crossing.link]
+        for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
+            for number in self._turns.get(end, ()):
+                first = _PER_LINK * number + _PER_LINK - _TURNS
+                if by_threads and number != crossing.link:
+                    yield from (first + 2 * inward, first + 2 * inward + 1)
+                elif not by_threads and number == crossing.link:
+                    yield from (first + inward, first + 2 + inward)
+
+    def _caps(self, engine: Engine) -> Caps:
+        group = self._hardware.devices[engine.owner.index or 0].group
+        return group.sm if engine.kind == "sm" else group.ce
+
+    def _startup(self, transfer: Transfer) -> float:
+        """Seconds until an engine of a device moves the first byte."""
+        caps, owner = self._caps(transfer.engine), transfer.engine.owner
+        own: float | None = None
+        if any(memory.is_device and memory.place != owner for memory in transfer.memories):
+            own = caps.peer_startup
+        elif {way for _, _, way, _ in transfer.legs()} == {"write"}:
+            own = caps.write_startup
+        return caps.startup if own is None else own
 
     def _device_slot(self, device: Memory) -> int:
         return self._first_device + _PER_DEVICE * (device.index or 0)

@@ -11,7 +11,8 @@ from .topology import Topology
 
 SPACE = "sim"
 _OF_THREADS = ("", "pageable", "huge", STAGING)
-_OF_DEVICES = ("", STAGING)
+_PINNED = ("", "huge", "mapped", "wc", STAGING)
+"""Kinds that engines of devices reach: to them, all of these are alike."""
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str | None:
@@ -68,7 +69,9 @@ def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
     if len(ends) == 2 and owner not in ends:
         yield f"{owner} holds neither end: it copies from or to its own memory"
     for memory in transfer.memories:
-        if memory.is_host and memory.kind not in _OF_DEVICES:
+        if memory.kind == "pageable" and kind == "sm":
+            yield f"kernels do not reach {memory}: use ce, whose copies a thread stages"
+        elif memory.is_host and memory.kind not in (*_PINNED, "pageable"):
             yield f"a simulated device does not reach {memory.kind} host memory: use host:N"
     if kind == "ce" and len(transfer.memories) < 2:
         yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
