@@ -78,6 +78,14 @@ def test_samples_as_csv():
     assert {row["unit"] for row in rows} == {"B/s"}
 
 
+def test_samples_of_any_name_are_read_back_from_csv():
+    name = 'with "quotes", a comma\nand a second line'
+    named = msgspec.structs.replace(RUN, id=name)
+    rows = list(csv.DictReader(io.StringIO(files.samples_csv(named))))
+    assert {row["run"] for row in rows} == {name}
+    assert [float(row["value"]) for row in rows[:2]] == list(RUN.results[0].cells[0].samples[:2])
+
+
 def test_run_json():
     compare("run.json", files.json_document(RUN))
 

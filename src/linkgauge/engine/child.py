@@ -1,19 +1,21 @@
-"""A worker process: reads requests from its pipe, carries them out, and ends with the pipe."""
+"""A worker process: reads requests from its socket, carries them out, and ends with it."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
+import socket
 import sys
 from contextlib import closing
-from multiprocessing.connection import Connection
 
 import msgspec
 
 from linkgauge.model.errors import LinkgaugeError
 
 from .board import Board
+from .channel import Channel
 from .messages import (
     Answer,
     Broke,
@@ -40,16 +42,18 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(descriptor: int, board: int, parent: int) -> None:
-    """Serves the process `parent` over the pipe until either is gone; `board` is of its Board."""
+    """Serves the process `parent` over the socket until either is gone; `board` is of its Board."""
     _die_with(parent)
-    connection = Connection(descriptor)
+    # A second descriptor: the first is closed as the process ends, and not before.
+    channel = Channel(socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM))
     try:
-        _serve(connection, Board(board))
+        _serve(channel, Board(board))
     except (EOFError, OSError):
         pass  # the controller has gone
     except Exception as error:
-        connection.send_bytes(_encode(Broke(f"{type(error).__name__}: {error}")))
+        channel.send(_encode(Broke(f"{type(error).__name__}: {error}")))
         raise
+    gc.freeze()  # all of it goes with the process: to look it through first takes 30 ms
 
 
 def _die_with(parent: int) -> None:
@@ -62,18 +66,18 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _serve(connection: Connection, board: Board) -> None:
-    start = _decode(connection.recv_bytes())
+def _serve(channel: Channel, board: Board) -> None:
+    start = _decode(channel.receive())
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {start!r}")
 
     def say(reply: Reply) -> None:
-        connection.send_bytes(_encode(reply))
+        channel.send(_encode(reply))
 
     names = () if start.accelerator is None else (start.accelerator,)
     with closing(LocalWorker(start.settings, board.enter)) as worker:
         while True:
-            request = _decode(connection.recv_bytes())
+            request = _decode(channel.receive())
             if isinstance(request, Release):
                 worker.release()
                 continue

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 
-from .interrupts import interrupted_afterwards
+from .interrupts import Interrupts
 from .journal import (
     Closed,
     Measured,
@@ -49,22 +49,25 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
     done = cells_by_sheet(records)
     left = cells_left(records)
 
+    interrupts = Interrupts()
+
     def keep(record: Record) -> None:
-        with interrupted_afterwards():  # run.json is to have what the journal has
+        with interrupts.held():  # run.json is to have what the journal has
             sink(record)
             known.append(record)
 
     try:
-        for number, sheet in enumerate(opened.plan):
-            cells = done.get(number, [])
-            for together in _together(left[number]):
-                observer.started(sheet, together[0])
-                for cell in worker.measure(together, sheet.size):
-                    keep(Measured(number, cell))
-                    cells.append(cell)
-                    observer.finished(cell)
-            observer.completed(result_of(sheet, cells))
-        keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
+        with interrupts:
+            for number, sheet in enumerate(opened.plan):
+                cells = done.get(number, [])
+                for together in _together(left[number]):
+                    observer.started(sheet, together[0])
+                    for cell in worker.measure(together, sheet.size):
+                        keep(Measured(number, cell))
+                        cells.append(cell)
+                        observer.finished(cell)
+                observer.completed(result_of(sheet, cells))
+            keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end
     return assemble(known)

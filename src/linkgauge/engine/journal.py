@@ -52,7 +52,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     options: dict[str, str] = {}
 
 
-class Measured(msgspec.Struct, frozen=True, tag_field="record", tag="cell"):
+class Measured(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="cell"):
     """One cell; `sheet` indexes the plan."""
 
     sheet: int

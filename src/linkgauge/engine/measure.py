@@ -21,6 +21,7 @@ from linkgauge.backends.base import (
     Phase,
     Timing,
     Virtual,
+    follows,
     seed_of,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
@@ -101,8 +102,9 @@ class _Together:
         self._cells = cells
         self._settings = settings
         self._tell = tell
-        backends = {id(backend): backend for cell in cells for backend in cell.backends}
-        self._virtual = [one for one in backends.values() if isinstance(one, Virtual)]
+        owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
+        self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
+        self._numbered = {cell.planned.number: cell.transfers for cell in cells}
 
     def carry_out(self, pool: BufferPool) -> tuple[CellResult, ...]:
         """The cells' results: `pass`, or `fail` where a byte is wrong."""
@@ -136,9 +138,8 @@ class _Together:
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
         self._tell(phase)
-        cells = {cell.planned.number: cell.transfers for cell in self._cells}
         for backend in self._virtual:
-            backend.enter(cells, phase)
+            backend.enter(self._numbered, phase)
 
     def _prepare(self) -> Group:
         if any(cell.is_latency for cell in self._cells):
@@ -168,7 +169,7 @@ class _Together:
         """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
         if any(cell.is_latency for cell in self._cells):
             return Pace(loops=1)
-        pace = group.pace if isinstance(group, Paced) else Pace()
+        pace = group.pace if follows(group, Paced) else Pace()  # type: ignore[type-abstract]
         if [cell.planned.report for cell in self._cells] == [Report.FIRST]:
             return pace
         return msgspec.structs.replace(pace, laps=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from operator import itemgetter
@@ -184,6 +184,9 @@ class Room(msgspec.Struct, frozen=True):
     shares_host: bool = False
 
 
+_UNKNOWN = Room(None)
+
+
 def _rooms(machine: Machine) -> dict[Memory, Room]:
     rooms = {Memory("host", node.index): Room(node.memory_available) for node in machine.host.nodes}
     for found in machine.devices.values():
@@ -202,11 +205,11 @@ def _buffers(transfers: Sequence[Transfer], size: int) -> Iterator[tuple[Memory,
             yield memory.place, transfer.bytes_moved(size)
 
 
-def _held(transfers: Sequence[Transfer], size: int) -> Counter[Memory]:
+def _held(transfers: Sequence[Transfer], size: int) -> dict[Memory, int]:
     """The bytes that a cell holds at once, by place."""
-    held: Counter[Memory] = Counter()
+    held: dict[Memory, int] = {}
     for place, need in _buffers(transfers, size):
-        held[place] += need
+        held[place] = held.get(place, 0) + need
     return held
 
 
@@ -215,7 +218,7 @@ def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Ro
     if any(transfer.bytes_each_way(size) == 0 for transfer in transfers):
         return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
     for place, need in _buffers(transfers, size):
-        one = rooms.get(place, Room(None)).one
+        one = rooms.get(place, _UNKNOWN).one
         if one is not None and need > one:
             return (
                 f"a buffer of {format_size(need)} is more than {place} allocates at "
@@ -223,11 +226,13 @@ def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Ro
             )
     shared = 0
     for place, need in _held(transfers, size).items():
-        room = rooms.get(place, Room(None))
+        room = rooms.get(place, _UNKNOWN)
         if room.all is not None and need > room.all:
             has = approximate_size(room.all)
             return f"needs {approximate_size(need)}, {place} has {has}"
         shared += need if room.shares_host or place.is_host else 0
+    if not shared:
+        return None
     dram = [room.all for memory, room in rooms.items() if memory.is_host]
     free = None if None in dram else sum(room for room in dram if room is not None)
     if free is not None and shared > free:

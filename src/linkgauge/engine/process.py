@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import Pipe
 
 import msgspec
 
@@ -17,6 +16,7 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.result import Settings
 
 from .board import Standing, new_board
+from .channel import Channel
 from .messages import Answer, Broke, Reply, Request, Start, Trying
 
 PATIENCE = 2.0
@@ -50,7 +50,8 @@ class WorkerProcess:
     """A process that holds the host backend and at most one accelerator backend."""
 
     def __init__(self, accelerator: str | None, settings: Settings) -> None:
-        self._connection, theirs = Pipe()
+        ours, theirs = socket.socketpair()
+        self._channel = Channel(ours)
         self.board, descriptor = new_board()
         shared = (theirs.fileno(), descriptor)
         arguments = (*map(str, shared), str(os.getpid()), *sys.path)
@@ -67,9 +68,6 @@ class WorkerProcess:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs.close()
         os.close(descriptor)
-        # Connection.poll makes one of these at each call, which takes longer than a message.
-        self._poller = select.poll()
-        self._poller.register(self._connection, select.POLLIN)
         self._busy = False
         self._send(Start(accelerator, settings))
 
@@ -100,7 +98,7 @@ class WorkerProcess:
         while True:
             try:
                 self._wait(left)
-                reply: Reply = _decode(self._connection.recv_bytes())
+                reply: Reply = _decode(self._channel.receive())
             except (EOFError, OSError):
                 raise WorkerLost(self._how_it_ended()) from None
             if isinstance(reply, Broke):
@@ -115,18 +113,17 @@ class WorkerProcess:
         """Until there is something to read. The deadline moves as the worker goes on, which it
         does without a word."""
         if left is None:
-            self._poller.poll()
             return
-        if self._poller.poll(LOOK * 1e3):
+        if self._channel.poll(LOOK):
             return  # most answers come before it is worth asking how long they may take
-        while not self._poller.poll(min(LOOK, max(0.0, left(self.board.read()))) * 1e3):
+        while not self._channel.poll(min(LOOK, max(0.0, left(self.board.read())))):
             if left(self.board.read()) <= 0:
                 self.kill()
                 raise WorkerLost("no answer", timed_out=True)
 
     def _send(self, request: Request) -> None:
         with suppress(OSError):  # it has ended: waiting for the answer will tell how
-            self._connection.send_bytes(_encode(request))
+            self._channel.send(_encode(request))
 
     def _how_it_ended(self) -> str:
         self._busy = True
@@ -148,7 +145,7 @@ class WorkerProcess:
         self._end()
 
     def _end(self) -> int:
-        self._connection.close()
+        self._channel.close(PATIENCE)
         try:
             return self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:

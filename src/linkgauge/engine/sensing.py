@@ -9,12 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from statistics import median_low
 from types import TracebackType
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
-from linkgauge.backends.base import Backend, Sensed
+from linkgauge.backends.base import Backend, Sensed, follows
 from linkgauge.model.inventory import Reading, Sense
 from linkgauge.model.transfer import Memory, Transfer
 
@@ -36,18 +35,8 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> De
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
         for place in (*transfer.memories, transfer.engine.owner)
-        if place.backend == backend.name and _is_sensed(backend)
+        if place.backend == backend.name and follows(backend, Sensed)  # type: ignore[type-abstract]
     }
-
-
-def _is_sensed(backend: Backend) -> TypeGuard[Sensed]:
-    return _follows_protocol(type(backend))
-
-
-@cache
-def _follows_protocol(kind: type[Backend]) -> bool:
-    """Asked once: the answer takes longer than to sense a simulated device."""
-    return issubclass(kind, Sensed)
 
 
 class Sensing:

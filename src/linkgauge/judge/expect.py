@@ -9,7 +9,7 @@ where something on it is not, and `because` says what.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -42,42 +42,65 @@ class Estimate(msgspec.Struct, frozen=True):
     loose: bool = False
 
 
+class _Course(msgspec.Struct, frozen=True, gc=False):
+    """A transfer's path. Transfers of a `sort` are equally fast as long as they share nothing; what
+    they may share is their engines' owner and their links: `names`."""
+
+    path: Path
+    sort: int
+    names: tuple[Hashable, ...]
+
+
 class Expectations:
     """Expects cells of one machine; equal questions are answered once."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
-        self._known: dict[object, Estimate] = {}
-        self._found: dict[object, Path] = {}
+        self._courses: dict[Hashable, dict[Transfer, _Course]] = {}
+        self._sorts: dict[Hashable, int] = {}
+        self._known: dict[Hashable, Estimate] = {}
 
     def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Estimate:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
         if unit != BANDWIDTH.symbol or cell.report is Report.LATENCY:
             return _unknown("no bound on this is known")
-        readings = cell.readings if isinstance(cell, CellResult) else ()
-        trained = _under_load(readings)
-        key = (cell.transfers, cell.report, size, tuple(trained.items()))
-        if key not in self._known:
-            self._known[key] = self._estimate(cell, size, trained)
-        return self._known[key]
-
-    def _estimate(self, cell: CellResult | PlannedCell, size: int, trained: Trained) -> Estimate:
         transfers = parse_cell(cell.transfers)
+        readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
-            alone = len({transfer.engine.owner for transfer in transfers}) == 1
-            paths = [self._path(transfer, size, trained, alone) for transfer in transfers]
+            courses = self._courses_of(transfers, size, _under_load(readings))
         except Unknown as reason:
             return _unknown(str(reason))
-        sharing = _Sharing(transfers, paths, cell.report, size)
-        doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
-        doubts += self._crowded(transfers, paths)
-        return sharing.estimate(doubts)
+        key = (cell.report, size, *_alike(courses))
+        if key not in self._known:
+            paths = [course.path for course in courses]
+            doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
+            doubts += self._crowded(transfers, paths)
+            self._known[key] = _Sharing(transfers, paths, cell.report, size).estimate(doubts)
+        return self._known[key]
 
-    def _path(self, transfer: Transfer, size: int, trained: Trained, alone: bool) -> Path:
-        key = (transfer, size, tuple(trained.items()), alone)
-        if key not in self._found:
-            self._found[key] = self._paths.of(transfer, size, trained, alone=alone)
-        return self._found[key]
+    def _courses_of(
+        self, transfers: Sequence[Transfer], size: int, trained: Trained
+    ) -> list[_Course]:
+        """Raises Unknown."""
+        alone = len({transfer.engine.owner for transfer in transfers}) == 1
+        known = self._courses.setdefault((size, alone, tuple(trained.items())), {})
+        for transfer in transfers:
+            if transfer not in known:
+                path = self._paths.of(transfer, size, trained, alone=alone)
+                known[transfer] = self._course(transfer, path)
+        return [known[transfer] for transfer in transfers]
+
+    def _course(self, transfer: Transfer, path: Path) -> _Course:
+        """All that an estimate depends on, the names apart, is what makes a sort."""
+        uses = tuple(
+            (u.segment.way, u.segment.rate, u.segment.shown, u.least, u.cost, u.why, u.payload)
+            for u in path.uses
+        )
+        how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
+        sort = (uses, path.doubts, path.loose, path.meets, how)
+        number = self._sorts.setdefault(sort, len(self._sorts))
+        names = (transfer.engine.owner, *(use.segment.link for use in path.uses))
+        return _Course(path, number, names)
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[Path]) -> list[str]:
         """Why several devices that meet at the host may get less than their links carry."""
@@ -185,7 +208,7 @@ class _Sharing:
     def _meets_itself(self) -> bool:
         """Whether payload goes both ways over one PCIe link: how its ends take turns is theirs."""
         names = {u.segment.name for p in self._paths for u in p.uses if u.payload and u.least}
-        return any(name[:-2] + "down" in names for name in names if name.endswith(" up"))
+        return any((link, "down") in names for link, way in names if way == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
@@ -212,6 +235,15 @@ class _Sharing:
         if several > 1:
             return f"{several} transfers at once"
         return "read and written" if narrow.segment.shown == "memory" else "of what is reported"
+
+
+def _alike(courses: Sequence[_Course]) -> Iterator[int]:
+    """The same of two cells that differ by nothing but names: all pairs of a rack are alike."""
+    numbers: dict[Hashable, int] = {}
+    for course in courses:
+        yield course.sort
+        for name in course.names:
+            yield numbers.setdefault(name, len(numbers))
 
 
 def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:

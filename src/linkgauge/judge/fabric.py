@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 
@@ -51,6 +52,7 @@ class FabricPaths:
     def __init__(self, accelerators: Iterable[Accelerator]) -> None:
         self._links: dict[str, tuple[FabricLink, ...]] = {a.memory: a.links for a in accelerators}
         self._bundles = {name: _bundles(links) for name, links in self._links.items()}
+        self.path = cache(self._find_path)
 
     def serves(self, begin: str, end: str) -> bool:
         """Whether traffic between these two goes over a fabric: devices that have links, or a
@@ -63,7 +65,7 @@ class FabricPaths:
         """Whether a library told of this device's links."""
         return device in self._links
 
-    def path(self, begin: str, end: str, part: float) -> Path:
+    def _find_path(self, begin: str, end: str, part: float) -> Path:
         """Payload goes from one place to another, of which at least one is a device. Raises
         Unknown."""
         ours, theirs = self._bundles.get(begin, {}), self._bundles.get(end, {})

@@ -16,11 +16,17 @@ class Unknown(Exception):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """`rate` is bytes/s after line coding; `shown` says in words where it comes from."""
+    """`rate` is bytes/s after line coding; `shown` says in words where it comes from. `way` tells
+    the two directions of a PCIe link apart: down is away from the host."""
 
-    name: str
+    link: str
     rate: float
     shown: str
+    way: str = ""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.link, self.way
 
 
 class Use(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.transfer import Access, Memory, Transfer
@@ -30,6 +32,7 @@ class Paths:
         self._host = HostMemory(machine, ceilings)
         self._rates = {a.memory: a.memory_rate for a in inventory.accelerators}
         self._shares_host = {d.memory for d in devices if d.shares_host_memory}
+        self._memory = cache(self._find_memory)
 
     def knows_host(self, node: int) -> bool:
         """Whether the rate of this node's memory is known, or what this run measured of it."""
@@ -49,7 +52,7 @@ class Paths:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
         return path
 
-    def _memory(self, memory: Memory, alone: bool) -> Path:
+    def _find_memory(self, memory: Memory, alone: bool) -> Path:
         place = str(memory.place)
         if place in self._shares_host:
             raise Unknown(f"the memory of {place} is the host's")

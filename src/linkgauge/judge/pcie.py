@@ -125,7 +125,7 @@ class _Link:
 
     @cached_property
     def segments(self) -> dict[str, Segment]:
-        """By direction: down is away from the host."""
+        """By direction."""
         best = self.function.link if self.function else PciLink()
         most = f"{best.max_speed or self.speed:g} GT/s x{best.max_width or self.width}"
         shown = f"{self.speed:g} GT/s x{self.width}"
@@ -133,7 +133,7 @@ class _Link:
             shown += f" (of {most})"
         shown = f"PCIe {shown} × {encoding(self.speed).name}"
         rate = link_rate(self.speed, self.width)
-        return {way: Segment(f"{self.name} {way}", rate, shown) for way in ("up", "down")}
+        return {way: Segment(self.name, rate, shown, way) for way in ("up", "down")}
 
 
 class _Packets:

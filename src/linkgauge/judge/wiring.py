@@ -2,7 +2,7 @@
 
 All shortest ways count: the fewest links that are not a fabric's, then the fewest links, as drivers
 route. A part's name is the memory's notation, `sim:0-sim:1` of a fabric's link,
-`PCIe link of sim:0`, or `host bridge 0000:00`.
+`PCIe link of sim:0`, `PCIe switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 
@@ -45,6 +46,9 @@ class Wiring:
         self._beside: dict[str, dict[str, _Hop]] = {}
         self._ways: dict[str, dict[str, int]] = {}
         self._known: dict[Transfer, Touched] = {}
+        self._between = cache(self._find_between)
+        self._models = {device.memory: device.model for device in evidence.devices}
+        self._near = {device.memory: f"host:{device.near}" for device in evidence.devices}
         for device in evidence.devices:
             accelerator = evidence.accelerators.get(device.memory)
             to_host = self._join_fabric(accelerator) if accelerator else False
@@ -76,10 +80,12 @@ class Wiring:
         """Whether one of its links leads to the host."""
         here, to_host = accelerator.memory, False
         rates: dict[str, float] = {}
-        for link in accelerator.links:
+        # A link that is down may not say where it led.
+        links = [link for link in accelerator.links if link.remote or link.active is not False]
+        for link in links:
             there = link.remote or f"{link.kind} switch"
             rates[there] = rates.get(there, 0.0) + (link.rate or 0.0)
-        for link in accelerator.links:
+        for link in links:
             there = link.remote or f"{link.kind} switch"
             node = there.startswith("host:")
             to_host |= node
@@ -96,11 +102,10 @@ class Wiring:
         for below, above in self._links_up(function):
             there = above.address if above else host
             speed, width = below.link.max_speed, below.link.max_width
-            self._join(here, there, f"PCIe link of {name}", f"PCIe {speed} x{width}", _OTHER)
+            self._join(here, there, pcie_name(name), f"PCIe {speed} x{width}", _OTHER)
             here = name = there
         if here != host:
-            bridge = f"host bridge {here.rpartition(':')[0]}"
-            self._join(here, host, bridge, "host bridge", 0)
+            self._join(here, host, bridge_name(here), "host bridge", 1)
 
     def _links_up(self, function: PciFunction) -> Iterator[tuple[PciFunction, PciFunction | None]]:
         """A function and the switch (its upstream port) or the root port that its link leads to,
@@ -130,15 +135,13 @@ class Wiring:
             on_way, kinds = self._between(one, other)
             parts |= on_way
             sort += kinds
-        devices = {device.memory: device for device in self._evidence.devices}
-        sort += [devices[end].model for end in ends if end in devices]
+        sort += [self._models[end] for end in ends if end in self._models]
         sort += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
-        near = {name: f"host:{device.near}" for name, device in devices.items()}
-        remote = any(near.get(one, other) != other for one in ends for other in ends
+        remote = any(self._near.get(one, other) != other for one in ends for other in ends
                      if other.startswith("host:"))  # fmt: skip
         return Touched(frozenset(parts), (*sort, "remote" if remote else "near"))
 
-    def _between(self, one: str, other: str) -> tuple[set[str], list[str]]:
+    def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
         """The parts on all shortest ways, and of which kinds they are, in their number."""
         if one == other:
             return set(), ["local"]
@@ -155,9 +158,26 @@ class Wiring:
                 if hop.there in back and cost + hop.cost + back[hop.there] == length:
                     parts.add(hop.part)
                     kinds.append(hop.kind)
-            if here not in (one, other) and here not in self._evidence.functions:
-                parts.add(here)
+            if here not in (one, other):
+                parts |= self._switch(here)
         return parts, sorted(kinds)
+
+    def joints(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """The switches and host bridges, each with the links that meet there."""
+        found: dict[str, set[str]] = {}
+        ends = {*self._nodes, *(device.memory for device in self._evidence.devices)}
+        for place in self._beside.keys() - ends:
+            for name in self._switch(place) or {bridge_name(place)}:
+                links = {hop.part for hop in self._beside[place].values()}
+                found.setdefault(name, set()).update(links - {name})
+        return ((name, frozenset(links)) for name, links in found.items())
+
+    def _switch(self, place: str) -> set[str]:
+        """What passes traffic on; of a root port, the host bridge is that."""
+        function = self._evidence.functions.get(place)
+        if function is None:
+            return {place}
+        return {switch_name(place)} if function.port == "upstream port" else set()
 
     def _reach(self, source: str) -> dict[str, int]:
         """Cost of the shortest way to each place."""
@@ -172,6 +192,21 @@ class Wiring:
                         heapq.heappush(queue, (cost + hop.cost, hop.there))
             self._ways[source] = found
         return self._ways[source]
+
+
+def pcie_name(lower: str) -> str:
+    """A PCIe link's name, by the device at its lower end, or the upstream port's address."""
+    return f"PCIe link of {lower}"
+
+
+def switch_name(upstream: str) -> str:
+    """A PCIe switch's name, by the address of its upstream port."""
+    return f"PCIe switch {upstream}"
+
+
+def bridge_name(root_port: str) -> str:
+    """A host bridge's name, by its domain and bus: those of a root port's address."""
+    return f"host bridge {root_port.rpartition(':')[0]}"
 
 
 def link_name(one: str, other: str) -> str:

@@ -17,7 +17,7 @@ _SAME = 1 + 1e-12
 """Levels that differ by less are one: sums of floating-point numbers are not exact."""
 
 
-class Flow(msgspec.Struct, frozen=True):
+class Flow(msgspec.Struct, frozen=True, gc=False):
     """`usage` pairs each resource with its weight (> 0): capacity taken for a unit of rate. `cap`
     is the most that the flow itself can do."""
 
@@ -45,6 +45,10 @@ def _fill(
     counts: Mapping[Flow, int], capacity: Sequence[float] | Mapping[int, float]
 ) -> dict[Flow, float]:
     """The rate of each distinct flow, of which there are so many."""
+    if len(counts) == 1:
+        ((flow, count),) = counts.items()
+        each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
+        return {flow: min((flow.cap, *each))}
     load: dict[int, float] = {}
     users: dict[int, list[Flow]] = {}
     for flow, count in counts.items():
@@ -54,21 +58,23 @@ def _fill(
     left = {resource: capacity[resource] for resource in load}
     rates: dict[Flow, float] = {}
     level = 0.0
-    while len(rates) < len(counts):
+    while True:
         full = {r: left[r] / load[r] for r in load}
         caps = [flow.cap for flow in counts if flow not in rates]
         level = max(level, min(min(full.values(), default=math.inf), *caps))
         stop = level * _SAME
         halted = {flow for r, at in full.items() if at <= stop for flow in users[r]}
         halted.update(flow for flow in counts if flow.cap <= stop)
-        for flow in halted - rates.keys():
-            rates[flow] = min(level, flow.cap)
-            _settle(flow, counts[flow], rates[flow], left, load)
+        halted = halted - rates.keys()
+        rates.update((flow, min(level, flow.cap)) for flow in halted)
         if level == math.inf:
             rates.update((flow, level) for flow in counts if flow not in rates)
+        if len(rates) == len(counts):
+            return rates
+        for flow in halted:
+            _settle(flow, counts[flow], rates[flow], left, load)
         for resource in [r for r, at in full.items() if at <= stop]:
             load.pop(resource, None)
-    return rates
 
 
 def _settle(

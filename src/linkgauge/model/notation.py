@@ -22,7 +22,9 @@ from .transfer import HOST_KINDS, NULL, Engine, EngineKind, Memory, Transfer, de
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_SPACE = re.compile(r"[ \t\r\n]*")
+_BLANKS = frozenset(" \t\r\n")
+_KINDS = get_args(EngineKind)
+_AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
@@ -75,8 +77,8 @@ class _Reader:
         return NotationError(problem + found, self.text, at)
 
     def blank(self) -> None:
-        match = _SPACE.match(self.text, self.at)
-        self.at = match.end() if match else self.at
+        while self.text[self.at : self.at + 1] in _BLANKS:
+            self.at += 1
 
     def at_end(self) -> bool:
         self.blank()
@@ -147,23 +149,22 @@ class _Reader:
     def engine(self, default: Memory) -> Engine:
         self.blank()
         start = self.at
-        kinds = get_args(EngineKind)
-        name = self.word(f"an engine ({', '.join(kinds)})")
+        name = self.word(_AN_ENGINE)
         owner = default
-        if name not in kinds or self.text.startswith(":", self.at):
+        if name not in _KINDS or self.text.startswith(":", self.at):
             if not self.text.startswith(":", self.at):
                 raise NotationError(
-                    f"unknown engine {name!r}: there are {', '.join(kinds)}", self.text, start
+                    f"unknown engine {name!r}: there are {', '.join(_KINDS)}", self.text, start
                 )
             self.at = start
             owner = self.ranked(self.place())
             if not self.adjoining("."):
                 raise self.error(f"expected '.' and an engine after {owner}", self.at)
             start = self.at
-            name = self.word(f"an engine ({', '.join(kinds)})")
-        if name not in kinds:
+            name = self.word(_AN_ENGINE)
+        if name not in _KINDS:
             raise NotationError(
-                f"unknown engine {name!r}: there are {', '.join(kinds)}", self.text, start
+                f"unknown engine {name!r}: there are {', '.join(_KINDS)}", self.text, start
             )
         if owner.is_host != (name == "cpu"):
             whose = "a host's node" if owner.is_host else f"{owner}"
@@ -174,7 +175,7 @@ class _Reader:
                 raise self.error("only cpu takes a number of threads", self.at)
             self.at += 1
             count = self.number("a number of threads", least=1)
-        return Engine(owner, name, count)  # type: ignore[arg-type]  # one of kinds, just checked
+        return Engine(owner, name, count)  # type: ignore[arg-type]  # one of them, just checked
 
     def transfer(self) -> Transfer:
         self.blank()

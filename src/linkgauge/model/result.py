@@ -24,7 +24,7 @@ Verdict = Literal["ok", "low", "high", "unknown"]
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
 
 
-class Part(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True, gc=False):
     """One concurrent transfer's own figure: `transfer` indexes the cell's transfers.
 
     `bytes` is what one loop moves in the direction reported.
@@ -36,7 +36,7 @@ class Part(msgspec.Struct, frozen=True):
     summary: Summary | None
 
 
-class Placement(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct, frozen=True, gc=False):
     """What was obtained for one buffer: the host node its pages lie on (null: unknown or a
     device), whether they are locked, and how many of its bytes lie in huge pages."""
 
@@ -47,7 +47,7 @@ class Placement(msgspec.Struct, frozen=True):
     huge_bytes: int | None = None
 
 
-class Expected(msgspec.Struct, frozen=True):
+class Expected(msgspec.Struct, frozen=True, gc=False):
     """What the hardware should do, in the result's unit, and the arithmetic."""
 
     theoretical: float | None = None
@@ -55,7 +55,7 @@ class Expected(msgspec.Struct, frozen=True):
     because: str = ""
 
 
-class CellResult(msgspec.Struct, frozen=True):
+class CellResult(msgspec.Struct, frozen=True, gc=False):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
     of its accelerators, taken while it was measured."""
@@ -101,7 +101,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
 
 
-class PlannedCell(msgspec.Struct, frozen=True):
+class PlannedCell(msgspec.Struct, frozen=True, gc=False):
     """A cell to be measured: transfers in the notation. With `reason` it is skipped; cells of a
     sheet with the same `round` are measured at the same time. `number` counts the plan's cells."""
 

@@ -13,7 +13,7 @@ LEAST_SAMPLES = 6
 """The fewest samples for which a 95 % interval of the median exists: 1 - 2 × 2^-6 = 96.9 %."""
 
 
-class Summary(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True, gc=False):
     """Of `n` samples, in the unit of the result. `ci95` is null below 6 samples."""
 
     n: int

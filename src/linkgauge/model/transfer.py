@@ -23,7 +23,7 @@ STAGING = "staging"
 HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed", STAGING)
 
 
-class Memory(msgspec.Struct, frozen=True, order=True):
+class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`.
 
     `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
@@ -81,7 +81,7 @@ def host(node: int, kind: str = "") -> Memory:
     return Memory("host", node, kind)
 
 
-class Engine(msgspec.Struct, frozen=True):
+class Engine(msgspec.Struct, frozen=True, gc=False):
     """What does the work: `cuda:1.ce` a copy engine, `cuda:1.sm` a kernel, `host:0.cpu*8` threads.
 
     `count` is the number of threads of a `cpu` engine; None is every CPU of the node.
@@ -100,7 +100,7 @@ class Engine(msgspec.Struct, frozen=True):
         return self.kind if self.count is None else f"{self.kind}*{self.count}"
 
 
-class Transfer(msgspec.Struct, frozen=True):
+class Transfer(msgspec.Struct, frozen=True, gc=False):
     """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
 
     `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
@@ -142,7 +142,8 @@ class Transfer(msgspec.Struct, frozen=True):
     @property
     def memories(self) -> tuple[Memory, ...]:
         """The memories that need a buffer: source, destination, without `null`."""
-        return tuple(m for m in (self.source, self.destination) if not m.is_null)
+        both = self.source, self.destination
+        return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
     def __str__(self) -> str:
         default = default_owner(self.source, self.destination)
@@ -178,7 +179,7 @@ class Report(StrEnum):
     """Seconds in which the host hands one loop over to the device."""
 
 
-class Cell(msgspec.Struct, frozen=True):
+class Cell(msgspec.Struct, frozen=True, gc=False):
     """Transfers that run at the same time, and what is reported of them."""
 
     row: str

@@ -20,11 +20,13 @@ class LiveReport:
         self._show = show
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        where = f"{sheet.benchmark} ({cell.row}, {cell.column})"
-        self._progress.update(self._task, description=where)
+        if not self._progress.disable:
+            where = f"{sheet.benchmark} ({cell.row}, {cell.column})"
+            self._progress.update(self._task, description=where)
 
     def finished(self, _cell: CellResult) -> None:
-        self._progress.advance(self._task)
+        if not self._progress.disable:
+            self._progress.advance(self._task)
 
     def completed(self, result: Result) -> None:
         self._show(result)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
@@ -131,12 +133,16 @@ def _matrix_lines(
     yield Text(" " * label + "".join(f"{column:>{width}}" for column in matrix.columns), "cyan")
     for row in matrix.rows:
         line = Text(f"{row:>{label - 1}} ", style="cyan")
-        for column in matrix.columns:
-            figure = matrix.figures.get((row, column))
-            cell = cells.get((row, column))
-            text = ABSENT if figure is None else shown(figure, result.unit)
-            line.append(f"{text:>{width}}", "dim" if figure is None else _style(cell))
+        places = [(row, column) for column in matrix.columns]
+        told = [_told(matrix.figures.get(at), cells.get(at), result.unit) for at in places]
+        for style, alike in groupby(told, itemgetter(1)):
+            line.append("".join(f"{text:>{width}}" for text, _ in alike), style)
         yield line
+
+
+def _told(figure: float | None, cell: CellResult | None, unit: str) -> tuple[str, str]:
+    """What stands in a place of the matrix, and in which style."""
+    return (ABSENT, "dim") if figure is None else (shown(figure, unit), _style(cell))
 
 
 def _style(cell: CellResult | None) -> str:

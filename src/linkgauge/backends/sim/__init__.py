@@ -63,6 +63,7 @@ class SimBackend:
         if faults:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)
+        self._stall = self._trouble.stall if faults else None
         self._faults = tuple(faults)
         self._sensors = Sensors(self._hardware)
         self._cells = 0
@@ -152,7 +153,7 @@ class SimBackend:
         ]
         seconds = finish_times(works, self._trouble.capacity(demands))
         sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
-        return SimGroup(copies, seconds, sigmas, self._course, self._trouble.stall)
+        return SimGroup(copies, seconds, sigmas, self._course, self._stall)
 
     def chase(self, copy: Copy) -> SimChase:
         """One thread of the copy's engine follows pointers through all of the source buffer."""
@@ -161,7 +162,7 @@ class SimBackend:
         demand = self._demand(copy.transfer, (copy,))
         self._trouble.begin((copy,), (demand,))
         sigma, accesses = self._sigma(0, demand), max(1, copy.size // STRIDE)
-        return SimChase(copy, latency, accesses, sigma, self._course, self._trouble.stall)
+        return SimChase(copy, latency, accesses, sigma, self._course, self._stall)
 
     def enqueuing(self, copy: Copy) -> SimGroup:
         """The host's part of a copy by a device."""

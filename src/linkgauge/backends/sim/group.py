@@ -16,7 +16,7 @@ Stall = Callable[[int, int], float]
 
 class SimGroup:
     """Copies behind a gate. Copy i takes `seconds[i]` a loop, give or take its `sigmas[i]`, and
-    stands still as `stall` says."""
+    stands still as `stall` says, if at all."""
 
     most_loops = 1 << 30
 
@@ -26,11 +26,10 @@ class SimGroup:
         seconds: Sequence[float],
         sigmas: Sequence[float],
         course: Course,
-        stall: Stall,
+        stall: Stall | None = None,
     ) -> None:
         self._copies = copies
-        self._seconds = seconds
-        self._sigmas = sigmas
+        self._paces = list(zip(seconds, sigmas, strict=True))
         self._course = course
         self._stall = stall
         self._loops = 0
@@ -52,14 +51,16 @@ class SimGroup:
         if not self._opened:
             raise BackendError("wait", "the gate is not open")
         course, loops = self._course, self._loops
-        seconds = tuple(
-            seconds * loops * course.noise(number, sigma) + self._stall(number, course.sample)
-            for number, (seconds, sigma) in enumerate(zip(self._seconds, self._sigmas, strict=True))
-        )
+        seconds = [
+            seconds * loops * course.noise(number, sigma)
+            for number, (seconds, sigma) in enumerate(self._paces)
+        ]
+        if self._stall is not None:
+            seconds = [each + self._stall(at, course.sample) for at, each in enumerate(seconds)]
         span = max(seconds)
         course.pass_by(span)
         self._loops, self._opened = 0, False
-        return Timing(seconds, span, tuple(map(_checksum, self._copies)))
+        return Timing(tuple(seconds), span, tuple(map(_checksum, self._copies)))
 
     def close(self) -> None:
         self._loops, self._opened = 0, False
@@ -75,7 +76,7 @@ class SimChase(SimGroup):
         accesses: int,
         sigma: float,
         course: Course,
-        stall: Stall,
+        stall: Stall | None = None,
     ) -> None:
         super().__init__((copy,), (latency * accesses,), (sigma,), course, stall)
         self.accesses = accesses

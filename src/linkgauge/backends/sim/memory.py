@@ -112,8 +112,10 @@ class SimBuffer:
 
 def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
     """Copies `size` bytes."""
-    near = min(size, WINDOW)
-    destination.window[:near] = source.window[:near]
+    if size < WINDOW:
+        destination.window[:size] = source.window[:size]
+        return
+    destination.window[:] = source.window
     if size > WINDOW:
         destination.tail = source.tail
         destination.flipped = {at: bits for at, bits in source.flipped.items() if at < size}
@@ -156,6 +158,7 @@ class Room:
         self._taken[memory.place] -= size
 
 
+@lru_cache(maxsize=1024)
 def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
     plain = Stored(pattern is Pattern.CONSTANT, seed, inverted)
     if pattern is Pattern.SPLIT:

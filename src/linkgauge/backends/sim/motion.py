@@ -22,6 +22,7 @@ _DONE = 1e-9
 """Part of a transfer that may be left when it counts as done: times are not exact."""
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
+_TURN = 2 * math.pi
 
 
 Capacity = Sequence[float] | Mapping[int, float]
@@ -40,6 +41,10 @@ def finish_times(works: Sequence[Work], capacity: Capacity) -> tuple[float, ...]
     """Seconds from the common start to the end of each, for one loop; of an endless one, at the
     rate that it has while the others move. They grow in proportion to
     the loops: starting takes its time once a loop, and no link meanwhile."""
+    if len(works) == 1 and not works[0].endless:
+        (work,) = works
+        (rate,) = share([work.demand.flow], capacity)
+        return (work.demand.startup + work.size / rate,)
     run = _Run(works, capacity)
     while run.busy:
         run.step()
@@ -138,7 +143,7 @@ class Course:
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
         # Two uniform numbers in (0, 1) make a normal one (Box and Muller 1958).
         radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
-        return math.exp(sigma * radius * math.cos(2 * math.pi * (bits >> 32) / _HALF))
+        return math.exp(sigma * radius * math.cos(_TURN * (bits >> 32) / _HALF))
 
 
 def _mix(value: int) -> int:
