@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.statistics import (
+    expected_error,
     interval_rank,
     is_look,
     median_interval,
@@ -84,3 +85,14 @@ def test_a_percentile_lies_between_the_ends(values, fraction):
 def test_the_relative_error_is_that_of_the_farther_end():
     assert relative_error([10, 10, 10, 10, 10, 12]) == pytest.approx(0.2)
     assert relative_error([1, 2, 3]) is None
+
+
+def test_the_error_expected_of_normal_samples_is_the_one_found():
+    draw = random.Random(5)
+    samples = [draw.gauss(100.0, 4.0) for _ in range(400)]
+    assert expected_error(samples) == pytest.approx(1.96 * 1.2533 * 0.04 / 20, rel=0.1)
+    assert relative_error(samples) == pytest.approx(expected_error(samples), rel=0.5)
+
+
+def test_equal_samples_are_expected_to_have_no_error():
+    assert expected_error([3.0, 3.0, 3.0]) == 0.0

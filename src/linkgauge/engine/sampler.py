@@ -10,7 +10,13 @@ import msgspec
 
 from linkgauge.backends.base import Group, Pace, Paced, Timing
 from linkgauge.model.result import Settings, Stopped
-from linkgauge.model.statistics import LEAST_SAMPLES, is_look, next_look, relative_error
+from linkgauge.model.statistics import (
+    LEAST_SAMPLES,
+    expected_error,
+    is_look,
+    next_look,
+    relative_error,
+)
 
 WARM_UPS = 2
 """Single copies before the loops are chosen: the first pays for page tables and caches, which does
@@ -146,7 +152,8 @@ def _stop(taken: Sequence[Sequence[float]], settings: Settings, elapsed: float) 
         error = _worst(taken)
         if error is not None and error <= settings.precision:
             return "precision"
-        needed = elapsed * ((error or 0) / settings.precision) ** 2
+        likely = min(error or 0, max(map(expected_error, zip(*taken, strict=True))))
+        needed = elapsed * (likely / settings.precision) ** 2
         if count >= LEAST_TO_JUDGE and needed > HOPELESS * settings.max_time:
             return "max-time"
     return "max-time" if elapsed >= settings.max_time else None

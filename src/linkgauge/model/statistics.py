@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
+_NORMAL_95 = 1.96
 LEAST_SAMPLES = 6
 """The fewest samples for which a 95 % interval of the median exists: 1 - 2 × 2^-6 = 96.9 %."""
 
@@ -95,6 +96,14 @@ def relative_error(samples: Sequence[float]) -> float | None:
     if interval is None or median <= 0:
         return None
     return max(interval[1] - median, median - interval[0]) / median
+
+
+def expected_error(samples: Sequence[float]) -> float:
+    """What relative_error() of so many samples is about, were they normal: their deviation tells
+    more of a few than their ranks do. The median's own is √(π/2) times the mean's. Two or more."""
+    mean = statistics.fmean(samples)
+    error = _NORMAL_95 * math.sqrt(math.pi / 2) * _deviation(samples, mean)
+    return error / math.sqrt(len(samples)) / mean if mean > 0 else 0.0
 
 
 def next_look(n: int) -> int:

@@ -32,7 +32,15 @@ from .memory import HOST_KINDS, CudaBuffer
 from .nvml import Sensors
 from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
-from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, CopySettings, defaults, key, override
+from .settings import (
+    IN_KERNEL_LOOPS,
+    IN_PLACE_LOOPS,
+    LEAST_IN_KERNEL,
+    CopySettings,
+    defaults,
+    key,
+    override,
+)
 from .verify import Verifier, new_word, run
 from .work import (
     ChaseWork,
@@ -288,8 +296,8 @@ class CudaBackend:
             return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
         kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
         # How often a step is repeated where it is decides what caches serve of it.
-        least_loops = IN_PLACE_LOOPS if settings.in_place and in_kernel else 1
-        return KernelWork(device, kernel, in_kernel, warm_up, least_loops)
+        least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
+        return KernelWork(device, kernel, in_kernel, warm_up, least_loops if in_kernel else 1)
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""

@@ -23,6 +23,7 @@ from linkgauge.model.errors import BackendError
 from .device import CudaDevice, Launch
 from .driver import Driver
 from .launches import gate_launch
+from .settings import IN_PLACE_LOOPS
 from .work import Interference, Work
 
 GATE_SECONDS = 10.0
@@ -128,7 +129,7 @@ class CudaGroup:
         self._closed = False
         self.most_loops = most_loops(works)
         least = max(work.least_loops for work in works)
-        self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least == 1 else 1)
+        self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
 
     def arm(self, loops: int) -> None:
         """Enqueues warm-up, events and copies behind the shut gate. Loops beyond `most_loops`

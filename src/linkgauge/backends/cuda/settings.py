@@ -19,6 +19,9 @@ IN_KERNEL_LOOPS = 64 << 20
 """From this size on (bytes) one launch carries out all loops of a kernel copy, as nvbandwidth's
 does; below it each loop is a launch, so that the figure is that of single copies."""
 
+LEAST_IN_KERNEL = 2
+"""Loops of a launch that carries out several: the multiprocessors do not end it together, which is
+a larger part of one loop than of two."""
 IN_PLACE_LOOPS = 16
 """Repeats of a step in place that make up a sample, as many as nvbandwidth's: with fewer, caches
 serve fewer of them."""
