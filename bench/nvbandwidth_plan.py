@@ -66,7 +66,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         """linkgauge's run, none if it left none."""
         if self.tool != "linkgauge" or self.document is None:
             return None
-        return msgspec.convert(self.document, Run)
+        return msgspec.convert(self.document, Run, str_keys=True)  # as JSON has them
 
     def reading(self) -> Reading:
         """Figures and problems of either tool, base units."""

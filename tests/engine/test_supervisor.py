@@ -188,6 +188,21 @@ class TestSurvey:
             worker.survey(["sim"])
 
 
+class TestStartedAhead:
+    def test_it_is_the_first_that_is_asked(self):
+        with closing(process.WorkerProcess()) as first:
+            with closing(Supervisor(settings(), first)) as worker:
+                worker.survey(["sim"])
+                assert worker._worker("sim") is first
+            assert gone(first.pid)
+
+    def test_one_that_nobody_asks_is_not_left_behind(self):
+        first = process.WorkerProcess()
+        assert alive(first.pid)
+        first.close()
+        assert gone(first.pid)
+
+
 class TestNobodyIsLeftBehind:
     def test_closing_ends_idle_workers_and_kills_busy_ones(self):
         worker = Supervisor(settings("hang sim:1"))

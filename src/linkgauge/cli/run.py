@@ -92,6 +92,10 @@ def run(
 
     Example: linkgauge run --prefix host_to_ --size 64M,512M --label before-pinning
     """
+    from linkgauge.engine.process import WorkerProcess
+
+    # It loads while the rest of this process does.
+    first = context.with_resource(closing(WorkerProcess())) if resume is None else None
     import msgspec
 
     from linkgauge.benchmarks.catalog import select
@@ -131,7 +135,7 @@ def run(
     settings = msgspec.structs.replace(settings, parallel_pairs=parallel_pairs)
     rows = select(benchmarks or (), prefix or (), only_d2d=only_d2d)
     accelerators, with_host = choose_backends(backend, simulation)
-    with closing(Supervisor(settings)) as worker:
+    with closing(Supervisor(settings, first)) as worker:
         surveyed = state(worker.survey(accelerators), stated)
         _refuse_missing(backend or (), surveyed.unavailable)
         over = fabrics(surveyed, device or (), numa_node) if accelerators else ()

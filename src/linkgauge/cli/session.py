@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import signal
 import sys
@@ -185,6 +186,7 @@ def measure_left(
     display: Display,
 ) -> int:
     """Measures what of the plan these records do not tell of yet, and shows the run."""
+    gc.freeze()  # what is loaded by now stays: the collector need not look through it again
     console, errors = make_console(), make_console(stderr=True)
     with progress_bar(errors) as progress:
         # Where the bar stands on the same terminal, figures go above it.

@@ -47,9 +47,10 @@ class WorkerLost(LinkgaugeError):
 
 
 class WorkerProcess:
-    """A process that holds the host backend and at most one accelerator backend."""
+    """A process that holds the host backend and at most one accelerator backend. It loads while
+    nobody has asked it anything, and is told by `begin` what it is to open."""
 
-    def __init__(self, accelerator: str | None, settings: Settings) -> None:
+    def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         self.board, descriptor = new_board()
@@ -68,6 +69,10 @@ class WorkerProcess:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs.close()
         os.close(descriptor)
+        self._busy = True  # until it is told anything, nothing is lost with it
+
+    def begin(self, accelerator: str | None, settings: Settings) -> None:
+        """Before anything else."""
         self._busy = False
         self._send(Start(accelerator, settings))
 

@@ -59,10 +59,16 @@ FAILURES = 3
 
 
 class Supervisor:
-    """A `Worker` that has others do the work, for a run with these settings."""
+    """A `Worker` that has others do the work, for a run with these settings. `first` is a process
+    that was started ahead, to load while there is other work to do; who started it closes it."""
 
-    def __init__(self, settings: Settings = Settings(sizes=())) -> None:  # noqa: B008
+    def __init__(
+        self,
+        settings: Settings = Settings(sizes=()),  # noqa: B008
+        first: WorkerProcess | None = None,
+    ) -> None:
         self._settings = settings
+        self._first = first
         self._workers: dict[str | None, WorkerProcess] = {}
         self._last: str | None = None
         self._failed: Counter[str] = Counter()
@@ -193,7 +199,9 @@ class Supervisor:
 
     def _worker(self, name: str | None) -> WorkerProcess:
         if name not in self._workers:
-            self._workers[name] = WorkerProcess(name, self._settings)
+            worker, self._first = self._first or WorkerProcess(), None
+            worker.begin(name, self._settings)
+            self._workers[name] = worker
         return self._workers[name]
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
