@@ -1,20 +1,46 @@
-"""Runs of shipped machines, healthy and faulted, whose efficiencies, noise and faults are drawn at
-random; and what of the machine a finding's subject stands for."""
+"""Runs of shipped machines, healthy and faulted, of which everything that may vary is drawn.
+
+A healthy one has other efficiencies of its links than as shipped (by up to 5 %, each way by
+itself), noise of 0.1 to 2 %, links whose figures vary by up to 1 % more, two to four devices beside
+each other, copy engines or kernels, now and then a benchmark of several transfers at once, and 9 to
+21 samples.
+
+A faulted one has a fault as well: of each kind, and of a link, a device, a host node or a switch.
+Its magnitude is drawn from what a user would call a fault:
+
+    slow      10 to 75 % of the rate are left: from a quarter that is missing to links that are all
+              but down; half of the lanes, the speed or the links lies between
+    drift     the rate falls to 20 to 65 % by the end of the run: what overheats loses as much
+    jitter    samples vary by 5 to 30 %, where a quiet machine's do by 2 % at most
+    stall     every third to eighth sample lasts 10 to 300 ms longer: a p99 of 1.15 times the median
+    flip, hang, crash, lost, nomem    any is one, in whatever phase of a cell
+
+A third of `slow`, `jitter`, `stall` and `flip` begin in mid-run, by when half of what they touch is
+measured at most.
+
+A fault that nothing can tell is drawn anew: one that shows in less than two cells (`shows`), or
+that slows what has nothing to be slow beside (`tells`).
+"""
 
 from __future__ import annotations
 
+import math
+import os
 import random
 import re
+import statistics
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing
+from operator import truediv
 
 import msgspec
 import yaml
 
+from campaign_names import Names
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, parse_description
-from linkgauge.backends.sim.faults import parse_fault
+from linkgauge.backends.sim.faults import PHASES, parse_fault
 from linkgauge.backends.sim.hardware import build
-from linkgauge.backends.sim.resources import names_of
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
@@ -22,23 +48,23 @@ from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.doctor import diagnose
-from linkgauge.judge.findings import evidence_of
-from linkgauge.model.notation import parse_cell
-from linkgauge.model.result import EngineSettings, Settings, Simulation
+from linkgauge.judge.findings import Evidence, Finding, evidence_of
+from linkgauge.judge.pace import MEASURED
+from linkgauge.judge.verdict import judge
+from linkgauge.model.result import CellResult, EngineSettings, Run, Settings, Simulation
 from sim_kit import Silent
 
-BENCHMARKS = (
-    "host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_read_ce",
-    "device_to_device_memcpy_write_ce", "device_local_copy", "host_to_host_memcpy_read_cpu",
-    "host_to_host_memcpy_write_cpu",
-)  # fmt: skip
+SEED = os.environ.get("LINKGAUGE_SEED", "0")
+"""What all is drawn from; another one makes another campaign."""
 SIZES = (256 << 20, 320 << 20, 384 << 20)
-MOST_DEVICES = 4
+RATES = ("slow", "drift")
+LASTING = ("slow", "jitter", "stall", "flip")
 STRIKES = ("hang", "crash", "lost", "nomem")
-KINDS = ("slow", "drift", "jitter", "stall", "flip", *STRIKES)
+"""Kinds that end their cell: measured by processes of their own."""
+_SLOW = "slow switch link-speed link-width link-errors fabric-links fabric-errors clocks"
 RIGHT = {
-    "slow": {"slow", "link-speed", "link-width", "fabric-links"},
-    "drift": {"drift"},
+    "slow": set(_SLOW.split()),
+    "drift": {"drift", "switch", "link-speed", "link-width", "fabric-links"},
     "jitter": {"scatter"},
     "stall": {"stall"},
     "flip": {"wrong-bytes"},
@@ -48,163 +74,166 @@ RIGHT = {
     "nomem": {"out-of-memory"},
 }
 """The checks that are to find each kind of fault."""
-CAUSES = frozenset().union(*RIGHT.values())
+PLACES = ("link", "device", "host", "switch")
+CAUSES = frozenset[str]().union(*RIGHT.values())
 DEGRADED = {"vm-degraded"}
 """Machines whose link is slow as shipped: that is to be said of them, too."""
+ATTEMPTS = 12
+SHOWN = 0.15
+"""Part that a cell's figure must lose, or that its samples must differ by, for a fault to show."""
 
 
-def perturbed(machine, draw):
-    """The machine's YAML with other efficiencies (±5 %), noise (0.1 to 2 %) and seed."""
+class Drawn(msgspec.Struct, frozen=True):
+    """What came of one run: the fault (None: healthy), what the doctor puts first, whether that is
+    right, and everything that it found."""
+
+    machine: str
+    fault: str | None
+    first: Finding | None
+    right: bool
+    findings: tuple[Finding, ...]
+
+
+def perturbed(machine: str, draw: random.Random) -> str:
+    """The machine's YAML, drawn as said above."""
     tree = yaml.safe_load(load(machine)[1])
     for kind in tree["link_kinds"].values():
         for field in ("efficiency", "sm_efficiency"):
             for way, share in kind.get(field, {}).items():
                 kind[field][way] = min(1.0, share * draw.uniform(0.95, 1.05))
+        kind["jitter"] = f"{draw.choice((0, draw.random())):.4f}%"
     tree["noise"] = 0.001 * 20 ** draw.random()
     tree["seed"] = draw.randrange(1 << 30)
     return yaml.safe_dump(tree)
 
 
+def benchmarks(draw: random.Random) -> tuple[str, ...]:
+    engine = draw.choice(("ce", "sm"))
+    together = (
+        "host_to_device_bidirectional_memcpy", "device_to_device_bidirectional_memcpy_read",
+        "device_to_device_bidirectional_memcpy_write", "all_to_host_memcpy", "host_to_all_memcpy",
+    )  # fmt: skip
+    names = (
+        "host_to_device_memcpy", "device_to_host_memcpy", "device_to_device_memcpy_read",
+        "device_to_device_memcpy_write", *draw.sample(together, draw.choice((0, 0, 1))),
+    )  # fmt: skip
+    return (
+        *(f"{name}_{engine}" for name in names),
+        "device_local_copy", "host_to_host_memcpy_read_cpu", "host_to_host_memcpy_write_cpu",
+    )  # fmt: skip
+
+
 class Bed:
     """A machine with some of its devices, and runs on it."""
 
-    def __init__(self, machine, draw):
+    def __init__(self, machine: str, draw: random.Random) -> None:
         self.machine = machine
         self.text = perturbed(machine, draw)
         self.hardware = build(parse_description(self.text))
+        self.names = Names(
+            self.hardware, simulate(Simulation(machine, self.text), EngineSettings())
+        )
         devices = [device.name for device in self.hardware.devices]
+        count = draw.randint(2, 4)
         # Neighbours, so that what they share is there.
-        first = draw.randrange(max(1, len(devices) - MOST_DEVICES + 1))
-        self.devices = devices[first : first + MOST_DEVICES]
-        self.backend = simulate(Simulation(machine, self.text), EngineSettings())
+        first = draw.randrange(max(1, len(devices) - count + 1))
+        self.devices = devices[first : first + count]
+        self.benchmarks = benchmarks(draw)
+        self.samples = draw.choice((9, 14, 21))
 
-    def run(self, *faults, sizes=SIZES, apart=False):
+    def run(self, *faults: str, apart: bool = False) -> Evidence:
         """What there is to judge by, as the doctor gets it."""
         simulation = Simulation(self.machine, self.text, faults)
-        settings = Settings(sizes, samples=9, timeout=0.4, simulation=simulation)
-        worker = Supervisor(settings) if apart else LocalWorker(settings)
-        with closing(worker):
+        sizes = SIZES[:1] if apart else SIZES
+        settings = Settings(sizes, samples=self.samples, timeout=0.4, simulation=simulation)
+        with closing(Supervisor(settings) if apart else LocalWorker(settings)) as worker:
             machine = worker.survey(("sim",))
             over = fabrics(machine, self.devices)
             near = {device.near for device in over[0].devices}
             # A second node, for the first to be compared with.
             nodes = sorted(machine.host.nodes, key=lambda node: node.index not in near)[:2]
-            rows = select(BENCHMARKS, (), only_d2d=False)
-            plan = make_plan(lay_out(rows, over, nodes), machine, sizes)
+            plan = make_plan(lay_out(select(self.benchmarks, ()), over, nodes), machine, sizes)
             opened = Opened(
                 id="1", label="l", simulated=True, command=(), started="s", machine=machine,
                 settings=settings, plan=plan,
             )  # fmt: skip
             run = execute((opened,), worker, lambda record: None, Silent())
-            after = run.after if apart else worker.look(("sim",))
-        return judged(msgspec.structs.replace(scrubbed(run), after=after))
-
-    def targets(self, evidence):
-        """Names that a fault may be aimed at, with the numbers of the cells that touch them."""
-        found = {}
-        for number, cell in enumerate(evidence.cells()):
-            if cell.status == "skip":
-                continue
-            for transfer in parse_cell(cell.transfers):
-                for name in self.backend._resources.touched(transfer):
-                    found.setdefault(name, set()).add(number)
-        switches = {switch.name for switch in self.hardware.switches}
-        return {name: cells for name, cells in found.items() if name not in switches}
-
-    def link_names(self, subject):
-        """The name, as the description has it, of what a finding is about."""
-        device = re.fullmatch(r"(?:PCIe link of )?(sim:\d+)(?: \(.*\))?", subject)
-        if device and subject != device[1]:
-            return self._pcie_of(device[1])
-        bridge = re.fullmatch(r"host bridge (.*)", subject)
-        if bridge:
-            below = self._devices_below(lambda folder: folder.startswith(f"pci{bridge[1]}/"))
-            return self._above(below)
-        port = re.fullmatch(r"(?:PCIe link of )?([0-9a-f]{4}:[0-9a-f:.]+)", subject)
-        if port:
-            below = self._devices_below(lambda folder: f"/{port[1]}/" in f"/{folder}")
-            return self._above(below)
-        return {subject}
-
-    def _devices_below(self, is_below):
-        from linkgauge.backends.sim.pci import functions
-        from linkgauge.backends.sim.symptoms import Symptoms
-
-        every = functions(self.hardware, self.backend._topology, Symptoms(self.hardware))
-        below = {f.address for f in every if is_below(f.folder)}
-        return {d.name for d in self.hardware.devices if d.pci in below}
-
-    def _pcie_of(self, device):
-        return set().union(
-            *(names_of(link) for link in self.hardware.links
-              if link.kind.kind == "pcie" and device in (link.a, link.b))
-        )  # fmt: skip
-
-    def _above(self, devices):
-        """Names of the links from the switches that these devices hang from, away from them."""
-        switches = {link.b for link in self.hardware.links
-                    if link.a in devices and link.kind.kind == "pcie"}  # fmt: skip
-        return set().union(
-            *(names_of(link) for link in self.hardware.links
-              if link.a in switches and link.b not in devices)
-        )  # fmt: skip
+            after = run.after if isinstance(worker, Supervisor) else worker.look(("sim",))
+        return evidence_of(judge(msgspec.structs.replace(scrubbed(run), after=after)))
 
 
-def scrubbed(run):
+def scrubbed(run: Run) -> Run:
     """Without the words in which a simulation names its fault in an error."""
     document = re.sub(rb" \(SIMULATED: [^)]*\)", b"", msgspec.json.encode(run))
-    return msgspec.json.decode(document, type=type(run))
+    return msgspec.json.decode(document, type=Run)
 
 
-def judged(run):
-    from linkgauge.judge.verdict import judge
-
-    run = judge(run)
-    return evidence_of(run)
-
-
-def draw_fault(kind, bed, healthy, draw):
-    """A fault of this kind that some cells touch, and not nearly all."""
-    targets = bed.targets(healthy)
-    all_cells = sum(1 for _ in healthy.cells())
-    names = sorted(n for n, cells in targets.items() if 2 <= len(cells) < 0.9 * all_cells)
-    if kind in ("hang", "crash"):
-        names = [name for name in names if len(targets[name]) <= all_cells / 2]
-    target = draw.choice(names)
-    text = f"{kind} {target}"
-    if kind == "slow":
-        text += f" rate={draw.uniform(0.2, 0.6):.3f}"
-    elif kind == "drift":
-        falls = 1 - draw.uniform(0.5, 0.8)  # over the whole plan
-        text += f" per_cell={falls ** (1 / all_cells) - 1:.4f}"
-    elif kind == "jitter":
-        text += f" sigma={draw.uniform(0.06, 0.12):.3f}"
-    elif kind == "stall":
-        text += f" every={draw.choice((3, 4))} for={draw.uniform(0.05, 0.2):.3f}"
-    elif kind == "lost":
-        cells = sorted(targets[target])
-        text += f" cells={draw.choice(cells[: max(1, len(cells) // 2)])}"
-    elif kind == "crash":
-        text += f" signal={draw.choice(('SEGV', 'KILL'))}"
-    return str(parse_fault(text)), target
+def onset(kind: str, cells: Sequence[int], draw: random.Random) -> str:
+    """From which of the cells that it touches on a fault strikes; text to follow its magnitude."""
+    if kind not in LASTING or draw.random() < 2 / 3:
+        return ""
+    return f" cells={draw.choice(cells[: max(1, len(cells) // 2)])}.."
 
 
-def is_right(bed, kind, target, evidence, finding):
-    """Whether a finding says what is wrong, and of what: the target, or what touches the same
-    cells, so that none tells them apart."""
-    if finding is None or finding.check not in RIGHT[kind]:
-        return False
-    cells = bed.targets(evidence)
-    if kind == "lost":  # what it did before it was lost tells nothing
-        first = min(n for n, cell in enumerate(evidence.cells()) if cell.status == "error")
-        cells = {name: {n for n in numbers if n >= first} for name, numbers in cells.items()}
-    return any(
-        name == target or cells.get(name) == cells[target]
-        for name in bed.link_names(finding.subject)
-    )
+def magnitude(kind: str, cells: Sequence[int], number: int, draw: random.Random) -> str:
+    """Of a fault that touches these of `number` cells."""
+    match kind:
+        case "slow":
+            return f"rate={draw.uniform(0.1, 0.75):.3f}"
+        case "drift":
+            return f"per_cell={draw.uniform(0.2, 0.65) ** (1 / number) - 1:.6f}"
+        case "jitter":
+            return f"sigma={draw.uniform(0.05, 0.3):.3f}"
+        case "stall":
+            return f"every={draw.randint(3, 8)} for={0.01 * 30 ** draw.random():.3f}"
+        case "flip":
+            return f"offset={draw.randrange(1 << 28)} bit={draw.randrange(8)}"
+    phase = draw.choice([phase.replace(" ", "-") for phase in PHASES[1:]])
+    if kind == "crash":
+        return f"phase={phase} signal={draw.choice(('SEGV', 'KILL'))}"
+    if kind == "lost":
+        return f"phase={phase} cells={draw.choice(cells[: max(1, len(cells) // 2)])}"
+    return f"phase={phase}"
 
 
-def primary(machine, findings):
+def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
+    """One faulted run; None where no such fault can be told on this machine."""
+    draw = random.Random(f"{SEED} {kind} {place} {machine} {number}")
+    for _ in range(ATTEMPTS):
+        bed = Bed(machine, draw)
+        if place == "switch" and not bed.hardware.switches:
+            return None
+        healthy = bed.run(apart=kind in STRIKES)
+        touched = bed.names.touched(healthy)
+        cells = sum(1 for _ in healthy.cells())
+        names = [
+            name
+            for name, of in touched.items()
+            if bed.names.place(name) == place and 2 <= len(of) < 0.9 * cells
+        ]
+        if not names:
+            continue
+        target = draw.choice(sorted(names))
+        struck = sorted(touched[target])
+        size = magnitude(kind, struck, cells, draw) + onset(kind, struck, draw)
+        fault = str(parse_fault(f"{kind} {target} {size}"))
+        evidence = bed.run(fault, apart=kind in STRIKES)
+        if shows(kind, healthy, evidence) and tells(kind, healthy, evidence):
+            findings = diagnose(evidence)
+            first = primary(machine, findings)
+            found = told(kind, healthy, evidence)
+            right = is_right(bed, kind, target, found, evidence, first)
+            return Drawn(machine, fault, first, right, findings)
+    return None
+
+
+def healthy_trial(machine: str, number: int) -> Drawn:
+    findings = diagnose(Bed(machine, random.Random(f"{SEED} healthy {machine} {number}")).run())
+    first = primary(machine, findings)
+    return Drawn(machine, None, first, first is None, findings)
+
+
+def primary(machine: str, findings: Sequence[Finding]) -> Finding | None:
     """What the doctor puts first of what is wrong, beside what the machine always has."""
     for finding in findings:
         if finding.check in CAUSES and finding.severity in ("fail", "warn"):
@@ -214,38 +243,88 @@ def primary(machine, findings):
     return None
 
 
-def trial(kind, machine, seed):
-    """One run: what was drawn, the finding, whether it is right, all findings."""
-    draw = random.Random(f"{kind} {machine} {seed}")
-    bed = Bed(machine, draw)
-    if kind is None:
-        findings = diagnose(bed.run())
-        return None, primary(machine, findings), findings
-    sizes = SIZES[:1] if kind in ("hang", "crash") else SIZES
-    healthy = bed.run(sizes=sizes)
-    for _ in range(20):
-        text, target = draw_fault(kind, bed, healthy, draw)
-        evidence = bed.run(text, sizes=sizes, apart=kind in STRIKES)
-        if shows(kind, healthy, evidence):
-            break
-    else:
-        raise AssertionError(f"no {kind} of {machine} shows")
-    findings = diagnose(evidence)
-    found = primary(machine, findings)
-    return (text, is_right(bed, kind, target, evidence, found)), found, findings
+def is_right(
+    bed: Bed, kind: str, target: str, found: Set[int], evidence: Evidence, first: Finding | None
+) -> bool:
+    """Whether a finding says what is wrong, and of what: the target, or what touches the same
+    cells, so that none tells them apart, or of these fewer, but all that tell (`found`)."""
+    if first is None or first.check not in RIGHT[kind]:
+        return False
+    cells = bed.names.touched(evidence)
+    if kind == "lost":  # what it did before it was lost tells nothing
+        first_lost = min(n for n, cell in enumerate(evidence.cells()) if cell.status == "error")
+        cells = {name: {n for n in of if n >= first_lost} for name, of in cells.items()}
+        found = {n for n in found if n >= first_lost}
+    names = bed.names.of_subject(first.subject)
+    return target in names or any(
+        of == cells[target] or (found and found <= of <= cells[target])
+        for of in (cells.get(name, set()) for name in names)
+    )
 
 
-def shows(kind, healthy, evidence):
+def shows(kind: str, healthy: Evidence, evidence: Evidence) -> bool:
     """Whether a fault changed what was measured: where something else is the bottleneck, nobody
     can tell."""
-    changed = 0
-    for before, after in zip(healthy.cells(), evidence.cells(), strict=True):
-        if before.status != after.status:
-            changed += 1
-        elif before.summary and after.summary:
-            if kind in ("slow", "drift"):
-                changed += after.summary.median < 0.75 * before.summary.median
-            else:
-                spread = max(after.samples) / min(after.samples) - 1
-                changed += spread > 0.15
-    return changed >= 2
+    return len(changed(kind, healthy, evidence)) >= 2
+
+
+def changed(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
+    """Numbers of the cells that a fault changed."""
+    both = enumerate(zip(healthy.cells(), evidence.cells(), strict=True))
+    return {n for n, (was, cell) in both
+            if was.status != cell.status or lost(kind, was, cell) > SHOWN}  # fmt: skip
+
+
+def lost(kind: str, was: CellResult, cell: CellResult) -> float:
+    """Part by which a fault of this kind changed a cell; noise is the same with and without it."""
+    if not cell.samples:
+        return 0.0
+    if kind in RATES:
+        return 1 - statistics.median(cell.samples) / statistics.median(was.samples)
+    if kind == "stall":
+        return max(map(truediv, was.samples, cell.samples)) - 1
+    return max(cell.samples) / min(cell.samples) - 1
+
+
+def told(kind: str, healthy: Evidence, evidence: Evidence) -> Set[int]:
+    """Of the cells that changed, those that tell: what is slow needs something to be slow beside,
+    an expectation that it falls short of, or a cell of the same benchmark that was as fast and
+    still is."""
+    found = changed(kind, healthy, evidence)
+    if kind not in RATES:
+        return found
+    was, now = list(numbered(healthy)), list(numbered(evidence))
+    steady = [cell for number, cell in enumerate(was) if number not in found]
+    return {
+        number for number in found
+        if falls_short(now[number][1])
+        or any(name == was[number][0] and alike(was[number][1], cell) for name, cell in steady)
+    }  # fmt: skip
+
+
+def tells(kind: str, healthy: Evidence, evidence: Evidence) -> bool:
+    """Whether cells tell of a fault, or readers do."""
+    read = kind == "slow" and inventories(healthy) != inventories(evidence)
+    return read or bool(told(kind, healthy, evidence))
+
+
+def inventories(evidence: Evidence) -> object:
+    return evidence.inventory, evidence.after
+
+
+def numbered(evidence: Evidence) -> Iterator[tuple[str, CellResult]]:
+    """Cells, each with its benchmark's name."""
+    for result in evidence.results:
+        for cell in result.cells:
+            yield result.benchmark, cell
+
+
+def falls_short(cell: CellResult) -> bool:
+    """Of what is expected from what readers found, not from the run's own figures."""
+    return cell.verdict == "low" and MEASURED not in str(cell.expected)
+
+
+def alike(one: CellResult, other: CellResult) -> bool:
+    if one.summary is None or other.summary is None:
+        return False
+    return abs(math.log(one.summary.median / other.summary.median)) < 0.1

@@ -68,25 +68,29 @@ def machine(what, unavailable=None):
         nodes=(Node(0, (0, 1)), Node(1, (2, 3))), memory_total=None, memory_available=None,
         memlock_limit=None, transparent_huge_pages=None,
     )  # fmt: skip
-    devices = {"cuda": (Device("cuda:0", "X", 1 << 34, 1 << 34, pci=GPU),)}
+    known = what.accelerators or (card(),)
+    devices = {"cuda": tuple(Device(a.memory, "X", 1 << 34, 1 << 34, pci=a.pci) for a in known)}
     return Machine(host=host, devices=devices, unavailable=unavailable or {}, inventory=what)
 
 
 def measured(*readings, status="pass", reason=None, locked=None, verified=True, verdict="ok"):
     samples = (50e9,) * 6 if status == "pass" else ()
-    cell = CellResult(
-        "0", "0", ("host:0 -> cuda:0 by ce",), Report.FIRST, status, reason, samples=samples,
-        summary=summarize(samples), readings=readings, locked=locked, verified=verified,
-        verdict=verdict,
+    cells = tuple(
+        CellResult(
+            "0", "0", (f"host:0 -> {memory} by ce",), Report.FIRST, status, reason, samples=samples,
+            summary=summarize(samples), readings=taken, locked=locked, verified=verified,
+            verdict=verdict,
+        )
+        for memory, taken in [(r.memory, (r,)) for r in readings] or [("cuda:0", ())]
     )  # fmt: skip
     return Result(
         benchmark="host_to_device_memcpy_ce", title="t", backend="cuda", size=1 << 28, unit="B/s",
-        better="higher", status=status, cells=(cell,),
+        better="higher", status=status, cells=cells,
     )  # fmt: skip
 
 
-def reading(**what):
-    return Reading(memory="cuda:0", count=10, **what)
+def reading(memory="cuda:0", **what):
+    return Reading(memory=memory, count=10, **what)
 
 
 def found(before=None, after=None, *results, unavailable=None):
@@ -94,5 +98,8 @@ def found(before=None, after=None, *results, unavailable=None):
 
 
 def the(check, findings):
+    """The one finding of this check: with a reason, and lines that mend it if it is grave."""
     (finding,) = (each for each in findings if each.check == check)
+    assert finding.why or finding.severity == "unknown"
+    assert finding.remedy or finding.severity in ("note", "unknown")
     return finding

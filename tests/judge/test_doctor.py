@@ -76,6 +76,25 @@ def test_a_link_that_rests_while_idle_is_a_note():
     assert not failed(findings)
 
 
+def test_a_link_that_fell_in_mid_run_is_slow():
+    fallen = [*[32.0] * 4, *[8.0] * 3]
+    load = measured(*(reading(link_speed=speed, link_width=16) for speed in fallen))
+    finding = the("link-speed", found(inventory(), None, load))
+    assert finding.severity == "fail"
+    assert "8 GT/s under load, having run at 32 before" in finding.found
+
+
+def test_what_a_link_does_while_others_are_in_use_is_no_load():
+    """A copy within a device leaves its link at rest."""
+    idle = replace(FULL, speed=2.5)
+    load = measured(reading(link_speed=2.5))
+    within = tuple(replace(c, transfers=("cuda:0 -> cuda:0 by ce",)) for c in load.cells)
+    findings = found(
+        inventory(pci=(root(link=idle), gpu(link=idle))), None, replace(load, cells=within)
+    )
+    assert the("link-speed", findings).severity == "warn"
+
+
 def test_without_a_run_a_slow_link_may_be_idle():
     idle = replace(FULL, speed=2.5)
     finding = the("link-speed", found(inventory(pci=(root(link=idle), gpu(link=idle)))))
@@ -114,7 +133,7 @@ def test_a_pinned_target_speed_gives_the_lines_that_retrain():
     lines = "\n".join(finding.remedy)
     assert f"sudo setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines  # the highest that both support
     assert f"sudo setpci -s {ROOT} CAP_EXP+10.w=20:20" in lines
-    assert f"ExecStart=/usr/bin/setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines
+    assert f"ExecStart=/usr/bin/env setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines
     assert f"setpci -s {GPU}" not in lines  # the port above decides, not the card
     assert "Not while a virtual machine" in lines
     assert "0x0060" in lines
@@ -193,6 +212,33 @@ def test_redirection_matters_on_a_path_between_two_devices():
     assert "acs" not in {finding.check for finding in alone}
 
 
+def switched(*speeds):
+    """A switch whose links (its own first) have these speeds, with a card on each of the others."""
+    links = [replace(FULL, speed=speed) for speed in speeds]
+    functions = [root(link=links[0]), PciFunction(
+        address=PORT, class_code=0x060400, port="upstream port", parent=ROOT, link=links[0],
+        max_payload=256)]  # fmt: skip
+    cards = []
+    for number, link in enumerate(links[1:], start=1):
+        port, below = f"0000:09:0{number}.0", f"0000:0{9 + number:x}:00.0"
+        functions.append(PciFunction(
+            address=port, class_code=0x060400, port="downstream port", parent=PORT, link=link,
+            max_payload=256))  # fmt: skip
+        functions.append(gpu(address=below, parent=port, link=link))
+        cards.append(card(memory=f"cuda:{number}", pci=below))
+    return inventory(pci=tuple(functions), cards=tuple(cards))
+
+
+def test_a_switch_all_of_whose_links_are_slow_is_to_blame():
+    load = measured(*(reading(memory, link_speed=8.0) for memory in ("cuda:1", "cuda:2")))
+    findings = found(switched(8.0, 2.5, 2.5), None, load)
+    assert (findings[0].check, findings[0].subject) == ("switch", f"PCIe switch {PORT}")
+    assert "3 of them" in findings[0].found
+    assert "switch" not in {each.check for each in found(switched(32.0, 2.5, 2.5), None, load)}
+    idle = found(switched(8.0, 2.5, 2.5))
+    assert "switch" not in {each.check for each in idle}
+
+
 def test_counters_that_rose_are_told():
     after = inventory(pci=(root(), gpu(errors={"correctable": 12, "fatal": 0})))
     finding = the("link-errors", found(inventory(), after))
@@ -213,6 +259,15 @@ HOST = {
     "memlock": {"memlock_limit": 8 << 20},
     "steal": {"steal": 0.1},
 }
+
+
+def test_steal_is_of_the_run_not_since_boot():
+    before, busy = (inventory(host=replace(GOOD, steal=steal, cpu_ticks=ticks))
+                    for steal, ticks in ((0.1, 1e6), (0.1, 1.1e6)))  # fmt: skip
+    calm = inventory(host=replace(GOOD, steal=0.1 * 1e6 / 1.1e6, cpu_ticks=1.1e6))
+    assert "10% of the CPUs' time during the run" in the("steal", found(before, busy)).found
+    assert found(before, calm) == ()
+    assert "since boot" in the("steal", found(before)).found
 
 
 @pytest.mark.parametrize("check", HOST)

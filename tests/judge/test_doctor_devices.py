@@ -3,10 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from doctor_kit import card, found, inventory, measured, reading, the
-from linkgauge.model.inventory import (
-    FabricLink,
-)
+from doctor_kit import card, found, gpu, inventory, measured, reading, root, the
+from linkgauge.model.inventory import FabricLink
 
 CARDS = {
     "persistence": ({"persistence": False}, "note"),
@@ -28,6 +26,15 @@ def test_states_of_accelerators(check):
     findings = found(inventory(cards=(card(**changes),)))
     assert [(finding.check, finding.severity) for finding in findings] == [(check, severity)]
     assert findings[0].subject == "cuda:0"
+
+
+@pytest.mark.parametrize("check", CARDS)
+def test_other_vendors_are_not_told_nvidias_commands(check):
+    changes, _ = CARDS[check]
+    pci = (root(), gpu(vendor=0x1002))
+    findings = found(inventory(pci=pci, cards=(card(memory="opencl:0", **changes),)))
+    assert [finding.check for finding in findings] == [check]
+    assert not any("nvidia" in line for line in findings[0].remedy)
 
 
 WELL = (
@@ -80,3 +87,42 @@ def test_errors_of_the_fabric_that_rose():
     before = inventory(cards=(card(links=nvlinks(True, True)),))
     after = inventory(cards=(card(links=nvlinks(True, True, errors=3)),))
     assert "6 errors" in the("fabric-errors", found(before, after)).found
+
+
+def test_a_link_that_is_down_and_says_not_where_it_led_is_one_of_its_kind():
+    """As NVML has it."""
+    to_switch = tuple(replace(link, remote="nvswitch") for link in nvlinks(*[True] * 15))
+    down = tuple(FabricLink(n, "NVLink", active=False) for n in (15, 16, 17))
+    finding = the("fabric-links", found(inventory(cards=(card(links=to_switch + down),))))
+    assert (finding.severity, finding.subject) == ("fail", "cuda:0")
+    assert "3 of 18 NVLink links" in finding.found
+    assert "83%" in finding.why
+
+
+def test_a_switch_that_all_devices_lost_links_to_is_to_blame():
+    def lost(*counts):
+        return tuple(
+            card(memory=f"cuda:{n}", pci=None, links=tuple(
+                replace(link, remote="nvswitch")
+                for link in nvlinks(*[True] * (4 - count), *[False] * count)))
+            for n, count in enumerate(counts)
+        )  # fmt: skip
+
+    findings = found(inventory(cards=lost(1, 2)))
+    assert (findings[0].check, findings[0].subject) == ("switch", "nvswitch")
+    one = found(inventory(cards=lost(0, 2)))
+    assert [(each.check, each.subject) for each in one] == [("fabric-links", "cuda:1-nvswitch")]
+
+
+def test_links_of_two_kinds_have_counters_of_their_own():
+    """Both are numbered from 0."""
+    chip = FabricLink(0, "c2c", active=True, remote="host:0")
+    before = inventory(cards=(card(links=(*nvlinks(True), chip)),))
+    after = inventory(cards=(card(links=(*nvlinks(True, errors=3), chip)),))
+    assert "3 errors" in the("fabric-errors", found(before, after)).found
+
+
+def test_links_that_went_down_during_the_run_are_told():
+    before = inventory(cards=(card(links=nvlinks(True, True)),))
+    after = inventory(cards=(card(links=nvlinks(True, False)),))
+    assert "1 of 2" in the("fabric-links", found(before, after)).found

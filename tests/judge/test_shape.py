@@ -5,12 +5,13 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.judge import pace, shape, steadiness
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
 from linkgauge.model.machine import Device, Host, Machine, Node
-from linkgauge.model.result import CellResult, Result
+from linkgauge.model.result import CellResult, Expected, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 
@@ -40,8 +41,10 @@ def machine(count=4, mesh=None):
 
 
 def cell(row, column, transfer, samples):
+    """A sample lasts 20 ms or more, as the engine sees to."""
+    loops = max(1, round(0.02 * max(samples) / SIZE))
     return CellResult(
-        row, column, (transfer,), Report.FIRST, "pass", bytes=SIZE, loops=1, verified=True,
+        row, column, (transfer,), Report.FIRST, "pass", bytes=SIZE, loops=loops, verified=True,
         samples=tuple(samples), summary=summarize(samples),
     )  # fmt: skip
 
@@ -185,6 +188,75 @@ def test_scatter_names_the_part():
     ]  # fmt: skip
     (finding,) = found(steadiness.CHECKS, *results)
     assert (finding.check, finding.subject) == ("scatter", "sim:1-switch")
+
+
+def test_an_unlucky_median_of_samples_that_scatter_is_not_slow():
+    """Nine samples that vary by 30 % tell a median to 15 %."""
+    unlucky = [240e9, 255e9, 270e9, 290e9, 300e9, 400e9, 430e9, 450e9, 500e9]
+    results = [pairs(lambda r, c: 400e9)]
+    cells = (cell("0", "1", "sim:0 -> sim:1 by ce", unlucky), *results[0].cells[1:])
+    assert found(pace.CHECKS, replace(results[0], cells=cells)) == []
+
+
+def test_samples_a_thousandfold_apart_are_no_figure_to_compare():
+    results = [pairs(lambda r, c: 400e9)]
+    cells = (cell("0", "1", "sim:0 -> sim:1 by ce", [1e9, 1e9, 1e13]), *results[0].cells[1:])
+    assert "slow" not in {f.check for f in found(pace.CHECKS, replace(results[0], cells=cells))}
+
+
+def test_a_stall_that_a_long_sample_hides_is_still_its_devices():
+    """10 ms in a sample of 20 ms stand out, in one of 400 ms they do not."""
+    copies = {d: [2e12] * 9 for d in range(4)}
+    copies[1] = [2e12, 2e12, 1.33e12] * 3
+    within = result("device_local_copy", [
+        cell("0", str(d), f"sim:{d} -> sim:{d} by ce", samples) for d, samples in copies.items()
+    ])  # fmt: skip
+    far = to_host(lambda d: SIZE / 0.4)
+    (finding,) = found(steadiness.CHECKS, within, within, far, far, far)
+    assert (finding.check, finding.subject) == ("stall", "sim:1")
+
+
+def test_a_third_of_the_samples_a_tenth_longer_is_a_stall():
+    steady = [50e9, 50.4e9, 49.6e9, 50.2e9, 49.8e9, 50e9]
+    stalled = [*steady, 44.8e9, 45e9, 44.6e9]
+    results = [to_host(lambda d: 50e9), to_host(lambda d: 50e9)]
+    cells = (*results[0].cells[:2], cell("0", "2", "sim:2 -> host:0 by ce", stalled))
+    again = replace(results[0], cells=(*cells, results[0].cells[3]))
+    assert [f.check for f in found(steadiness.CHECKS, again, again)] == ["stall"]
+
+
+def test_how_quiet_the_others_are_does_not_say_who_scatters():
+    """Links of one kind have 0.8 % of noise, those of another 0.1 %: both are quiet."""
+    results = [
+        to_host(lambda d: 50e9, noise=0.008),
+        result("device_to_device_memcpy_write_ce", [
+            cell(str(r), str(c), f"sim:{r} -> sim:{c} by ce",
+                 noisy(400e9, 0.08 if (r, c) in ((0, 1), (1, 0)) else 0.001, seed=r * 7 + c))
+            for r in range(4) for c in range(4) if r != c
+        ]),
+    ]  # fmt: skip
+    (finding,) = found(steadiness.CHECKS, *results, on=machine(mesh=lambda one, other: 1))
+    assert (finding.check, finding.subject) == ("scatter", "sim:0-sim:1")
+
+
+def test_of_parts_that_explain_as_well_the_link_that_counted_errors_is_named():
+    """Two devices and their link: both cells touch all three."""
+    two = machine(2, mesh=lambda one, other: 1)
+    low = pairs(lambda r, c: 20e9, count=2)
+    cells = tuple(replace(c, verdict="low", expected=Expected(achievable=50e9)) for c in low.cells)
+
+    def counted(errors):
+        return replace(two.inventory, accelerators=tuple(
+            replace(a, links=tuple(replace(link, errors=errors) for link in a.links))
+            for a in two.inventory.accelerators))  # fmt: skip
+
+    def named(after):
+        evidence = Evidence(replace(two, inventory=counted(0)), after, (replace(low, cells=cells),))
+        (finding,) = (finding for check in pace.CHECKS for finding in check(evidence))
+        return finding.subject
+
+    assert named(counted(0)) == "sim:0"
+    assert named(counted(5)) == "sim:0-sim:1"
 
 
 def test_asymmetric_directions_are_named():

@@ -2,9 +2,10 @@
 one node, one pair; and does it fall from cell to cell?
 
 Each cell is compared with the fastest of its peers (the same benchmark over a way of the same
-kinds) and, where that is known, with what is expected of it. Two models are fitted for each part
-that slow cells share: it has a constant fraction of its rate wherever it is the bottleneck, or a
-rate that falls exponentially with the cell's number. The least squares, of logarithms, win.
+kinds) and, where that is known, with what is expected of it. Models are fitted for each part that
+slow cells share: it has a constant fraction of its rate wherever it is the bottleneck, from the
+beginning or from some cell on, or a rate that falls exponentially with the cell's number. The least
+squares, of logarithms, win.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.result import Expected
 
 from .cases import Blame, Case, blame, cases_of, named, suspects
+from .counters import troubled
 from .findings import Evidence, Finding
+from .vendor import tools
+from .verdict import LOOSE, LOW
 
 SLOW = 0.9
 """Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
@@ -31,19 +36,36 @@ _SPARED = 0.004
 parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
 
 
+_BEGAN = 0.02
+"""What it costs that a part was well at first: as much as the excuses of five cells."""
+_SEEN = 0.02
+"""What it counts for a part that its links counted errors: as much as the excuses of five cells."""
+_ANYTHING = math.log(1000)
+"""A figure that is known no better may be any."""
+_DEVIATIONS = 3.5
+"""Standard deviations that a median may be off: one in 2000 is further."""
+_STEADY = 0.05
+"""A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
+
+
 class Paced(msgspec.Struct, frozen=True, eq=False):
-    """A cell beside its fastest peer: logarithm of its figure over that one's (never above 0), and
-    that one's case; `slow` where it is below by more than chance. What is expected of it may be
-    known: then it is `low` (and the logarithm over what is expected, if that is less) or `fine`.
+    """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
+    above 0); `slow` where it is below by more than chance. What is expected of it may be
+    known: then it may be `low`, by more than chance as well (and the logarithm over what is
+    expected, if that is less), or `fine`.
     `relative` is over the peer's in any case."""
 
     case: Case
     log: float
-    fastest: Case
+    peers: tuple[Case, ...]
     slow: bool
     relative: float
     low: bool = False
     fine: bool = False
+
+    @property
+    def fastest(self) -> Case:
+        return self.peers[0]
 
 
 def paces(evidence: Evidence) -> list[Paced]:
@@ -53,9 +75,9 @@ def paces(evidence: Evidence) -> list[Paced]:
         if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
             classes.setdefault(case.peers, []).append(case)
     return [
-        _pace(case, fastest)
+        _pace(case, ordered)
         for peers in classes.values()
-        for fastest in (max(peers, key=_median),)
+        for ordered in (tuple(sorted(peers, key=_median, reverse=True)),)
         for case in peers
     ]
 
@@ -64,40 +86,53 @@ def _median(case: Case) -> float:
     return case.cell.summary.median if case.cell.summary else 0.0
 
 
-def _pace(case: Case, fastest: Case) -> Paced:
-    log = math.log(_median(case) / _median(fastest))
-    slow = _highest(case) < SLOW * _lowest(fastest)
+def _pace(case: Case, peers: tuple[Case, ...]) -> Paced:
+    log = math.log(_median(case) / _median(peers[0]))
+    slow = _highest(case) < SLOW * _lowest(peers[0])
     expected = case.cell.expected.achievable if case.cell.expected else None
     if expected is None or MEASURED in (case.cell.expected or Expected()).because:
-        return Paced(case, log, fastest, slow, log)
+        return Paced(case, log, peers, slow, log)
     share = _median(case) / expected
-    if case.cell.verdict == "low":
-        return Paced(case, min(log, math.log(share)), fastest, True, log, low=True)
-    return Paced(case, log, fastest, slow, log, fine=share > SLOW)
+    if _is_low(case, expected):
+        return Paced(case, min(log, math.log(share)), peers, True, log, low=True)
+    return Paced(case, log, peers, slow, log, fine=share > SLOW)
+
+
+def _is_low(case: Case, expected: float) -> bool:
+    """A verdict is of the median: where that may be off, so must the end of its interval be."""
+    if case.cell.verdict != "low" or _error(case) < _STEADY:
+        return case.cell.verdict == "low"
+    bound = LOW if _median(case) >= LOOSE * expected else LOOSE
+    return _highest(case) < bound * expected
 
 
 def _highest(case: Case) -> float:
-    """The end of the median's interval; without one, of the samples."""
-    summary = case.cell.summary
-    if summary is None:
-        return 0.0
-    return summary.ci95[1] if summary.ci95 else summary.max
+    return _median(case) * math.exp(_error(case))
 
 
 def _lowest(case: Case) -> float:
+    return _median(case) * math.exp(-_error(case))
+
+
+def _error(case: Case) -> float:
+    """By how much the median may be off by chance, as a logarithm: that of normal samples has
+    sqrt(pi / 2) times the deviation of their mean. Few samples that scatter tell little, so an
+    interval of ranks would be too narrow."""
     summary = case.cell.summary
-    if summary is None:
+    if summary is None or not summary.stddev:
         return 0.0
-    return summary.ci95[0] if summary.ci95 else summary.min
+    deviation = math.sqrt(math.pi / 2 / summary.n) * summary.stddev / summary.median
+    return min(_DEVIATIONS * deviation, _ANYTHING)
 
 
 class _Fit(msgspec.Struct, frozen=True):
     """A model's loss; `level` is the logarithm of the rate that is left, of a drift that of each
-    cell."""
+    cell. It holds `since` the cell of that number."""
 
     loss: float
     level: float
-    drifts: bool
+    drifts: bool = False
+    since: int = 0
 
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
@@ -108,65 +143,114 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         return
     parts = suspects([each.case for each in slow])
     fits = {part: _fit(part, paced) for part in parts}
-    culprit = blame((each.case for each in paced), lambda part: fits[part].loss, parts)
+    seen = troubled(evidence, frozenset().union(*(each.case.touched for each in paced)))
+
+    losses = {part: fits[part].loss - (_SEEN if part in seen else 0.0) for part in parts}
+    least = min(losses.values(), default=0.0) + _SPARED / 2  # noise decides nothing
+    culprit = blame((each.case for each in paced), lambda part: max(losses[part], least), parts)
     if culprit is None:
-        yield _unexplained(slow)
+        yield _unexplained(slow, evidence)
         return
     touched = [each for each in slow if culprit.part in each.case.touched]
     if fits[culprit.part].drifts:
-        yield _drift(culprit, fits[culprit.part], touched)
+        yield _drift(culprit, fits[culprit.part], touched, evidence)
     else:
-        yield _slow(culprit, touched)
+        yield _slow(culprit, fits[culprit.part], touched, evidence)
     rest = [each for each in slow if culprit.part not in each.case.touched]
     if rest:
-        yield _unexplained(rest)
+        yield _unexplained(rest, evidence)
 
 
 def _fit(part: str, paced: Sequence[Paced]) -> _Fit:
     touching = [each for each in paced if part in each.case.touched]
     elsewhere = sum(each.log**2 for each in paced if part not in each.case.touched)
-    constant, drifting = _constant(touching, part), _drifting(touching, part)
-    best = min(constant, drifting, key=lambda fit: fit.loss)
-    return _Fit(best.loss + elsewhere, best.level, best.drifts)
+    began = min(each.case.number for each in touching if each.slow)
+    models = (
+        _constant(touching, part),
+        _constant(touching, part, began),
+        _drifting(touching, part),
+    )
+    best = min(models, key=lambda fit: fit.loss)
+    return replace(best, loss=best.loss + elsewhere)
 
 
-def _constant(touching: Sequence[Paced], part: str) -> _Fit:
-    level = statistics.median(each.log for each in touching if each.slow)
-    return _Fit(sum(_loss(each, part, level) for each in touching), level, drifts=False)
+def _constant(touching: Sequence[Paced], part: str, since: int = 0) -> _Fit:
+    """A fraction of its rate, from the beginning or `since` a cell on: before, it was well. Each
+    class of cells has a fraction of its own: another part may have been its bottleneck."""
+    classes = {each.case.peers: each.peers for each in touching}
+    beside = {name: _beside(peers, part, since) for name, peers in classes.items()}
+    before = [each for each in touching if each.case.number < since]
+    left = [
+        (each, _left(each, beside[each.case.peers]))
+        for each in touching
+        if each.case.number >= since
+    ]
+    lost: dict[tuple[str, ...] | None, list[float]] = {}
+    for each, log in left:
+        if each.slow:
+            lost.setdefault(each.case.peers, []).append(each.log if log is None else log)
+    levels = {name: statistics.median(logs) for name, logs in lost.items()}
+    level = statistics.median(levels.values())
+    loss = sum(each.relative**2 for each in before) + (_BEGAN if since else 0.0)
+    loss += sum(_loss(each, log, levels.get(each.case.peers, level)) for each, log in left)
+    return _Fit(loss + _SPARED * (len(levels) - 1), level, since=since)
 
 
-def _loss(each: Paced, part: str, level: float) -> float:
-    """What the part leaves unexplained of a cell. That it is slower than a peer which touches the
-    part as well, the part does not explain; nor does it if they are alike, unless both are known
-    to be fine."""
-    if part in each.fastest.touched and not each.low:
-        return each.log**2 + (_SPARED if each.fine else 0.0)
-    return min((each.log - level) ** 2, each.log**2 + _SPARED)
+def _beside(peers: Sequence[Case], part: str, since: int = 0) -> Case | None:
+    """The fastest that does not touch the part, or did so while it was well."""
+    return next((case for case in peers if part not in case.touched or case.number < since), None)
+
+
+def _left(each: Paced, beside: Case | None) -> float | None:
+    """The logarithm of what is left of a cell's figure, compared with a peer that does not touch
+    the part: that is known better than what is expected, which counts if all peers are low. None
+    where neither tells anything."""
+    if each.low and each.fastest.cell.verdict == "low":
+        return each.log
+    if beside is None:
+        return None
+    return min(0.0, math.log(_median(each.case) / _median(beside)))
+
+
+def _loss(each: Paced, left: float | None, level: float) -> float:
+    """What the part leaves unexplained of a cell. Where all peers touch it, it does not explain
+    that one is slower than another; nor that they are alike, if both are known to be fine."""
+    if left is None:
+        return each.relative**2 + (_SPARED if each.fine else 0.0)
+    return min((left - level) ** 2, left**2 + _SPARED)
 
 
 def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
-    """Rates of e^(level × number): a cell and its fastest peer differ by as many cells as lie
-    between them, or since the first where the peer does not touch the part."""
-
-    def away(each: Paced) -> int:
-        start = each.fastest.number if part in each.fastest.touched else 0
-        return each.case.number - start
-
-    slopes = [each.relative / away(each) for each in touching if each.slow and away(each)]
+    """Rates of e^(level × number), from the first cell of the run on."""
+    classes = {each.case.peers: each.peers for each in touching}
+    beside = {name: _beside(peers, part) for name, peers in classes.items()}
+    fallen = [_fallen(each, beside[each.case.peers], part) for each in touching]
+    slopes = [log / away for each, (log, away) in zip(touching, fallen, strict=True)
+              if each.slow and away]  # fmt: skip
     if len(slopes) < _LEAST_OF_DRIFT:
-        return _Fit(math.inf, 0.0, drifts=True)
+        return _Fit(math.inf, 0.0)
     level = statistics.median(slopes)
     loss = sum(
-        min((each.relative - level * away(each)) ** 2, each.relative**2 + _SPARED)
+        min((log - level * away) ** 2, _SPARED + log**2, _SPARED + (log - level * number) ** 2)
         + _unexpected(each, level)
-        for each in touching
+        for each, (log, away) in zip(touching, fallen, strict=True)
+        for number in (each.case.number,)
     )
     return _Fit(loss, level, drifts=True)
 
 
+def _fallen(each: Paced, beside: Case | None, part: str) -> tuple[float, int]:
+    """How far a cell is below one that the drift leaves alone, and the cells since the run began;
+    or below its fastest peer, and the cells that lie between the two (if that one drifts, too)."""
+    if beside is not None:
+        return math.log(_median(each.case) / _median(beside)), each.case.number
+    return each.relative, each.case.number - each.fastest.number
+
+
 def _unexpected(each: Paced, level: float) -> float:
-    """How much lower than expected a low cell is than the drift has come to by then."""
-    if not each.low:
+    """How much lower than expected a cell is than the drift has come to by then, if all its peers
+    are low: else these tell better how fast it should be."""
+    if not each.low or each.fastest.cell.verdict != "low":
         return 0.0
     return max(0.0, abs(each.log - level * each.case.number) - _ROUGHLY) ** 2
 
@@ -179,7 +263,7 @@ _LEAST_OF_DRIFT = 3
 """Slow cells from which a trend is told from a level."""
 
 
-def _slow(culprit: Blame, slow: Sequence[Paced]) -> Finding:
+def _slow(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     lowest = min(slow, key=lambda each: each.log)
     return Finding(
@@ -187,11 +271,16 @@ def _slow(culprit: Blame, slow: Sequence[Paced]) -> Finding:
         severity="fail" if share < FAR else "warn",
         subject=culprit.part,
         found=f"{_cells(len(slow))} that touch it reach {share:.0%} of what {_compared(lowest)}"
-        f"{culprit.doubt}",
+        f"{_onset(fit, slow)}{culprit.doubt}",
         why="what all the slow cells share, and the others do not, is what slows them",
-        remedy=_REMEDY,
+        remedy=_remedy(evidence),
         cells=named(each.case for each in slow),
     )
+
+
+def _onset(fit: _Fit, slow: Sequence[Paced]) -> str:
+    first = min(slow, key=lambda each: each.case.number).case
+    return f"; before {first.name} it was well" if fit.since else ""
 
 
 def _compared(each: Paced) -> str:
@@ -200,7 +289,7 @@ def _compared(each: Paced) -> str:
     return f"equal cells do, as {each.fastest.name}"
 
 
-def _drift(culprit: Blame, fit: _Fit, slow: Sequence[Paced]) -> Finding:
+def _drift(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) -> Finding:
     lowest = min(slow, key=lambda each: each.log)
     return Finding(
         check="drift",
@@ -209,12 +298,12 @@ def _drift(culprit: Blame, fit: _Fit, slow: Sequence[Paced]) -> Finding:
         found=f"its rate changes by {math.expm1(fit.level):.2%} from cell to cell: "
         f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{culprit.doubt}",
         why="what grows slower as it works heats up, or fills up",
-        remedy=("nvidia-smi -q -d TEMPERATURE,PERFORMANCE; measure once more after a pause",),
+        remedy=(*tools(evidence, "state"), "measure once more after a pause"),
         cells=named(each.case for each in slow),
     )
 
 
-def _unexplained(slow: Sequence[Paced]) -> Finding:
+def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
     lowest = min(slow, key=lambda each: each.log)
     return Finding(
         check="slow",
@@ -223,15 +312,17 @@ def _unexplained(slow: Sequence[Paced]) -> Finding:
         found=f"{_cells(len(slow))} that share no part reach down to {math.exp(lowest.log):.0%} of "
         f"what {_compared(lowest)}",
         why="a single pair, not a device: look at what only these cells cross",
-        remedy=_REMEDY,
+        remedy=_remedy(evidence),
         cells=named(each.case for each in slow),
     )
 
 
-_REMEDY = (
-    "linkgauge devices  # links, their speeds and what is above them",
-    "nvidia-smi nvlink -s; sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",
-)
+def _remedy(evidence: Evidence) -> tuple[str, ...]:
+    return (
+        "linkgauge devices  # links, their speeds and what is above them",
+        "sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",
+        *tools(evidence, "links"),
+    )
 
 
 def _cells(count: int) -> str:

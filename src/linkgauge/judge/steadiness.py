@@ -14,12 +14,13 @@ import msgspec
 
 from .cases import Case, blame, cases_of, named, suspects
 from .findings import Evidence, Finding
+from .vendor import tools
 
 _LEAST_SAMPLES = 6
 _SPIKE = 0.08
-"""A sample that lasts longer than the median by this part may be a spike …"""
+"""A sample that lasts longer than the others by this part may be a spike …"""
 _SIGMAS = 7.0
-"""… if it does so by as many standard deviations of the machine's own noise."""
+"""… if it does so by as many standard deviations of these others, or of the machine's noise."""
 _MOST_SPIKES = 0.4
 """Part of the samples: more are no spikes, but what the cell is like."""
 SCATTER = 0.035
@@ -32,14 +33,23 @@ _NOISE = 0.02
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False):
-    """A cell's samples as times relative to their median: those that stand out and the variance of
-    the others (`variance` of `degrees` + 1 samples)."""
+    """A cell's samples as times relative to their median: those that stand out, by lasting more
+    than `least`, and the variance of the others (`variance` of `degrees` + 1 samples)."""
 
     case: Case
     times: tuple[float, ...]
+    least: float
     spikes: tuple[int, ...]
     variance: float
     degrees: int
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a sample lasts; of a latency nothing tells."""
+        cell, result = self.case.cell, self.case.result
+        if result.better == "lower" or not (cell.bytes and cell.loops):
+            return None
+        return cell.bytes * cell.loops * statistics.median(self.case.times)
 
 
 def _steadiness(evidence: Evidence) -> list[Steadiness]:
@@ -61,12 +71,31 @@ def _deviation(times: Sequence[float]) -> float:
 
 
 def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
-    least = 1 + max(_SPIKE, _SIGMAS * max(_deviation(times), min(usual, _NOISE)))
+    least, most = _spiky(times, min(usual, _NOISE))
     spikes = tuple(place for place, time in enumerate(times) if time > least)
-    if len(spikes) > _MOST_SPIKES * len(times):
+    if len(spikes) > most:
         spikes = ()
     rest = [time for place, time in enumerate(times) if place not in spikes]
-    return Steadiness(case, times, spikes, _variance(rest), len(rest) - 1)
+    return Steadiness(case, times, least, spikes, _variance(rest), len(rest) - 1)
+
+
+def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
+    """From where on samples stand out from the rest, and how many may: as many as stand apart from
+    all the others by these others' own deviation, of logarithms."""
+    logs = sorted(map(math.log, times))
+    most = int(_MOST_SPIKES * len(logs))
+    least = _apart(logs, usual)
+    for count in range(most, 0, -1) if logs[-1] - logs[0] > _SPIKE else ():
+        bound = _apart(logs[:-count], usual)
+        if logs[-count] > bound:
+            least = bound
+            break
+    return math.exp(least), most
+
+
+def _apart(logs: Sequence[float], usual: float) -> float:
+    deviation = max(math.sqrt(_variance(logs)), usual)
+    return math.fsum(logs) / len(logs) + max(_SPIKE, _SIGMAS * deviation)
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -84,25 +113,28 @@ def _pooled(cells: Sequence[Steadiness]) -> float:
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Now and then a sample lasts much longer."""
+    """Now and then a sample lasts much longer, from some cell on."""
     cells = _steadiness(evidence)
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
         return
-    calm = [cell for cell in cells if not cell.spikes]
+    longest, first = _longest(bad), min(cell.case.number for cell in bad)
+    quiet = [cell for cell in cells if not cell.spikes and _would_show(cell, longest)]
+    before = [cell for cell in quiet if cell.case.number < first]
+    calm = [cell for cell in quiet if cell.case.number > first]
     if not _are_stalls(bad, calm):
         return
-    spiky = {cell.case.number for cell in bad}
 
     def loss(part: str) -> float:
         missed = sum(part not in cell.case.touched for cell in bad)
         spared = sum(part in cell.case.touched for cell in calm)
-        return 4 * missed + spared
+        began = any(part in cell.case.touched for cell in before)
+        return 4 * missed + spared + began
 
-    cases = [cell.case for cell in cells]
+    cases = [cell.case for cell in (*bad, *calm)]
     culprit = blame(cases, loss, suspects([cell.case for cell in bad]))
-    touching = [case for case in cases if culprit and culprit.part in case.touched]
-    often = bool(touching) and sum(c.number in spiky for c in touching) >= len(touching) / 2
+    touching = [c for c in (*bad, *calm) if culprit and culprit.part in c.case.touched]
+    often = 2 * sum(bool(cell.spikes) for cell in touching) >= max(1, len(touching))
     if not often and len(bad) < _LEAST_SPIKY * len(cells):
         return
     worst = max(bad, key=lambda cell: max(cell.times))
@@ -131,6 +163,17 @@ _LEAST_SPIKY = 0.05
 where no part is touched by most of them."""
 
 
+def _longest(bad: Sequence[Steadiness]) -> float | None:
+    """Seconds that the spikes take: the middle of what the longest of each cell does."""
+    lost = [(max(cell.times) - 1) * cell.seconds for cell in bad if cell.seconds]
+    return statistics.median(lost) if lost else None
+
+
+def _would_show(cell: Steadiness, stall: float | None) -> bool:
+    """Whether so many seconds more would stand out: in a sample that lasts long they do not."""
+    return stall is None or cell.seconds is None or 1 + stall / cell.seconds > cell.least
+
+
 def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
     """More than one, and without the spikes as steady as the others are."""
     if len(bad) < 2:
@@ -156,11 +199,12 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
     def loss(part: str) -> float:
         """Minus the logarithm of the likelihood: one deviation for what touches it, one for the
-        rest."""
+        rest. How quiet the quiet ones are (links of one kind more than of another) tells nothing:
+        each counts as if it had the noise that any machine may have as well."""
         inside = [cell for cell in cells if part in cell.case.touched]
         outside = [cell for cell in cells if part not in cell.case.touched]
         return sum(
-            sum(cell.degrees for cell in group) * math.log(max(_pooled(group), 1e-6))
+            sum(cell.degrees for cell in group) * math.log(math.hypot(_pooled(group), _NOISE))
             for group in (inside, outside)
         )
 
@@ -182,10 +226,9 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
         f"others by {usual:.1%}{culprit.doubt}",
         why="a median of such samples errs; something disturbs the part",
         remedy=(
-            (
-                "see what else uses it: nvidia-smi pmon -c 1; top; clocks that change: nvidia-smi "
-                "-q -d CLOCK,PERFORMANCE"
-            ),
+            "top  # what else uses it",
+            *tools(evidence, "users"),
+            *(f"{tool}  # clocks that change" for tool in tools(evidence, "state")),
         ),
         cells=named(cell.case for cell in inside),
     )

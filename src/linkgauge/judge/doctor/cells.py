@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.judge.cases import Case, cases_of, named, struck
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.vendor import tools
 
 _LOST = ("device lost", "device_lost", "fallen off the bus", "gpu is lost")
 _NO_MEMORY = ("out of memory", "out_of_memory", "cannot allocate")
@@ -74,7 +75,7 @@ def check_hangs(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
         "hang", bad, _measured(cases), "never came back",
         "a transfer that does not end blocks whoever waits for it",
-        "sudo dmesg | grep -iE 'xid|nvrm|hung'; reset the device",
+        "sudo dmesg | grep -iE 'xid|hung|timeout'; reset the device",
     )  # fmt: skip
 
 
@@ -108,7 +109,8 @@ def check_memory(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
         "out-of-memory", bad, _measured(cases), "got no memory, although there looked to be enough",
         "another process takes it, or a limit does",
-        "nvidia-smi; cat /sys/fs/cgroup/memory.max; ulimit -a; measure with a smaller --size",
+        *tools(evidence, "users"),
+        "cat /sys/fs/cgroup/memory.max; ulimit -a; measure with a smaller --size",
     )  # fmt: skip
 
 

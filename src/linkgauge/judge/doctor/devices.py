@@ -6,10 +6,14 @@ import re
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.vendor import nvidia, tools
 from linkgauge.model.inventory import Accelerator
+
+from .ways import latest_accelerators
 
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are none for concern."""
+_ECC = "nvidia-smi -q -d ECC,ROW_REMAPPER"
 
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
@@ -21,13 +25,13 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
                 subject=device.memory,
                 found="persistence mode is off",
                 why="the driver is loaded anew for each program: it starts late, settings are lost",
-                remedy=("sudo nvidia-smi -pm 1",),
+                remedy=nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1"),
             )
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Throttled under load, else as they were found; a clock locked low."""
-    for device in evidence.accelerators.values():
+    """Throttled under load, else as they were last found; a clock locked low."""
+    for device in latest_accelerators(evidence).values():
         loaded = [
             (reason, reading)
             for reading in evidence.readings.get(device.memory, ())
@@ -47,9 +51,7 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
                 found=f"clocks are held down: {', '.join(shown)}"
                 + (f" (at {hottest:.0f} °C)" if hottest is not None else ""),
                 why="kernels, and copies by them, are slower",
-                remedy=(
-                    "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE; see to power and cooling",
-                ),
+                remedy=(*tools(evidence, "state"), "see to power and cooling"),
             )
         if device.locked_clock and device.max_clock and device.locked_clock < device.max_clock:
             yield Finding(
@@ -59,12 +61,14 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
                 found=f"clocks are locked at {device.locked_clock / 1e6:.0f} MHz of "
                 f"{device.max_clock / 1e6:.0f}",
                 why="kernels, and copies by them, are slower",
-                remedy=(f"sudo nvidia-smi -i {_index(device)} -rgc",),
+                remedy=_set(evidence, device, "-rgc"),
             )
 
 
-def _index(device: Accelerator) -> str:
-    return device.pci or device.memory.rpartition(":")[2]
+def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
+    """The command that sets something of this device."""
+    which = device.pci or device.memory.rpartition(":")[2]
+    return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")
 
 
 def check_ecc(evidence: Evidence) -> Iterator[Finding]:
@@ -78,7 +82,7 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
                 subject=device.memory,
                 found="rows of its memory wait to be remapped",
                 why="the broken rows are in use until it is reset",
-                remedy=(f"sudo nvidia-smi -i {_index(device)} --gpu-reset  # nothing may use it",),
+                remedy=_set(evidence, device, "--gpu-reset  # nothing may use it"),
             )
         if (now.ecc_errors or 0) > (device.ecc_errors or 0):
             yield Finding(
@@ -88,7 +92,10 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
                 found=f"{(now.ecc_errors or 0) - (device.ecc_errors or 0)} memory errors that ECC "
                 "cannot correct, during the run",
                 why="its memory returns wrong bytes",
-                remedy=("nvidia-smi -q -d ECC,ROW_REMAPPER; have the card replaced if they recur",),
+                remedy=(
+                    *nvidia(evidence, device.memory, _ECC),
+                    "have the card replaced if they recur",
+                ),
             )
         elif device.ecc_errors:
             yield Finding(
@@ -97,7 +104,7 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
                 subject=device.memory,
                 found=f"{device.ecc_errors} memory errors that ECC cannot correct, before the run",
                 why="its memory may return wrong bytes",
-                remedy=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
+                remedy=nvidia(evidence, device.memory, _ECC),
             )
 
 
@@ -111,7 +118,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
                 subject=device.memory,
                 found=f"its compute mode is {device.compute_mode}",
                 why="a second process is refused; peers and workers cannot open it",
-                remedy=(f"sudo nvidia-smi -i {_index(device)} -c DEFAULT",),
+                remedy=_set(evidence, device, "-c DEFAULT"),
             )
 
 
@@ -138,7 +145,7 @@ def check_mig(evidence: Evidence) -> Iterator[Finding]:
                 subject=device.memory,
                 found="it is partitioned (MIG)",
                 why="an instance has its part of the memory's bandwidth and engines, and no peers",
-                remedy=(f"sudo nvidia-smi -i {_index(device)} -mig 0  # nothing may use it",),
+                remedy=_set(evidence, device, "-mig 0  # nothing may use it"),
             )
 
 

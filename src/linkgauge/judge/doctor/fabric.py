@@ -4,65 +4,97 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkgauge.judge.counters import bundles, fabric_errors
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.judge.wiring import link_name
+from linkgauge.judge.vendor import nvidia, tools
 from linkgauge.model.inventory import Accelerator, FabricLink
 
+from .ways import latest_accelerators
 
-def _bundles(device: Accelerator) -> dict[str, list[FabricLink]]:
-    """Its links by the name of what they join: those to the same place are one link to most."""
-    found: dict[str, list[FabricLink]] = {}
-    for link in device.links:
-        name = link_name(device.memory, link.remote) if link.remote else device.memory
-        found.setdefault(name, []).append(link)
-    return found
+
+def check_switch(evidence: Evidence) -> Iterator[Finding]:
+    """Where each device has lost links to a switch, it is not the devices."""
+    joined: dict[str, list[Accelerator]] = {}
+    for device in latest_accelerators(evidence).values():
+        to = {link.remote for link in device.links if link.remote and _is_switch(link.remote)}
+        if to:
+            several = f"{device.links[0].kind} switches"
+            joined.setdefault(to.pop() if len(to) == 1 else several, []).append(device)
+    for name, devices in joined.items():
+        down = [sum(link.active is False for link in device.links) for device in devices]
+        if len(devices) > 1 and all(down):
+            yield Finding(
+                check="switch",
+                severity="fail",
+                subject=name,
+                found=f"each of {len(devices)} devices has lost links to it: "
+                + ", ".join(
+                    f"{d.memory} {n}" for d, n in list(zip(devices, down, strict=True))[:8]
+                ),
+                why="what they share is likelier to be at fault than each of them",
+                remedy=(
+                    *_manager(evidence, devices[0]),
+                    "power the machine off and on; see to the switch's board and its supply",
+                ),
+            )
+
+
+def _is_switch(name: str) -> bool:
+    """Neither a memory nor what stands for one that is not ours."""
+    return ":" not in name.partition(" ")[0] and not name.startswith(("gpu", "cpu"))
+
+
+def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
+    return nvidia(
+        evidence,
+        device.memory,
+        "systemctl status nvidia-fabricmanager; sudo systemctl restart nvidia-fabricmanager",
+    )
 
 
 def check_inactive(evidence: Evidence) -> Iterator[Finding]:
     said: set[str] = set()
-    for device in evidence.accelerators.values():
-        for name, links in _bundles(device).items():
+    for device in latest_accelerators(evidence).values():
+        for name, links in bundles(device).items():
             down = [link for link in links if link.active is False]
-            up = [link for link in links if link.active]
             if not down or name in said:
                 continue
             said.add(name)
+            all_links = _beside(device, down[0]) if down[0].remote is None else links
+            up = [link for link in all_links if link.active]
             # A card without its bridge has every link down: so it was built.
             yield Finding(
                 check="fabric-links",
-                severity="fail" if up or any(link.active for link in device.links) else "warn",
+                severity="fail" if any(link.active for link in device.links) else "warn",
                 subject=name,
-                found=f"{len(down)} of {len(links)} {down[0].kind} links are not active: of "
+                found=f"{len(down)} of {len(all_links)} {down[0].kind} links are not active: of "
                 f"{device.memory} {', '.join(str(link.index) for link in down[:18])}",
-                why=f"copies over them reach {len(up) / len(links):.0%} of the rate"
+                why=f"copies over them reach {len(up) / len(all_links):.0%} of the rate"
                 if up
                 else "copies between devices go over PCIe",
-                remedy=("nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager",),
+                remedy=(
+                    *tools(evidence, "links"),
+                    *_manager(evidence, device),
+                    "linkgauge devices  # what each link leads to; reseat the board or the bridge",
+                ),
             )
+
+
+def _beside(device: Accelerator, down: FabricLink) -> list[FabricLink]:
+    """A link that is down may not say where it led: then it is one of its kind."""
+    return [link for link in device.links if link.kind == down.kind]
 
 
 def check_errors(evidence: Evidence) -> Iterator[Finding]:
-    rose: dict[str, int] = {}
-    for after in evidence.after.accelerators if evidence.after else ():
-        before = evidence.accelerators.get(after.memory)
-        was = {link.index: link.errors for link in before.links} if before else {}
-        for name, links in _bundles(after).items():
-            counted = sum(
-                link.errors - earlier
-                for link in links
-                if link.errors is not None and (earlier := was.get(link.index)) is not None
-            )
-            rose[name] = max(rose.get(name, 0), counted)  # both ends may count the same
-    for name, count in rose.items():
-        if count > 0:
-            yield Finding(
-                check="fabric-errors",
-                severity="warn",
-                subject=name,
-                found=f"{count} errors of its links during the run",
-                why="what arrives broken is sent again: the rate falls",
-                remedy=("nvidia-smi nvlink -e; reseat the baseboard or the bridge",),
-            )
+    for name, count in fabric_errors(evidence).items():
+        yield Finding(
+            check="fabric-errors",
+            severity="warn",
+            subject=name,
+            found=f"{count} errors of its links during the run",
+            why="what arrives broken is sent again: the rate falls",
+            remedy=(*tools(evidence, "errors"), "reseat the baseboard or the bridge"),
+        )
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
@@ -76,12 +108,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
                 subject=device.memory,
                 found=f"its fabric is not set up: {device.fabric_state}",
                 why="copies between devices over NVSwitch are refused",
-                remedy=(
-                    (
-                        "systemctl status nvidia-fabricmanager; sudo systemctl restart "
-                        "nvidia-fabricmanager"
-                    ),
-                ),
+                remedy=_manager(evidence, device),
             )
 
 
@@ -104,10 +131,8 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
             found=reason,
             why="copies between the devices go through host memory, or not at all",
             remedy=(
-                (
-                    "nvidia-smi topo -p2p r; in a virtual machine the GPUs need a common peer "
-                    "clique (x-nv-gpudirect-clique), on the host no ACS redirection"
-                ),
+                *tools(evidence, "peers"),
+                "linkgauge doctor  # on a virtual machine's host, too: acs, iommu",
             ),
             cells=tuple(cells),
         )
@@ -131,4 +156,4 @@ def check_imex(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-CHECKS = (check_inactive, check_errors, check_state, check_peers, check_imex)
+CHECKS = (check_switch, check_inactive, check_errors, check_state, check_peers, check_imex)

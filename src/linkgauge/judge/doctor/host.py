@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.model.inventory import HostDetails
 
 MUCH_STEAL = 0.02
 """Share of the CPUs' time that a hypervisor gave to others, from which threads wait visibly."""
@@ -37,6 +38,8 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
             severity="unknown",
             subject="host",
             found=f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'iommu')}",
+            why="if it does, each transfer looks its addresses up",
+            remedy=("cat /proc/cmdline; sudo dmesg | grep -iE 'iommu|dmar'",),
         )
 
 
@@ -58,6 +61,8 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
             subject="host",
             found="the CPU frequency governor cannot be read"
             + _why_unknown(evidence, "governor", "frequency", "cpufreq"),
+            why="threads that start slow make latencies and small copies vary",
+            remedy=("cpupower frequency-info  # of a virtual machine, on its host",),
         )
 
 
@@ -108,17 +113,29 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    steal = evidence.after.host.steal if evidence.after else None
-    steal = evidence.inventory.host.steal if steal is None else steal
+    """During the run, where both its ends are known; else since boot."""
+    host = evidence.inventory.host
+    during = _stolen(host, evidence.after.host) if evidence.after else None
+    steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
     if steal is not None and steal > MUCH_STEAL:
         yield Finding(
             check="steal",
             severity="warn",
             subject="host",
-            found=f"the hypervisor took {steal:.0%} of the CPUs' time",
+            found=f"the hypervisor took {steal:.0%} of the CPUs' time {when}",
             why="threads stand still meanwhile: latencies and p99 suffer",
             remedy=("on the hypervisor, pin the virtual CPUs (<vcpupin>) to CPUs of their own",),
         )
+
+
+def _stolen(before: HostDetails, after: HostDetails) -> float | None:
+    """The share of all CPUs' time between two readings, each since boot."""
+    if before.steal is None or before.cpu_ticks is None:
+        return None
+    if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:
+        return None
+    stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
+    return stolen / (after.cpu_ticks - before.cpu_ticks)
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:

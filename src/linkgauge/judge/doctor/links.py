@@ -5,99 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from msgspec.structs import replace
-
+from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.model.inventory import Accelerator, PciFunction, PciLink
+from linkgauge.judge.wiring import bridge_name, switch_name
+from linkgauge.model.inventory import PciFunction, PciLink
 
 from . import retrain
+from .ways import Way, chain, is_virtual, ways
 
 LEAST_READ_REQUEST = 512
 """Bytes. With less, requests take so many packets that reads stay below the link's rate."""
 
 
-class _Way:
-    """A link as its lower end sees it: the function, and the port above it, if that shows."""
-
-    def __init__(self, name: str, function: PciFunction, port: PciFunction | None) -> None:
-        self.name = name
-        self.function = function
-        self.port = port
-        self.link = function.link
-        above = port.link if port else PciLink()
-        self.speed = _least(self.link.max_speed, above.max_speed)
-        self.width = _least(self.link.max_width, above.max_width)
-
-    @property
-    def subject(self) -> str:
-        address = self.function.address
-        return address if self.name == address else f"{self.name} ({address})"
-
-
-def _virtual(evidence: Evidence) -> bool:
-    """Whether bridges may be a hypervisor's: what they say need not be so."""
-    return evidence.inventory.host.hypervisor is not None
-
-
-def _least(one: float | None, other: float | None) -> float | None:
-    known = [value for value in (one, other) if value is not None]
-    return min(known) if known else None
+def check_switches(evidence: Evidence) -> Iterator[Finding]:
+    """Where each link of a switch, or of a host bridge, is slow, it is not the links."""
+    joined: dict[str, list[Way]] = {}
+    for way in () if is_virtual(evidence) else ways(evidence):
+        for name in _joins(way):
+            joined.setdefault(name, []).append(way)
+    for name, beside in joined.items():
+        found = [way for way in beside if way.is_slow]
+        if len(found) > 1 and not any(way.is_slow is False for way in beside):
+            yield Finding(
+                check="switch",
+                severity="fail",
+                subject=name,
+                found=f"each of its links that was in use is slow, {len(found)} of them: "
+                + ", ".join(way.subject for way in found[:6]),
+                why="what they share is likelier to be at fault than each of them",
+                remedy=(
+                    "in the firmware's setup, look for a limit of its links' speed or width",
+                    "update its firmware; power the machine off and on; see to its seat and supply",
+                    f"sudo lspci -vv -s {found[0].function.address} | grep -E 'Lnk(Cap|Sta|Ctl2)'",
+                ),
+            )
 
 
-def ways(evidence: Evidence) -> Iterator[_Way]:
-    """The link of each accelerator and RDMA adapter, and of each switch above one."""
-    named = {address: name for name, address in evidence.addresses.items()}
-    named |= {adapter.pci: adapter.name for adapter in evidence.inventory.adapters if adapter.pci}
-    seen: set[str] = set()
-    for address in named:
-        functions = list(chain(evidence, address)) or [_hidden(evidence, address)]
-        for function in functions:
-            ends = function.address == address or function.port == "upstream port"
-            if ends and function.address not in seen:
-                seen.add(function.address)
-                name = named.get(function.address, function.address)
-                above = evidence.functions.get(function.parent or "")
-                yield _Way(name, _completed(function, evidence.accelerators.get(name)), above)
-
-
-def _hidden(evidence: Evidence, address: str) -> PciFunction:
-    """What is known of a device of which PCI shows nothing."""
-    return PciFunction(address=address, unknown=evidence.inventory.unknown)
-
-
-def _completed(function: PciFunction, told: Accelerator | None) -> PciFunction:
-    """With what the vendor's library tells of the link where PCI does not."""
-    if told is None:
-        return function
-    missing = {
-        name: value
-        for name in PciLink.__struct_fields__
-        if getattr(function.link, name) is None and (value := getattr(told.link, name)) is not None
-    }
-    return replace(function, link=replace(function.link, **missing)) if missing else function
-
-
-def chain(evidence: Evidence, address: str) -> Iterator[PciFunction]:
-    """A function and each bridge above it. Loops end."""
-    seen: set[str] = set()
-    here = evidence.functions.get(address)
-    while here is not None and here.address not in seen:
-        seen.add(here.address)
-        yield here
-        here = evidence.functions.get(here.parent or "")
+def _joins(way: Way) -> Iterator[str]:
+    """What passes traffic on at either end of a link."""
+    if way.function.port == "upstream port":
+        yield switch_name(way.function.address)
+    if way.port is not None and way.port.port == "downstream port" and way.port.parent:
+        yield switch_name(way.port.parent)
+    if way.port is not None and way.port.port == "root port":
+        yield bridge_name(way.port.address)
 
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
     """Speed under load against what both ends can do; idle links may rest at a low one."""
     for way in ways(evidence):
-        loaded = [r.link_speed for r in evidence.readings.get(way.name, ()) if r.link_speed]
         idle, best = way.link.speed, way.speed
-        if best is None or (idle is None and not loaded):
+        at = way.loaded_speed or idle
+        if best is None or at is None:
             yield _not_told("link-speed", way, "the link's speed, or the highest it can have,")
-            continue
-        at = max(loaded) if loaded else idle
-        if at is not None and at < best:
-            yield _slow(way, at, best, bool(loaded), evidence)
+        elif at < best:
+            yield _slow(way, at, best, evidence)
         elif idle is not None and idle < best:
             yield Finding(
                 check="link-speed",
@@ -108,8 +70,11 @@ def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _slow(way: _Way, at: float, best: float, loaded: bool, evidence: Evidence) -> Finding:
+def _slow(way: Way, at: float, best: float, evidence: Evidence) -> Finding:
+    loaded = way.loaded_speed is not None
     when = "under load" if loaded else "while idle"
+    if way.fastest and way.fastest > at:
+        when = f"under load, having run at {way.fastest:g} before"
     sure = loaded or way.name not in evidence.addresses
     doubt = "" if sure else ": or it saves power and speeds up under load, which a run would show"
     return Finding(
@@ -118,14 +83,13 @@ def _slow(way: _Way, at: float, best: float, loaded: bool, evidence: Evidence) -
         subject=way.subject,
         found=f"the link runs at {at:g} GT/s {when}; both ends can do {best:g}{doubt}",
         why=f"it moves {at / best:.0%} of what it could",
-        remedy=retrain.lines(way.port, way.function, best, virtual=_virtual(evidence)),
+        remedy=retrain.lines(way.port, way.function, best, virtual=is_virtual(evidence)),
     )
 
 
 def check_link_width(evidence: Evidence) -> Iterator[Finding]:
     for way in ways(evidence):
-        loaded = [r.link_width for r in evidence.readings.get(way.name, ()) if r.link_width]
-        at, best = max(loaded, default=way.link.width), way.width
+        at, best = way.loaded_width or way.link.width, way.width
         if at is None or best is None:
             yield _not_told("link-width", way, "the link's width, or the most it can have,")
         elif at < best:
@@ -144,7 +108,7 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _not_told(check: str, way: _Way, what: str) -> Finding:
+def _not_told(check: str, way: Way, what: str) -> Finding:
     told = [text for text in way.function.unknown if "link." in text]
     reasons = "; ".join(told or way.function.unknown)
     return Finding(
@@ -169,7 +133,7 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
                 link = bridge.link
                 yield Finding(
                     check="bridge",
-                    severity="note" if _virtual(evidence) else "warn",
+                    severity="note" if is_virtual(evidence) else "warn",
                     subject=f"{name} ({address})",
                     found=f"{bridge.address} above it can do {link.max_speed:g} GT/s "
                     f"x{link.max_width}, the device {function.link.max_speed:g} GT/s "
@@ -202,7 +166,7 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
                 found=f"the port above it, {port.address}, asks for {port.link.target:g} GT/s at "
                 f"most (LnkCtl2); both ends can do {way.speed:g}",
                 why="the link trains no faster than that at every start",
-                remedy=retrain.lines(port, way.function, way.speed, virtual=_virtual(evidence)),
+                remedy=retrain.lines(port, way.function, way.speed, virtual=is_virtual(evidence)),
             )
 
 
@@ -220,7 +184,7 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
                 remedy=(f"sudo lspci -vv -s {way.function.address} | grep MaxPayload",),
             )
         elif own != port.max_payload:
-            hidden = _virtual(evidence)
+            hidden = is_virtual(evidence)
             yield Finding(
                 check="payload",
                 severity="unknown" if hidden else "fail" if own > port.max_payload else "warn",
@@ -285,50 +249,36 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
-    """Error counters that rose while the run measured."""
-    if evidence.after is None:
-        return
-    now = {function.address: function.errors for function in evidence.after.pci}
-    named = {address: name for name, address in evidence.addresses.items()}
-    for address, function in evidence.functions.items():
-        before, after = function.errors, now.get(address)
-        if before is None or after is None:
-            continue
-        rose = {kind: n - before.get(kind, 0) for kind, n in after.items()}
-        rose = {kind: n for kind, n in rose.items() if n > 0}
-        if rose:
-            name = named.get(address)
+    """Error counters that rose while the run measured, at either end of a link."""
+    counted, again = pci_errors(evidence), replays(evidence)
+    for way in ways(evidence):
+        ends = {"AER": way.function.address, "AER of the port above": _address(way.port)}
+        rose = {end: counted[at] for end, at in ends.items() if at in counted}
+        texts = [f"{end}: {_listed(counts)}" for end, counts in rose.items()]
+        if way.name in again:
+            texts.append(f"{again[way.name]} packets were sent again")
+        grave = any(set(counts) != {"correctable"} for counts in rose.values())
+        if texts:
             yield Finding(
                 check="link-errors",
-                severity="warn" if set(rose) == {"correctable"} else "fail",
-                subject=f"{name} ({address})" if name else address,
-                found="AER counters rose during the run: "
-                + ", ".join(f"{kind} +{count}" for kind, count in rose.items()),
+                severity="fail" if grave else "warn",
+                subject=way.subject,
+                found=f"counters rose during the run: {'; '.join(texts)}",
                 why="packets that arrive broken are sent again: the link or its contacts are bad",
                 remedy=("reseat the card and its riser or cable; sudo dmesg | grep -i aer",),
             )
 
 
-def check_replays(evidence: Evidence) -> Iterator[Finding]:
-    if evidence.after is None:
-        return
-    for after in evidence.after.accelerators:
-        before = evidence.accelerators.get(after.memory)
-        if before is None or before.pcie_replays is None or after.pcie_replays is None:
-            continue
-        if after.pcie_replays > before.pcie_replays:
-            yield Finding(
-                check="link-errors",
-                severity="warn",
-                subject=after.memory,
-                found=f"{after.pcie_replays - before.pcie_replays} packets were sent again over "
-                "PCIe during the run",
-                why="the link or its contacts are bad",
-                remedy=("reseat the card and its riser or cable",),
-            )
+def _address(function: PciFunction | None) -> str:
+    return function.address if function else ""
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{kind} +{count}" for kind, count in counts.items())
 
 
 CHECKS = (
+    check_switches,
     check_link_speed,
     check_link_width,
     check_bridge,
@@ -337,5 +287,4 @@ CHECKS = (
     check_read_request,
     check_acs,
     check_counters,
-    check_replays,
 )

@@ -1,0 +1,79 @@
+"""Counters of errors that rose while a run measured, and the parts that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.model.inventory import Accelerator, FabricLink
+
+from .findings import Evidence
+from .wiring import Wiring, link_name, pcie_name
+
+
+def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
+    """AER: how many more of each severity, by the address of the function that counted them."""
+    rose: dict[str, dict[str, int]] = {}
+    for after in evidence.after.pci if evidence.after else ():
+        function = evidence.functions.get(after.address)
+        before = function.errors if function else None
+        if before is not None and after.errors is not None:
+            more = {kind: n - before.get(kind, 0) for kind, n in after.errors.items()}
+            rose[after.address] = {kind: n for kind, n in more.items() if n > 0}
+    return {address: more for address, more in rose.items() if more}
+
+
+def replays(evidence: Evidence) -> dict[str, int]:
+    """Packets that a device sent again over PCIe, by its memory."""
+    rose: dict[str, int] = {}
+    for after in evidence.after.accelerators if evidence.after else ():
+        before = evidence.accelerators.get(after.memory)
+        if before is not None and before.pcie_replays is not None:
+            rose[after.memory] = (after.pcie_replays or 0) - before.pcie_replays
+    return {memory: more for memory, more in rose.items() if more > 0}
+
+
+def bundles(device: Accelerator) -> dict[str, list[FabricLink]]:
+    """Its links by the name of what they join: those to the same place are one link to most."""
+    found: dict[str, list[FabricLink]] = {}
+    for link in device.links:
+        name = link_name(device.memory, link.remote) if link.remote else device.memory
+        found.setdefault(name, []).append(link)
+    return found
+
+
+def fabric_errors(evidence: Evidence) -> dict[str, int]:
+    """Errors of a fabric's links, by the link's name."""
+    rose: dict[str, int] = {}
+    for after in evidence.after.accelerators if evidence.after else ():
+        before = evidence.accelerators.get(after.memory)
+        # Libraries number the links of each kind from 0.
+        was = {(link.kind, link.index): link.errors for link in before.links} if before else {}
+        for name, links in bundles(after).items():
+            counted = sum(
+                link.errors - earlier
+                for link in links
+                if link.errors is not None
+                and (earlier := was.get((link.kind, link.index))) is not None
+            )
+            rose[name] = max(rose.get(name, 0), counted)  # both ends may count the same
+    return {name: more for name, more in rose.items() if more > 0}
+
+
+def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
+    """The parts that counted errors: links, and what joins several links if all of these that were
+    `used` did."""
+    found = {*fabric_errors(evidence), *map(pcie_name, replays(evidence)), *_pcie(evidence)}
+    joints = ((joint, links & set(used)) for joint, links in Wiring(evidence).joints())
+    return frozenset(
+        found | {joint for joint, links in joints if len(links) > 1 and links <= found}
+    )
+
+
+def _pcie(evidence: Evidence) -> Iterator[str]:
+    """Links of PCIe whose one end or the other counted errors."""
+    counted = pci_errors(evidence)
+    names = {address: name for name, address in evidence.addresses.items()}
+    for address, function in evidence.functions.items():
+        is_lower_end = function.port != "downstream port"  # which hangs from its own switch
+        if is_lower_end and not counted.keys().isdisjoint({address, function.parent}):
+            yield pcie_name(names.get(address, address))

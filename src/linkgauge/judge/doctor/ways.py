@@ -1,0 +1,136 @@
+"""Links of PCI Express, as checks look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from linkgauge.judge.cases import cases_of
+from linkgauge.judge.findings import Evidence
+from linkgauge.judge.wiring import pcie_name
+from linkgauge.model.inventory import Accelerator, PciFunction, PciLink, Reading
+
+_LATEST = 3
+"""Cells from whose readings the state of a link is told: one alone may have caught it waking up."""
+
+
+class Way:
+    """A link as its lower end sees it: the function, the port above it, if that shows, and what
+    was read under load, at last (`loaded_speed`, `loaded_width`) and at best (`fastest`)."""
+
+    def __init__(
+        self,
+        name: str,
+        function: PciFunction,
+        port: PciFunction | None,
+        loaded: Sequence[Reading] = (),
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.port = port
+        self.link = function.link
+        above = port.link if port else PciLink()
+        self.speed = _least(self.link.max_speed, above.max_speed)
+        self.width = _least(self.link.max_width, above.max_width)
+        speeds = [r.link_speed for r in loaded if r.link_speed]
+        self.fastest = max(speeds, default=None)
+        self.loaded_speed = max(speeds[-_LATEST:], default=None)
+        self.loaded_width = max(
+            (r.link_width for r in loaded[-_LATEST:] if r.link_width), default=None
+        )
+
+    @property
+    def is_slow(self) -> bool | None:
+        """None where it cannot be told: an idle device may rest at a low speed."""
+        width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
+        if width is not None and self.width is not None and width < self.width:
+            return True
+        if speed is None or self.speed is None:
+            return None
+        is_awake = self.loaded_speed is not None or self.function.port == "upstream port"
+        return speed < self.speed if is_awake or speed >= self.speed else None
+
+    @property
+    def subject(self) -> str:
+        address = self.function.address
+        return address if self.name == address else f"{self.name} ({address})"
+
+
+def is_virtual(evidence: Evidence) -> bool:
+    """Whether bridges may be a hypervisor's: what they say need not be so."""
+    return evidence.inventory.host.hypervisor is not None
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    known = [value for value in (one, other) if value is not None]
+    return min(known) if known else None
+
+
+def ways(evidence: Evidence) -> Iterator[Way]:
+    """The link of each accelerator and RDMA adapter, and of each switch above one."""
+    named = {address: name for name, address in evidence.addresses.items()}
+    named |= {adapter.pci: adapter.name for adapter in evidence.inventory.adapters if adapter.pci}
+    loaded, latest = _under_load(evidence), _latest_functions(evidence)
+    told = latest_accelerators(evidence)
+    seen: set[str] = set()
+    for address in named:
+        functions = list(chain(evidence, address)) or [_hidden(evidence, address)]
+        for function in functions:
+            ends = function.address == address or function.port == "upstream port"
+            if ends and function.address not in seen:
+                seen.add(function.address)
+                name = named.get(function.address, function.address)
+                lower = _completed(latest.get(function.address, function), told.get(name))
+                yield Way(name, lower, latest.get(function.parent or ""), loaded.get(name, ()))
+
+
+def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
+    """By address, as they were after the run, where that is known."""
+    after = evidence.after.pci if evidence.after else ()
+    return evidence.functions | {function.address: function for function in after}
+
+
+def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
+    """By the notation of their memory, as they were after the run, where that is known."""
+    after = evidence.after.accelerators if evidence.after else ()
+    return evidence.accelerators | {device.memory: device for device in after}
+
+
+def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
+    """What was read of each device in cells that cross its PCIe link: in others it may rest."""
+    found: dict[str, list[Reading]] = {}
+    for case in cases_of(evidence):
+        for reading in case.cell.readings:
+            if not case.touched.isdisjoint(
+                {pcie_name(reading.memory), f"link of {reading.memory}"}
+            ):
+                found.setdefault(reading.memory, []).append(reading)
+    return found
+
+
+def _hidden(evidence: Evidence, address: str) -> PciFunction:
+    """What is known of a device of which PCI shows nothing."""
+    return PciFunction(address=address, unknown=evidence.inventory.unknown)
+
+
+def _completed(function: PciFunction, told: Accelerator | None) -> PciFunction:
+    """With what the vendor's library tells of the link where PCI does not."""
+    if told is None:
+        return function
+    missing = {
+        name: value
+        for name in PciLink.__struct_fields__
+        if getattr(function.link, name) is None and (value := getattr(told.link, name)) is not None
+    }
+    return replace(function, link=replace(function.link, **missing)) if missing else function
+
+
+def chain(evidence: Evidence, address: str) -> Iterator[PciFunction]:
+    """A function and each bridge above it. Loops end."""
+    seen: set[str] = set()
+    here = evidence.functions.get(address)
+    while here is not None and here.address not in seen:
+        seen.add(here.address)
+        yield here
+        here = evidence.functions.get(here.parent or "")

@@ -1,0 +1,49 @@
+"""Vendors' own tools, for the lines that mend: only those of the devices that are there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .findings import Evidence
+
+NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
+"""PCI vendors."""
+
+Matter = Literal["state", "users", "links", "errors", "peers"]
+"""What a tool shows: clocks, power and temperature; processes; a fabric's links, what they count;
+which devices reach which."""
+
+_TOOLS: dict[Matter, dict[int, str]] = {
+    "state": {
+        NVIDIA: "nvidia-smi -q -d CLOCK,PERFORMANCE,POWER,TEMPERATURE",
+        AMD: "amd-smi metric",
+        REBELLIONS: "rbln-smi",
+    },
+    "users": {NVIDIA: "nvidia-smi pmon -c 1", AMD: "amd-smi process", REBELLIONS: "rbln-smi"},
+    "links": {NVIDIA: "nvidia-smi nvlink -s", AMD: "amd-smi xgmi"},
+    "errors": {NVIDIA: "nvidia-smi nvlink -e", AMD: "amd-smi xgmi"},
+    "peers": {
+        NVIDIA: "nvidia-smi topo -p2p r  # a virtual machine's GPUs need a common peer clique "
+        "(x-nv-gpudirect-clique)",
+        AMD: "amd-smi topology",
+    },
+}
+
+
+def vendor_of(evidence: Evidence, memory: str) -> int | None:
+    """As PCI says; where it shows nothing, CUDA's devices are NVIDIA's."""
+    function = evidence.functions.get(evidence.addresses.get(memory, ""))
+    told = function.vendor if function else None
+    return NVIDIA if told is None and memory.startswith("cuda:") else told
+
+
+def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
+    """The commands that show this of the machine's accelerators; none where no tool is known."""
+    vendors = {vendor_of(evidence, memory) for memory in evidence.addresses}
+    vendors |= {vendor_of(evidence, device.memory) for device in evidence.devices}
+    return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
+
+
+def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
+    """Commands that only a device of NVIDIA knows."""
+    return commands if vendor_of(evidence, memory) == NVIDIA else ()
