@@ -123,14 +123,17 @@ class TestGeometry:
         assert cuda_kernels.plain_grid(512 * MiB, SPLIT_DEFAULT, 132) == (32768, 1)
 
     @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 10 * MiB + 7])
-    @pytest.mark.parametrize("count", [1, 2, 3, 4])
+    @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
     def test_slices_cover_the_size_once(self, size, count):
-        pieces = slices(size, count)
-        assert 1 <= len(pieces) <= count
-        assert pieces[0][0] == 0
-        assert all(offset + length == after for (offset, length), (after, _) in pairwise(pieces))
-        assert sum(length for _, length in pieces) == size
-        assert all(length > 0 and offset % 4096 == 0 for offset, length in pieces)
+        pieces = slices(1 << 40, 1 << 30, size, count)
+        assert 1 <= len(pieces) <= max(1, count)
+        assert pieces[0][:2] == (1 << 40, 1 << 30)
+        assert all(
+            place + length == after and source + length == next_source
+            for (place, source, length), (after, next_source, _) in pairwise(pieces)
+        )
+        assert sum(length for *_, length in pieces) == size
+        assert all(length > 0 and place % 4096 == 0 for place, _, length in pieces)
 
     def test_first_word_follows_the_definition(self):
         x = (0 + 5 * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 % 2**64

@@ -2,6 +2,7 @@
 
 import math
 import random
+import statistics
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.statistics import (
+    deviation,
     expected_error,
     interval_rank,
     is_look,
+    median_deviation,
     median_interval,
     percentile,
     relative_error,
@@ -96,3 +99,16 @@ def test_the_error_expected_of_normal_samples_is_the_one_found():
 
 def test_equal_samples_are_expected_to_have_no_error():
     assert expected_error([3.0, 3.0, 3.0]) == 0.0
+
+
+@given(st.lists(st.floats(1e-9, 1e12), min_size=2, max_size=50))
+def test_deviation_is_that_of_a_sample(values):
+    exact = statistics.stdev(values)
+    assert deviation(values) == pytest.approx(exact, rel=1e-6, abs=1e-9 * max(values))
+
+
+def test_medians_of_normal_samples_deviate_as_much():
+    """What is expected of a median holds for many of them, drawn from a fixed seed."""
+    dice = random.Random(3)
+    medians = [statistics.median(dice.gauss(0, 2) for _ in range(101)) for _ in range(2000)]
+    assert median_deviation(2, 101) == pytest.approx(deviation(medians), rel=0.05)

@@ -99,8 +99,7 @@ class Gauge:
         """
         if not cells:
             return ()
-        is_latency = report in (Report.LATENCY, Report.ENQUEUE)
-        unit: Unit = LATENCY if is_latency else BANDWIDTH
+        unit: Unit = LATENCY if report.is_latency else BANDWIDTH
         benchmark = Benchmark(
             self._tool,
             self._tool,

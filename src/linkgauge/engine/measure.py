@@ -257,7 +257,7 @@ class Measurement:
 
     @property
     def is_latency(self) -> bool:
-        return self.planned.report in (Report.LATENCY, Report.ENQUEUE)
+        return self.planned.report.is_latency
 
     def figure(self, timing: Timing, loops: int) -> float:
         """The headline figure of one sample, in the result's unit."""

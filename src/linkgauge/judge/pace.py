@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.result import Expected
+from linkgauge.model.statistics import median_deviation
 
 from .cases import Blame, Case, blame, cases_of, named, suspects
 from .counters import troubled
@@ -115,14 +116,13 @@ def _lowest(case: Case) -> float:
 
 
 def _error(case: Case) -> float:
-    """By how much the median may be off by chance, as a logarithm: that of normal samples has
-    sqrt(pi / 2) times the deviation of their mean. Few samples that scatter tell little, so an
-    interval of ranks would be too narrow."""
+    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
+    little, so an interval of ranks would be too narrow."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
-    deviation = math.sqrt(math.pi / 2 / summary.n) * summary.stddev / summary.median
-    return min(_DEVIATIONS * deviation, _ANYTHING)
+    deviation = median_deviation(summary.stddev, summary.n)
+    return min(_DEVIATIONS * deviation / summary.median, _ANYTHING)
 
 
 class _Fit(msgspec.Struct, frozen=True):

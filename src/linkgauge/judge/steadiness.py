@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.statistics import LEAST_SAMPLES, deviation
+
 from .cases import Case, blame, cases_of, named, suspects
 from .findings import Evidence, Finding
 from .vendor import tools
 
-_LEAST_SAMPLES = 6
 _SPIKE = 0.08
 """A sample that lasts longer than the others by this part may be a spike …"""
 _SIGMAS = 7.0
@@ -56,17 +57,17 @@ def _steadiness(evidence: Evidence) -> list[Steadiness]:
     relative: list[tuple[Case, tuple[float, ...]]] = []
     for case in cases_of(evidence):
         times = case.times
-        if case.cell.status == "pass" and len(times) >= _LEAST_SAMPLES:
+        if case.cell.status == "pass" and len(times) >= LEAST_SAMPLES:
             middle = statistics.median(times)
             relative.append((case, tuple(time / middle for time in times)))
     if not relative:
         return []
-    usual = statistics.median(_deviation(times) for _, times in relative)
+    usual = statistics.median(_usual(times) for _, times in relative)
     return [_split(case, times, usual) for case, times in relative]
 
 
-def _deviation(times: Sequence[float]) -> float:
-    """Robust: 1.4826 times the median distance from 1."""
+def _usual(times: Sequence[float]) -> float:
+    """A deviation that no spike moves: 1.4826 times the median distance from 1."""
     return 1.4826 * statistics.median(abs(time - 1) for time in times)
 
 
@@ -76,7 +77,7 @@ def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
     if len(spikes) > most:
         spikes = ()
     rest = [time for place, time in enumerate(times) if place not in spikes]
-    return Steadiness(case, times, least, spikes, _variance(rest), len(rest) - 1)
+    return Steadiness(case, times, least, spikes, deviation(rest) ** 2, len(rest) - 1)
 
 
 def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
@@ -94,14 +95,7 @@ def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
 
 
 def _apart(logs: Sequence[float], usual: float) -> float:
-    deviation = max(math.sqrt(_variance(logs)), usual)
-    return math.fsum(logs) / len(logs) + max(_SPIKE, _SIGMAS * deviation)
-
-
-def _variance(values: Sequence[float]) -> float:
-    """statistics.variance reckons in fractions, which takes twenty times as long."""
-    middle = math.fsum(values) / len(values)
-    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    return statistics.fmean(logs) + max(_SPIKE, _SIGMAS * max(deviation(logs), usual))
 
 
 def _pooled(cells: Sequence[Steadiness]) -> float:
@@ -178,7 +172,7 @@ def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
     """More than one, and without the spikes as steady as the others are."""
     if len(bad) < 2:
         return False
-    whole = math.sqrt(statistics.fmean(statistics.variance(cell.times) for cell in bad))
+    whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
     rest = _pooled(bad)
     usual = max(_pooled(calm), _NOISE / 4)
     return whole > 2 * rest and rest < max(_MORE * usual, SCATTER)

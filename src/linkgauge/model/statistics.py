@@ -77,15 +77,21 @@ def summarize(samples: Sequence[float]) -> Summary | None:
         p50=median,
         p95=percentile(ordered, 0.95),
         p99=percentile(ordered, 0.99),
-        stddev=_deviation(ordered, mean) if len(ordered) > 1 else None,
+        stddev=deviation(ordered) if len(ordered) > 1 else None,
         ci95=median_interval(ordered),
     )
 
 
-def _deviation(samples: Sequence[float], mean: float) -> float:
-    """Standard deviation of a sample (n - 1). statistics.stdev works in exact fractions and
-    takes twenty times as long."""
+def deviation(samples: Sequence[float]) -> float:
+    """Standard deviation of a sample (n - 1) of two or more. statistics.stdev works in exact
+    fractions and takes twenty times as long."""
+    mean = statistics.fmean(samples)
     return math.hypot(*(sample - mean for sample in samples)) / math.sqrt(len(samples) - 1)
+
+
+def median_deviation(stddev: float, n: int) -> float:
+    """Standard deviation of the median of n normal samples: √(π/2) times that of their mean."""
+    return math.sqrt(math.pi / 2 / n) * stddev
 
 
 def relative_error(samples: Sequence[float]) -> float | None:
@@ -100,10 +106,10 @@ def relative_error(samples: Sequence[float]) -> float | None:
 
 def expected_error(samples: Sequence[float]) -> float:
     """What relative_error() of so many samples is about, were they normal: their deviation tells
-    more of a few than their ranks do. The median's own is √(π/2) times the mean's. Two or more."""
+    more of a few than their ranks do. Two or more."""
     mean = statistics.fmean(samples)
-    error = _NORMAL_95 * math.sqrt(math.pi / 2) * _deviation(samples, mean)
-    return error / math.sqrt(len(samples)) / mean if mean > 0 else 0.0
+    error = _NORMAL_95 * median_deviation(deviation(samples), len(samples))
+    return error / mean if mean > 0 else 0.0
 
 
 def next_look(n: int) -> int:
@@ -112,7 +118,7 @@ def next_look(n: int) -> int:
 
     Testing after every sample would stop at the first lucky streak and lose coverage.
     """
-    root = math.isqrt(max(n, LEAST_SAMPLES) - 6) + 1
+    root = math.isqrt(max(n, LEAST_SAMPLES) - LEAST_SAMPLES) + 1
     return root * root + 5
 
 

@@ -178,6 +178,11 @@ class Report(StrEnum):
     ENQUEUE = "enqueue"
     """Seconds in which the host hands one loop over to the device."""
 
+    @property
+    def is_latency(self) -> bool:
+        """Whether the figure is a time, not a rate."""
+        return self in (Report.LATENCY, Report.ENQUEUE)
+
 
 class Cell(msgspec.Struct, frozen=True, gc=False):
     """Transfers that run at the same time, and what is reported of them."""

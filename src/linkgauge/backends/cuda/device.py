@@ -181,23 +181,16 @@ class Launch:
 
     def words(self, stream: Any) -> tuple[int, ...]:
         """The arguments of cuLaunchKernel, as C sees them."""
-        grid = (self._blocks, 1, 1, self._threads, 1, 1, self._shared)
-        pointers = ctypes.addressof(self._pointers)
-        return (int(self._kernel), *grid, int(stream), pointers, 0)
+        return tuple(map(int, self._arguments(stream)))
 
     def enqueue(self, stream: Any) -> None:
         """Launches it on a stream of the current context."""
-        self._call(
-            "cuLaunchKernel",
-            self._kernel,
-            *(self._blocks, 1, 1),
-            *(self._threads, 1, 1),
-            self._shared,
-            stream,
-            ctypes.addressof(self._pointers),
-            0,
-            about=f"{self._blocks} blocks of {self._threads} threads",
-        )
+        about = f"{self._blocks} blocks of {self._threads} threads"
+        self._call("cuLaunchKernel", *self._arguments(stream), about=about)
+
+    def _arguments(self, stream: Any) -> tuple[Any, ...]:
+        grid = (self._blocks, 1, 1, self._threads, 1, 1, self._shared)
+        return (self._kernel, *grid, stream, ctypes.addressof(self._pointers), 0)
 
 
 def near_node(root: Path, address: str) -> int:

@@ -10,6 +10,7 @@ from linkgauge.model.result import MOST_STREAMS, Pieces
 
 from .device import CudaDevice
 from .launches import LoopLaunch
+from .work import cut
 
 _MOST_THREADS = 1024
 _LANES = 32
@@ -39,11 +40,8 @@ class PieceCopies:
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
     ) -> None:
         self.device = device
-        self._count = -(-size // pieces.size)
-        ends = [
-            (destination + offset, source + offset, min(pieces.size, size - offset))
-            for offset in range(0, size, pieces.size)
-        ]
+        ends = cut(destination, source, size, pieces.size)
+        self._count = len(ends)
         streams = min(pieces.streams, MOST_STREAMS, len(ends))
         device.enter()
         self._graph = device.driver.call("cuGraphCreate", 0)

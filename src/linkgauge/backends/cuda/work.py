@@ -67,10 +67,7 @@ class EngineCopy:
     ) -> None:
         self.device = device
         self.warm_up = warm_up
-        self._slices = [
-            (destination + offset, source + offset, length)
-            for offset, length in slices(size, streams)
-        ]
+        self._slices = slices(destination, source, size, streams)
         self.streams = len(self._slices)
         device.enter()
         flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
@@ -114,10 +111,7 @@ Piece = Callable[[Any], object]
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
     """A copy engine's copy in pieces."""
     copy = partial(device.driver.call, "cuMemcpyAsync")
-    return [
-        partial(copy, destination + offset, source + offset, length)
-        for offset, length in slices(size, max(1, size // PIECE))
-    ]
+    return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
 
 
 def kernel_pieces(
@@ -125,10 +119,8 @@ def kernel_pieces(
 ) -> list[Piece]:
     """A kernel's copy in pieces, each a launch."""
     return [
-        copy_launch(
-            device, destination + offset, source + offset, length, settings, both_ways=False
-        ).enqueue
-        for offset, length in slices(size, max(1, size // PIECE))
+        copy_launch(device, *part, settings, both_ways=False).enqueue
+        for part in slices(destination, source, size, size // PIECE)
     ]
 
 
@@ -269,8 +261,16 @@ class ChaseWork:
         """Nothing of its own: kernels belong to the device."""
 
 
-def slices(size: int, count: int) -> list[tuple[int, int]]:
-    """At most `count` pieces (offset, length) of `size` bytes, aligned, about equal, none empty."""
-    length = -(-size // count)
-    length = -(-length // ALIGNMENT) * ALIGNMENT
-    return [(offset, min(length, size - offset)) for offset in range(0, size, length)]
+def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
+    """A copy of `size` bytes as at most `count` (at least one): destination, source, length; cut
+    where the offset is aligned, about equal, none empty."""
+    length = -(-size // max(1, count))
+    return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
+
+
+def cut(destination: int, source: int, size: int, length: int) -> list[tuple[int, int, int]]:
+    """A copy of `size` bytes as copies of `length`, the last one of what is left."""
+    return [
+        (destination + offset, source + offset, min(length, size - offset))
+        for offset in range(0, size, length)
+    ]

@@ -171,7 +171,7 @@ class SimBackend:
         demand = self._demand(copy.transfer, (copy,))
         self._trouble.begin((copy,), (demand,))
         seconds, sigmas = (self._description.host.call,), (self._description.noise,)
-        return SimGroup((copy,), seconds, sigmas, self._course, self._trouble.stall)
+        return SimGroup((copy,), seconds, sigmas, self._course, self._stall)
 
     def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
         """Threads that ask for no number share their node's CPUs evenly."""
