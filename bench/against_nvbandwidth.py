@@ -89,7 +89,7 @@ def _stop(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 def document_of(step: Step, finished: Finished, out: Path) -> object:
     """What the process measured: its stdout, or linkgauge's journal where it did not get so far."""
-    if step.tool == "nvbandwidth":
+    if step.tool == "nvbandwidth" or step.scope == "as":
         document = last_document(finished.stdout.decode(errors="replace"))
         try:
             msgspec.convert(document, Document)
@@ -258,7 +258,8 @@ def make_parser() -> argparse.ArgumentParser:
         ("host", "cells that cross to the host, in rounds"),
         ("tuned", "what `linkgauge run --tune` has sped up, in rounds"),
         ("suite", "all 35 tests by linkgauge, in rounds"),
-        ("all", "everything, from as few runs as possible"),
+        ("as", "`linkgauge as nvbandwidth -j` between its runs: keys and figures"),
+        ("all", "everything but that, from as few runs as possible"),
     ):
         one = modes.add_parser(name, parents=[common], help=text, description=text)
         if name == "suite":

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 import msgspec
 
 from linkgauge.model.result import Run
-from nvbandwidth_figures import HOST_TESTS, TESTS, Document, Figures, shown
+from nvbandwidth_figures import HOST_TESTS, TESTS, Document, Figures, key_paths, shown
 from nvbandwidth_judge import (
     WALL_BAR,
     RoundsRow,
     Verdict,
+    compare_as,
     compare_devices,
     compare_hosts,
     compare_spreads,
     compare_tuned,
     examine_suite,
     medians,
+    own_misses,
 )
 from nvbandwidth_plan import TUNED_BARS, Campaign, Record, Scope, Tool, command_line
 
@@ -28,6 +30,7 @@ TITLES: dict[Scope, str] = {
     "host": "To and from the host",
     "tuned": "After `linkgauge run --tune`",
     "suite": "All 35 tests, again and again",
+    "as": "`linkgauge as nvbandwidth -j`",
 }
 TOOLS: tuple[Tool, ...] = ("linkgauge", "nvbandwidth")
 
@@ -58,6 +61,7 @@ def make_sections(campaign: Campaign) -> list[Section]:
         "host": _host,
         "tuned": _tuned,
         "suite": _suite,
+        "as": _as,
     }
     sections = []
     for scope in campaign.sections():
@@ -174,6 +178,37 @@ def _tuned(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
     rows = compare_tuned(ours, theirs, TUNED_BARS)
     note = "Medians over the rounds; a spread is (max − min) ÷ median."
     return [note, "", *_rounds_table(rows)], [row.verdict for row in rows]
+
+
+def _as(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
+    """Keys, names and statuses of the whole documents, then every figure."""
+    ours = campaign.of("linkgauge", "as")[:1]
+    theirs = campaign.of("nvbandwidth", "as")
+    if not ours or not theirs:
+        return ["Nothing to compare."], ["not measured"]
+    left, right = ours[0].document, theirs[0].document
+    keys = sorted(key_paths(left) ^ key_paths(right))
+    tests = _names(left) == _names(right)
+    figures = [record.reading().figures for record in theirs]
+    rows = compare_as(ours[0].reading().figures, figures)
+    misses = ", ".join(map(str, own_misses(figures))) or "—"
+    compared = (
+        f"Keys that only one of the documents has: {', '.join(keys) or 'none'}. Tests, their order "
+        f"and statuses: {'alike' if tests else 'not alike'}. nvbandwidth took "
+        f"{theirs[0].seconds:.1f} s, linkgauge {ours[0].seconds:.1f} s."
+    )
+    note = (
+        "Theirs is the median of its runs; a spread is (max − min) ÷ median. What chance alone "
+        "makes of the host cells' bar: of each of nvbandwidth's own runs, held against its other "
+        f"ones in the same way, so many cells miss it: {misses}."
+    )
+    verdicts: list[Verdict] = ["MISSED" if keys else "ok", "ok" if tests else "MISSED"]
+    return [compared, "", note, "", *_rounds_table(rows)], verdicts + [row.verdict for row in rows]
+
+
+def _names(document: object) -> list[tuple[str, str]]:
+    cases = msgspec.convert(document, Document).nvbandwidth.testcases
+    return [(case.name, case.status) for case in cases]
 
 
 def _rounds_table(rows: Sequence[RoundsRow]) -> list[str]:

@@ -101,6 +101,16 @@ def last_document(text: str) -> object | None:
     return found
 
 
+def key_paths(document: object, path: str = "") -> set[str]:
+    """Where in a document its keys stand, `a.b` in an object and `a[].b` in a list of them."""
+    if isinstance(document, dict):
+        deeper = {f"{path}.{key}".lstrip("."): value for key, value in document.items()}
+        return set(deeper).union(*(key_paths(value, name) for name, value in deeper.items()))
+    if isinstance(document, list):
+        return set[str]().union(*(key_paths(value, f"{path}[]") for value in document))
+    return set()
+
+
 def read_nvbandwidth(document: object) -> Reading:
     """Figures of nvbandwidth's document; 0 is none. Raises msgspec.ValidationError of any other
     document."""

@@ -15,6 +15,7 @@ from nvbandwidth_figures import DEVICE_TESTS, HOST_TESTS, Figures, Key, is_laten
 Verdict = Literal["ok", "MISSED", "not measured"]
 
 HOST_BAR = 0.99
+AS_BAR = 0.01
 WALL_BAR = 25.0
 PRECISION_BAR = 0.01
 
@@ -183,6 +184,33 @@ def _unjudged(key: Key, left: list[float], right: list[float]) -> RoundsRow:
         "",
         "not measured",
     )
+
+
+def compare_as(ours: Figures, theirs: Sequence[Figures]) -> list[RoundsRow]:
+    """A row for each cell: device-only ones are to differ by no
+    more than AS_BAR, the host's by no more than nvbandwidth's runs do from each other."""
+    rows = _rounds_rows([ours], theirs, DEVICE_TESTS + HOST_TESTS)
+    return [_judge_as(row) for row in rows]
+
+
+def _judge_as(row: RoundsRow) -> RoundsRow:
+    is_host = row.key.test in HOST_TESTS
+    most = row.their_spread if is_host else AS_BAR
+    bar = "within their spread" if is_host else f"within {AS_BAR:.0%}"
+    if row.ratio is None or most is None:
+        return _judged(row, bar, "not measured")
+    return _judged(row, bar, "ok" if abs(row.ratio - 1) <= most else "MISSED")
+
+
+def own_misses(theirs: Sequence[Figures]) -> list[int]:
+    """Of each of nvbandwidth's runs, how many host cells miss the same bar against its other runs:
+    what chance alone makes of it."""
+    others = [[*theirs[:place], *theirs[place + 1 :]] for place in range(len(theirs))]
+    return [
+        sum(row.key.test in HOST_TESTS and row.verdict == "MISSED" for row in compare_as(one, rest))
+        for one, rest in zip(theirs, others, strict=True)
+        if len(rest) > 1
+    ]
 
 
 @dataclass(frozen=True)

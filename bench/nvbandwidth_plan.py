@@ -19,8 +19,8 @@ from nvbandwidth_figures import (
 )
 
 Tool = Literal["linkgauge", "nvbandwidth"]
-Scope = Literal["device", "host", "tuned", "suite"]
-Mode = Literal["device", "host", "tuned", "suite", "all"]
+Scope = Literal["device", "host", "tuned", "suite", "as"]
+Mode = Literal["device", "host", "tuned", "suite", "as", "all"]
 
 TUNED_BARS = {
     "host_to_device_memcpy_sm": 1.005,
@@ -32,12 +32,14 @@ SCOPE_TESTS: dict[Scope, tuple[str, ...]] = {
     "host": HOST_TESTS,
     "tuned": tuple(TUNED_BARS),
     "suite": TESTS,
+    "as": TESTS,
 }
 SERVES: dict[Scope, frozenset[Scope]] = {
     "device": frozenset({"device", "suite"}),
     "host": frozenset({"host", "suite"}),
     "tuned": frozenset({"tuned"}),
     "suite": frozenset({"suite"}),
+    "as": frozenset({"as", "host", "suite"}),
 }
 """Whose runs a section is made from: a whole suite serves the device and host sections too."""
 
@@ -63,8 +65,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     document: object = None
 
     def run(self) -> Run | None:
-        """linkgauge's run, none if it left none."""
-        if self.tool != "linkgauge" or self.document is None:
+        """linkgauge's run, none if it left none or speaks as nvbandwidth."""
+        if self.tool != "linkgauge" or self.scope == "as" or self.document is None:
             return None
         return msgspec.convert(self.document, Run, str_keys=True)  # as JSON has them
 
@@ -106,7 +108,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
 
     def wanted(self, tool: Tool, section: Scope) -> int:
         """How many runs of a tool a section asks for."""
-        if section == "device":
+        if section == "device" or (section == "as" and tool == "linkgauge"):
             return 1
         if section == "suite" and tool == "nvbandwidth":
             return int(self.with_nvbandwidth or self.mode == "all")
@@ -125,6 +127,10 @@ def schedule(mode: Mode, rounds: int, with_nvbandwidth: bool) -> list[tuple[Step
         return first + [_pair("suite", "suite" if turn == 1 else "host", turn) for turn in turns]
     if mode == "device":
         return [_pair("device", "device", 1)]
+    if mode == "as":
+        # Once, in the middle: whatever drifts, it is the others' median that it is nearest to.
+        real = [(Step("nvbandwidth", "host" if turn > 1 else "suite", turn),) for turn in turns]
+        return [*real[: rounds // 2], (Step("linkgauge", "as", 1),), *real[rounds // 2 :]]
     pairs = [_pair(mode, mode, turn) for turn in turns]
     if mode != "suite":
         return pairs
@@ -144,7 +150,10 @@ def nvbandwidth_command(program: str, scope: Scope) -> tuple[str, ...]:
 def linkgauge_command(
     program: tuple[str, ...], scope: Scope, out: str, extra: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The standard profile at 512 MiB; untuned but for the tuned section."""
+    """The standard profile at 512 MiB, untuned but for the tuned section; `as` nvbandwidth its own
+    defaults, which hold no extras."""
+    if scope == "as":
+        return (*program, "as", "nvbandwidth", "-j", "-i", "3")
     settings = ("--backend", "cuda", "--profile", "standard", "--size", "512M")
     tuning = () if scope == "tuned" else ("--untuned",)
     keep = ("--json", "--out", out)

@@ -169,6 +169,11 @@ class TestFigures:
             assert figures.last_document(text) == {"nvbandwidth": {"error": "b"}}
 
 
+    def test_keys_are_told_by_where_they_stand(self):
+        document = {"a": 1, "b": {"c": [{"d": 2}, {"e": [3]}]}}
+        assert figures.key_paths(document) == {"a", "b", "b.c", "b.c[].d", "b.c[].e"}
+
+
 class TestJudging:
     def test_device_bars(self):
         def verdicts(test, *ratios):
@@ -252,6 +257,25 @@ class TestJudging:
         assert rows[DEVICE_TESTS[1]].verdict == "not measured"
 
 
+    def test_as_is_held_to_one_percent_or_to_their_own_differences(self):
+        steady, host = Key("device_local_copy", "", "0", "1"), Key(HOST_TESTS[0], "", "0", "0")
+        others = [{steady: 100.0, host: value} for value in (100.0, 104.0, 98.0)]
+
+        def verdicts(mine, host_value):
+            rows = judge.compare_as({steady: mine, host: host_value}, others)
+            return [row.verdict for row in rows if row.key in (steady, host)]
+
+        assert verdicts(100.99, 94.01) == ["ok", "ok"]
+        assert verdicts(98.99, 106.01) == ["MISSED", "MISSED"]
+        assert [row.verdict for row in judge.compare_as({}, others)] == ["not measured"] * 35
+
+    def test_their_own_runs_miss_that_bar_as_well(self):
+        key = Key(HOST_TESTS[0], "", "0", "0")
+        runs = [{key: value} for value in (100.0, 100.1, 100.2, 104.0)]
+        assert judge.own_misses(runs) == [0, 0, 0, 1]
+        assert judge.own_misses(runs[:2]) == []
+
+
 class TestPlan:
     def test_all_shares_runs(self):
         rounds = schedule("all", 2, False)
@@ -263,6 +287,12 @@ class TestPlan:
         modes = ("device", False), ("host", False), ("suite", False), ("suite", True)
         counts = [sum(map(len, schedule(mode, 3, theirs))) for mode, theirs in modes]
         assert counts == [2, 6, 3, 4]
+
+    def test_as_stands_between_theirs(self):
+        steps = [step for (step,) in schedule("as", 5, False)]
+        assert [step.scope for step in steps] == ["suite", "host", "as", "host", "host", "host"]
+        assert [step.tool for step in steps].index("linkgauge") == 2
+        assert linkgauge_command(("lg",), "as", "O", ())[1:3] == ("as", "nvbandwidth")
 
     def test_only_tuned_runs_are_tuned(self):
         assert "--untuned" in linkgauge_command(("lg",), "suite", "O", ())
@@ -301,7 +331,7 @@ class TestDocument:
         assert "linkgauge 2, nvbandwidth 1 of 2" in text
         assert exit_status(sections, interrupted=False, problems=bool(problems)) == 3
 
-    @pytest.mark.parametrize("mode", ["device", "host", "tuned", "suite", "all"])
+    @pytest.mark.parametrize("mode", ["device", "host", "tuned", "suite", "as", "all"])
     def test_nothing_measured_is_still_a_document(self, mode):
         one = campaign(mode, stopped="the budget was spent")
         sections = make_sections(one)
@@ -358,6 +388,22 @@ class TestProcesses:
         monkeypatch.setattr(sys, "argv", ["x", "report", str(tmp_path / "raw.json")])
         assert bench.main() == 1
         assert capsys.readouterr().out == said.out
+
+    def test_as_nvbandwidth_is_compared_key_by_key(self, call, documents):
+        code, said, raw = call("as", documents[1], documents[1], "--rounds", "3")
+        assert code == 0
+        assert [record.tool for record in raw.records].index("linkgauge") == 1
+        assert "only one of the documents has: none." in said.out
+        assert "statuses: alike" in said.out
+        assert "so many cells miss it: 0, 0, 0." in said.out
+
+    def test_a_key_more_or_a_test_less_is_told(self, call, documents, tmp_path):
+        other = tmp_path / "other"
+        other.write_bytes(msgspec.json.encode(theirs(TESTS[1:], extra=1)))
+        code, said, _ = call("as", f"print(open({str(other)!r}).read())", documents[1])
+        assert code == 3
+        assert "only one of the documents has: nvbandwidth.extra." in said.out
+        assert "statuses: not alike" in said.out
 
     def test_a_spent_budget_starts_no_round(self, call, documents):
         code, said, raw = call("host", *documents, "--budget", "0")
