@@ -89,7 +89,7 @@ def _stop(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 def document_of(step: Step, finished: Finished, out: Path) -> object:
     """What the process measured: its stdout, or linkgauge's journal where it did not get so far."""
-    if step.tool == "nvbandwidth" or step.scope == "as":
+    if step.tool != "linkgauge":
         document = last_document(finished.stdout.decode(errors="replace"))
         try:
             msgspec.convert(document, Document)
@@ -184,8 +184,10 @@ class Comparison:
 
     def _command(self, step: Step, out: Path) -> tuple[str, ...]:
         if step.tool == "nvbandwidth":
-            return nvbandwidth_command(self._options.nvbandwidth, step.scope)
+            return nvbandwidth_command((self._options.nvbandwidth,), step.scope)
         program = tuple(shlex.split(self._options.linkgauge))
+        if step.tool == "linkgauge as nvbandwidth":
+            return nvbandwidth_command((*program, "as", "nvbandwidth"), step.scope)
         return linkgauge_command(program, step.scope, str(out), tuple(self._options.extra))
 
     def _update(self, record: Record | None = None, stopped: str | None = None) -> None:
@@ -258,7 +260,7 @@ def make_parser() -> argparse.ArgumentParser:
         ("host", "cells that cross to the host, in rounds"),
         ("tuned", "what `linkgauge run --tune` has sped up, in rounds"),
         ("suite", "all 35 tests by linkgauge, in rounds"),
-        ("as", "`linkgauge as nvbandwidth -j` between its runs: keys and figures"),
+        ("as", "`linkgauge as nvbandwidth -j`: keys, and figures in rounds"),
         ("all", "everything but that, from as few runs as possible"),
     ):
         one = modes.add_parser(name, parents=[common], help=text, description=text)

@@ -21,11 +21,11 @@ from nvbandwidth_judge import (
     compare_tuned,
     examine_suite,
     medians,
-    own_misses,
+    misses,
 )
-from nvbandwidth_plan import TUNED_BARS, Campaign, Record, Scope, Tool, command_line
+from nvbandwidth_plan import TUNED_BARS, Campaign, Record, Tool, Topic, command_line
 
-TITLES: dict[Scope, str] = {
+TITLES: dict[Topic, str] = {
     "device": "Within and between devices, and latencies",
     "host": "To and from the host",
     "tuned": "After `linkgauge run --tune`",
@@ -33,6 +33,7 @@ TITLES: dict[Scope, str] = {
     "as": "`linkgauge as nvbandwidth -j`",
 }
 TOOLS: tuple[Tool, ...] = ("linkgauge", "nvbandwidth")
+AS_TOOLS: tuple[Tool, ...] = ("linkgauge as nvbandwidth", "nvbandwidth")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def exit_status(sections: Sequence[Section], interrupted: bool, problems: bool) 
 
 def make_sections(campaign: Campaign) -> list[Section]:
     """One for each part of the comparison that was asked for."""
-    makers: dict[Scope, Callable[[Campaign], tuple[list[str], list[Verdict]]]] = {
+    makers: dict[Topic, Callable[[Campaign], tuple[list[str], list[Verdict]]]] = {
         "device": _device,
         "host": _host,
         "tuned": _tuned,
@@ -113,7 +114,8 @@ def _machine(campaign: Campaign) -> list[str]:
     if not gpus and theirs:
         gpus = tuple(f"{name}, driver {theirs[0].driver}" for name in theirs[0].devices)
     counted = (f"{count} × {gpu}" for gpu, count in Counter(gpus).items())
-    ours = runs[0].machine.linkgauge if runs else "(not run)"
+    spoke = any(record.tool == "linkgauge as nvbandwidth" for record in campaign.records)
+    ours = runs[0].machine.linkgauge if runs else "as nvbandwidth" if spoke else "(not run)"
     return [
         f"- Started: {campaign.started}",
         f"- GPUs: {'; '.join(counted) or 'unknown'}",
@@ -131,10 +133,10 @@ def _command_lines(records: Iterable[Record]) -> list[str]:
     return list(dict.fromkeys(command_line(record) for record in records))
 
 
-def _count_runs(campaign: Campaign, scope: Scope) -> tuple[str, list[Verdict]]:
+def _count_runs(campaign: Campaign, scope: Topic) -> tuple[str, list[Verdict]]:
     """How many runs were made of how many, and a verdict if too few were."""
     counts, few = [], False
-    for tool in TOOLS:
+    for tool in AS_TOOLS if scope == "as" else TOOLS:
         done, wanted = len(campaign.of(tool, scope)), campaign.wanted(tool, scope)
         few |= done < wanted
         if done or wanted:
@@ -142,7 +144,7 @@ def _count_runs(campaign: Campaign, scope: Scope) -> tuple[str, list[Verdict]]:
     return f"Runs: {', '.join(counts)}.", ["not measured"] if few else []
 
 
-def _figures(campaign: Campaign, tool: Tool, scope: Scope) -> list[Figures]:
+def _figures(campaign: Campaign, tool: Tool, scope: Topic) -> list[Figures]:
     return [record.reading().figures for record in campaign.of(tool, scope)]
 
 
@@ -182,28 +184,30 @@ def _tuned(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
 
 def _as(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
     """Keys, names and statuses of the whole documents, then every figure."""
-    ours = campaign.of("linkgauge", "as")[:1]
-    theirs = campaign.of("nvbandwidth", "as")
+    ours, theirs = (campaign.of(tool, "as") for tool in AS_TOOLS)
     if not ours or not theirs:
         return ["Nothing to compare."], ["not measured"]
-    left, right = ours[0].document, theirs[0].document
-    keys = sorted(key_paths(left) ^ key_paths(right))
-    tests = _names(left) == _names(right)
-    figures = [record.reading().figures for record in theirs]
-    rows = compare_as(ours[0].reading().figures, figures)
-    misses = ", ".join(map(str, own_misses(figures))) or "—"
+    keys = sorted(key_paths(ours[0].document) ^ key_paths(theirs[0].document))
+    tests = _names(ours[0].document) == _names(theirs[0].document)
+    left, right = (_figures(campaign, tool, "as") for tool in AS_TOOLS)
+    rows = compare_as(left, right)
     compared = (
         f"Keys that only one of the documents has: {', '.join(keys) or 'none'}. Tests, their order "
         f"and statuses: {'alike' if tests else 'not alike'}. nvbandwidth took "
         f"{theirs[0].seconds:.1f} s, linkgauge {ours[0].seconds:.1f} s."
     )
     note = (
-        "Theirs is the median of its runs; a spread is (max − min) ÷ median. What chance alone "
-        "makes of the host cells' bar: of each of nvbandwidth's own runs, held against its other "
-        f"ones in the same way, so many cells miss it: {misses}."
+        "Medians over the rounds; a spread is (max − min) ÷ median. A single run of either tool, "
+        "held in the same way against nvbandwidth's runs of the other rounds, misses the bar in so "
+        f"many cells that cross to the host: linkgauge {_listed(misses(left, right))}; nvbandwidth "
+        f"{_listed(misses(right, right))}."
     )
     verdicts: list[Verdict] = ["MISSED" if keys else "ok", "ok" if tests else "MISSED"]
     return [compared, "", note, "", *_rounds_table(rows)], verdicts + [row.verdict for row in rows]
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))
 
 
 def _names(document: object) -> list[tuple[str, str]]:

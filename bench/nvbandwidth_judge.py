@@ -10,7 +10,16 @@ from statistics import median
 from typing import Literal
 
 from linkgauge.model.result import CellResult, Run
-from nvbandwidth_figures import DEVICE_TESTS, HOST_TESTS, Figures, Key, is_latency, results_of
+from nvbandwidth_figures import (
+    CROSSING,
+    DEVICE_TESTS,
+    HOST_TESTS,
+    TESTS,
+    Figures,
+    Key,
+    is_latency,
+    results_of,
+)
 
 Verdict = Literal["ok", "MISSED", "not measured"]
 
@@ -186,30 +195,31 @@ def _unjudged(key: Key, left: list[float], right: list[float]) -> RoundsRow:
     )
 
 
-def compare_as(ours: Figures, theirs: Sequence[Figures]) -> list[RoundsRow]:
-    """A row for each cell: device-only ones are to differ by no
-    more than AS_BAR, the host's by no more than nvbandwidth's runs do from each other."""
-    rows = _rounds_rows([ours], theirs, DEVICE_TESTS + HOST_TESTS)
-    return [_judge_as(row) for row in rows]
+def compare_as(ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[RoundsRow]:
+    """A row for each cell: those within and between devices are to differ by no more than AS_BAR,
+    those that cross to the host by no more than nvbandwidth's runs do from each other."""
+    return [_judge_as(row) for row in _rounds_rows(ours, theirs, TESTS)]
 
 
 def _judge_as(row: RoundsRow) -> RoundsRow:
-    is_host = row.key.test in HOST_TESTS
-    most = row.their_spread if is_host else AS_BAR
-    bar = "within their spread" if is_host else f"within {AS_BAR:.0%}"
+    crosses = row.key.test in CROSSING
+    most = row.their_spread if crosses else AS_BAR
+    bar = "within their spread" if crosses else f"within {AS_BAR:.0%}"
     if row.ratio is None or most is None:
         return _judged(row, bar, "not measured")
     return _judged(row, bar, "ok" if abs(row.ratio - 1) <= most else "MISSED")
 
 
-def own_misses(theirs: Sequence[Figures]) -> list[int]:
-    """Of each of nvbandwidth's runs, how many host cells miss the same bar against its other runs:
-    what chance alone makes of it."""
-    others = [[*theirs[:place], *theirs[place + 1 :]] for place in range(len(theirs))]
+def misses(runs: Sequence[Figures], theirs: Sequence[Figures]) -> list[int]:
+    """Of each run, how many cells that cross to the host are further from the median of
+    nvbandwidth's runs of the other rounds than those are from each other. Of nvbandwidth's own
+    runs that is what chance makes."""
     return [
-        sum(row.key.test in HOST_TESTS and row.verdict == "MISSED" for row in compare_as(one, rest))
-        for one, rest in zip(theirs, others, strict=True)
-        if len(rest) > 1
+        sum(
+            row.key.test in CROSSING and row.verdict == "MISSED"
+            for row in compare_as([run], [*theirs[:turn], *theirs[turn + 1 :]])
+        )
+        for turn, run in enumerate(runs)
     ]
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from linkgauge.model.result import Run
 from nvbandwidth_figures import (
+    CROSSING,
     DEVICE_TESTS,
     HOST_TESTS,
     TESTS,
@@ -18,8 +19,9 @@ from nvbandwidth_figures import (
     read_nvbandwidth,
 )
 
-Tool = Literal["linkgauge", "nvbandwidth"]
-Scope = Literal["device", "host", "tuned", "suite", "as"]
+Tool = Literal["linkgauge", "linkgauge as nvbandwidth", "nvbandwidth"]
+Scope = Literal["device", "host", "tuned", "suite", "crossing"]
+Topic = Literal["device", "host", "tuned", "suite", "as"]
 Mode = Literal["device", "host", "tuned", "suite", "as", "all"]
 
 TUNED_BARS = {
@@ -32,14 +34,14 @@ SCOPE_TESTS: dict[Scope, tuple[str, ...]] = {
     "host": HOST_TESTS,
     "tuned": tuple(TUNED_BARS),
     "suite": TESTS,
-    "as": TESTS,
+    "crossing": CROSSING,
 }
-SERVES: dict[Scope, frozenset[Scope]] = {
+SERVES: dict[Topic, frozenset[Scope]] = {
     "device": frozenset({"device", "suite"}),
     "host": frozenset({"host", "suite"}),
     "tuned": frozenset({"tuned"}),
     "suite": frozenset({"suite"}),
-    "as": frozenset({"as", "host", "suite"}),
+    "as": frozenset({"crossing", "suite"}),
 }
 """Whose runs a section is made from: a whole suite serves the device and host sections too."""
 
@@ -65,8 +67,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     document: object = None
 
     def run(self) -> Run | None:
-        """linkgauge's run, none if it left none or speaks as nvbandwidth."""
-        if self.tool != "linkgauge" or self.scope == "as" or self.document is None:
+        """linkgauge's run, none if it left none."""
+        if self.tool != "linkgauge" or self.document is None:
             return None
         return msgspec.convert(self.document, Run, str_keys=True)  # as JSON has them
 
@@ -93,10 +95,10 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     """Why rounds were left out."""
     records: tuple[Record, ...] = ()
 
-    def sections(self) -> tuple[Scope, ...]:
+    def sections(self) -> tuple[Topic, ...]:
         return ("device", "host", "tuned", "suite") if self.mode == "all" else (self.mode,)
 
-    def of(self, tool: Tool, section: Scope) -> list[Record]:
+    def of(self, tool: Tool, section: Topic) -> list[Record]:
         """The records of a tool that a section is made from and that hold anything."""
         return [
             record
@@ -106,9 +108,9 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
             and record.document is not None
         ]
 
-    def wanted(self, tool: Tool, section: Scope) -> int:
+    def wanted(self, tool: Tool, section: Topic) -> int:
         """How many runs of a tool a section asks for."""
-        if section == "device" or (section == "as" and tool == "linkgauge"):
+        if section == "device":
             return 1
         if section == "suite" and tool == "nvbandwidth":
             return int(self.with_nvbandwidth or self.mode == "all")
@@ -128,9 +130,9 @@ def schedule(mode: Mode, rounds: int, with_nvbandwidth: bool) -> list[tuple[Step
     if mode == "device":
         return [_pair("device", "device", 1)]
     if mode == "as":
-        # Once, in the middle: whatever drifts, it is the others' median that it is nearest to.
-        real = [(Step("nvbandwidth", "host" if turn > 1 else "suite", turn),) for turn in turns]
-        return [*real[: rounds // 2], (Step("linkgauge", "as", 1),), *real[rounds // 2 :]]
+        scopes: list[Scope] = ["suite", *["crossing"] * (rounds - 1)]
+        tools: tuple[Tool, ...] = ("linkgauge as nvbandwidth", "nvbandwidth")
+        return [tuple(Step(t, s, turn) for t in tools) for turn, s in enumerate(scopes, 1)]
     pairs = [_pair(mode, mode, turn) for turn in turns]
     if mode != "suite":
         return pairs
@@ -141,19 +143,16 @@ def _pair(ours: Scope, theirs: Scope, turn: int) -> tuple[Step, ...]:
     return Step("linkgauge", ours, turn), Step("nvbandwidth", theirs, turn)
 
 
-def nvbandwidth_command(program: str, scope: Scope) -> tuple[str, ...]:
+def nvbandwidth_command(program: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
     """Its own defaults, 512 MiB and 3 samples; a whole suite names no tests."""
     names = () if scope == "suite" else ("-t", *SCOPE_TESTS[scope])
-    return (program, "-j", "-i", "3", *names)
+    return (*program, "-j", "-i", "3", *names)
 
 
 def linkgauge_command(
     program: tuple[str, ...], scope: Scope, out: str, extra: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The standard profile at 512 MiB, untuned but for the tuned section; `as` nvbandwidth its own
-    defaults, which hold no extras."""
-    if scope == "as":
-        return (*program, "as", "nvbandwidth", "-j", "-i", "3")
+    """The standard profile at 512 MiB; untuned but for the tuned section."""
     settings = ("--backend", "cuda", "--profile", "standard", "--size", "512M")
     tuning = () if scope == "tuned" else ("--untuned",)
     keep = ("--json", "--out", out)

@@ -2,11 +2,8 @@
 
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 import sanitize
 from cuda_kit import FakeCompiler, gpu

@@ -1,0 +1,106 @@
+"""Fabricated documents and runs of both tools, for the tests of their comparison."""
+
+import json
+
+import msgspec
+
+import nvbandwidth_figures as figures
+from fakes import device, machine
+from linkgauge.model.result import CellResult, Part, Result, Run, Settings
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+from nvbandwidth_figures import HOST_TESTS, PARTS, TESTS, UNITS
+from nvbandwidth_plan import TUNED_BARS, Campaign, Record
+
+SIZE = 512 << 20
+BIDIRECTIONAL = "device_to_device_bidirectional_memcpy_read_sm"
+
+
+def places(test):
+    """Rows and columns of a test on two devices."""
+    return (("0", "1"), ("1", "0") if test.startswith("device_to_device") else ("0", "0"))
+
+
+def figure(test):
+    """What the fabricated machine reaches, GB/s or ns."""
+    return 700.0 if UNITS[test].symbol == "s" else 50.0
+
+
+def theirs(tests=TESTS, factor=1.0, **more):
+    def matrix(test, value):
+        held = dict.fromkeys(places(test), f"{value * factor:g}")
+        rows = ("0", "1") if test.startswith("device_to_device") else ("0",)
+        return [[held.get((row, column), "N/A") for column in ("0", "1")] for row in rows]
+
+    def case(test):
+        values = (*(figure(test) for _ in PARTS[test]), figure(test) * max(1, len(PARTS[test])))
+        matrices = [row for value in values for row in matrix(test, value)]
+        return {"name": test, "status": "Passed", "bandwidth_matrix": matrices, "sum": 1.0}
+
+    cases = [case(test) for test in tests]
+    head = {"Driver Version": "580.1", "GPU Device list": ["0: Fake"], "version": "v0.8"}
+    return {"nvbandwidth": {**head, "testcases": cases, **more}}
+
+
+def cell(test, row, column, factor=1.0, width=0.001, **more):
+    value = figure(test) * UNITS[test].scale * factor
+    one = (value,) * 6
+    parts = tuple(Part(n, SIZE, one, summarize(one)) for n in range(len(PARTS[test])))
+    total = value * max(1, len(parts))
+    samples = [total * (1 + width * step) for step in (-1, -0.5, 0, 0, 0.5, 1)]
+    return CellResult(
+        row, column, ("cuda:0 -> cuda:1 by ce",), Report.FIRST, more.pop("status", "pass"),
+        verified=more.pop("verified", None if UNITS[test].symbol == "s" else True),
+        samples=tuple(samples), summary=more.pop("summary", summarize(samples)), parts=parts,
+        **more,
+    )  # fmt: skip
+
+
+def result(test, cells):
+    unit = UNITS[test]
+    return Result(
+        benchmark=test, title=test, backend="cuda", size=SIZE, unit=unit.symbol,
+        better=unit.better, parts=PARTS[test], status="pass", cells=tuple(cells),
+    )  # fmt: skip
+
+
+def ours(tests=TESTS, factor=1.0, **more):
+    return run_of(
+        [result(t, [cell(t, *place, factor, **more) for place in places(t)]) for t in tests]
+    )
+
+
+def run_of(results):
+    return Run(
+        id="r", label="l", command=("linkgauge",), started="s", finished="f",
+        machine=machine([device(0, "cuda")]), settings=Settings((SIZE,)), results=tuple(results),
+    )  # fmt: skip
+
+
+def both():
+    return figures.read_linkgauge(ours()).figures, figures.read_nvbandwidth(theirs()).figures
+
+
+def record(tool, scope, number=1, document=None, **more):
+    if isinstance(document, Run):
+        document = json.loads(msgspec.json.encode(document))
+    more = {"seconds": 20.0, "command": (f"/some/where/{tool}", "run"), **more}
+    return Record(tool=tool, scope=scope, round=number, document=document, **more)
+
+
+def campaign(mode, *records, rounds=1, **more):
+    started = "2026-11-21T20:15:00+00:00"
+    return Campaign(mode=mode, rounds=rounds, started=started, records=records, **more)
+
+
+def whole(rounds=2, factor=1.0, tuned=1.02):
+    records = []
+    for number in range(1, rounds + 1):
+        records += [
+            record("linkgauge", "tuned", number, ours(TUNED_BARS, tuned)),
+            record("nvbandwidth", "tuned", number, theirs(TUNED_BARS)),
+            record("linkgauge", "suite", number, ours(factor=factor)),
+            record("nvbandwidth", "suite" if number == 1 else "host", number,
+                   theirs(TESTS if number == 1 else HOST_TESTS)),
+        ]  # fmt: skip
+    return campaign("all", *records, rounds=rounds)
