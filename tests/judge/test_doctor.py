@@ -122,7 +122,41 @@ def test_where_pci_shows_nothing_the_library_tells_of_the_link():
 def test_fewer_lanes_fail():
     narrow = replace(FULL, width=4)
     finding = the("link-width", found(inventory(pci=(root(link=narrow), gpu(link=narrow)))))
-    assert (finding.severity, finding.found) == ("fail", "the link has x4 lanes of x16")
+    assert finding.severity == "fail"
+    assert finding.found == "the link has x4 lanes; both ends can do x16"
+
+
+def test_where_only_the_lower_end_tells_the_slot_may_be_no_better():
+    """A card of x16 in a slot of x8 that says nothing is as it should be."""
+    half = replace(FULL, width=8, speed=16.0)
+    silent = root(link=PciLink())
+    load = measured(reading(link_speed=16.0, link_width=8))
+    for check in ("link-width", "link-speed"):
+        finding = the(check, found(inventory(pci=(silent, gpu(link=half))), None, load))
+        assert finding.severity == "warn"
+        assert "what is above it does not say" in finding.found
+
+
+def test_what_reads_as_ones_has_fallen_off_the_bus():
+    gone = gpu(silent=True, link=PciLink(), max_payload=None, max_read_request=None)
+    finding = the("silent", found(inventory(pci=(root(), gone))))
+    assert (finding.severity, finding.subject) == ("fail", f"cuda:0 ({GPU})")
+
+
+def test_the_newest_speed_can_be_trained_for():
+    newest = PciLink(speed=8.0, width=16, max_speed=128.0, max_width=16, target=8.0)
+    finding = the("target-speed", found(inventory(pci=(root(link=newest), gpu(link=newest)))))
+    assert f"sudo setpci -s {ROOT} CAP_EXP+30.w=7:f" in "\n".join(finding.remedy)
+
+
+def test_a_virtual_machines_addresses_are_not_its_hosts():
+    slow = replace(FULL, speed=2.5, target=2.5)
+    host = replace(GOOD, hypervisor="QEMU")
+    findings = found(inventory(host=host, pci=(root(link=slow), gpu(link=slow))))
+    lines = "\n".join(the("target-speed", findings).remedy)
+    assert "setpci -s PORT CAP_EXP+30.w=5:f" in lines
+    assert ROOT not in lines
+    assert GPU not in lines
 
 
 def test_a_pinned_target_speed_gives_the_lines_that_retrain():
@@ -249,53 +283,6 @@ def test_counters_that_rose_are_told():
     replays = inventory(cards=(card(pcie_replays=7),))
     finding = the("link-errors", found(inventory(cards=(card(pcie_replays=5),)), replays))
     assert "2 packets" in finding.found
-
-
-HOST = {
-    "iommu": {"iommu": "translating"},
-    "governor": {"governor": "powersave"},
-    "transparent-huge-pages": {"transparent_huge_pages": "always madvise [never]"},
-    "huge-pages": {"huge_pages": {2 << 20: (0, 0)}},
-    "memlock": {"memlock_limit": 8 << 20},
-    "steal": {"steal": 0.1},
-}
-
-
-def test_steal_is_of_the_run_not_since_boot():
-    before, busy = (inventory(host=replace(GOOD, steal=steal, cpu_ticks=ticks))
-                    for steal, ticks in ((0.1, 1e6), (0.1, 1.1e6)))  # fmt: skip
-    calm = inventory(host=replace(GOOD, steal=0.1 * 1e6 / 1.1e6, cpu_ticks=1.1e6))
-    assert "10% of the CPUs' time during the run" in the("steal", found(before, busy)).found
-    assert found(before, calm) == ()
-    assert "since boot" in the("steal", found(before)).found
-
-
-@pytest.mark.parametrize("check", HOST)
-def test_settings_of_the_host_warn(check):
-    findings = found(inventory(host=replace(GOOD, **HOST[check])))
-    assert [finding.check for finding in findings] == [check]
-    assert findings[0].severity in ("warn", "note")
-    assert findings[0].remedy
-
-
-def test_buffers_that_were_not_locked_make_the_limit_a_warning():
-    host = replace(GOOD, memlock_limit=8 << 20)
-    findings = found(inventory(host=host), None, measured(locked=False))
-    assert the("memlock", findings).severity == "warn"
-
-
-@pytest.mark.parametrize(
-    "limits", [{"allowed_cpus": (2, 3)}, {"allowed_nodes": (1,)}], ids=["cpus", "memory"]
-)
-def test_a_node_that_this_process_may_not_use_fails(limits):
-    finding = the("allowed", found(inventory(host=replace(GOOD, **limits))))
-    assert finding.severity == "fail"
-    assert "--cpunodebind=0" in finding.remedy[0]
-
-
-def test_a_node_without_memory_is_remote():
-    finding = the("near-node", found(inventory(pci=(root(), gpu(numa_node=7)))))
-    assert finding.severity == "warn"
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_a_wrong_bound_is_pointed_at(text, at, problem):
         ("limits: 3", "limits.yml line 1: give a list of limits"),
         ("limits:\n- ≥ 50 GB/s", "limits.yml line 2: give device, benchmark, limit of each limit"),
         ("limits:\n- {model: X, limit: ≥ 1 GB/s}", "line 2: unknown field 'model': there are"),
+        ("limits:\n- ? [a, b]\n  : 1", "line 2: the name of a field is a text: device"),
         ("limits:\n- {device: X}", "line 2: a limit is missing"),
         ("limits:\n- {limit: [1]}", "line 2: limit is a text"),
         ("limits:\n- {limit: ≥ 1 GB/s, limit: ≥ 2 GB/s}", "line 2: limit is given twice"),

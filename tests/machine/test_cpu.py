@@ -36,6 +36,8 @@ def test_x86_without_sysfs_counts_in_cpuinfo():
         (f"flags\t\t: {X86_FLAGS} avx512bw avx512cd avx512dq avx512f avx512vl\n", "x86-64-v4"),
         ("Features\t: fp asimd\nCPU architecture: 8\n", "armv8-a"),
         ("Features\t: fp sve\nCPU architecture: 8\n", "armv8-a+sve"),
+        ("isa\t\t: rv64imafdcv\n\nisa\t\t: rv64imac\n", "rv64imafdcv + rv64imac"),
+        ("isa\t\t: rv64imac\n\nisa\t\t: rv64imac\n", "rv64imac"),
         ("flags\t\t: pae\n", None),
         ("", None),
     ],

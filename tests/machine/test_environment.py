@@ -4,8 +4,11 @@ import pytest
 
 from linkgauge.machine.cgroup import memory_groups
 from linkgauge.machine.details import read_details
+from linkgauge.machine.tree import Captured
 from machine_kit import GROUPS, LIMITS, captured, reason, subjects
+from pci_kit import CARD, PORT, Bus
 
+OTHER = f"{PORT}/0000:01:00.1"
 VIRTUAL = {"proc/cpuinfo": "flags\t\t: lm hypervisor\n"}
 
 
@@ -107,6 +110,17 @@ def test_the_iommu_translates_or_passes_through_or_is_off(files, state):
     details = read_details(captured(files))
     assert details.iommu == state
     assert ("IOMMU" in subjects(details)) is (state is None)
+
+
+def test_groups_of_accelerators_and_adapters_count():
+    """What a sound card's group does, slows no transfer."""
+    groups = {f"{GROUPS}/0/type": b"DMA-FQ\n", f"{GROUPS}/1/type": b"identity\n"}
+    for card, sound, state in ((1, 0, "passthrough"), (0, 1, "translating")):
+        bus = Bus()
+        for path, group, code in ((CARD, card, "0x030200"), (OTHER, sound, "0x040300")):
+            bus.links[f"{bus.add(path, **{'class': code})}/iommu_group"] = f"/{GROUPS}/{group}"
+        tree = Captured(bus.files | groups, bus.links)
+        assert read_details(tree).iommu == state
 
 
 def test_a_kernel_with_an_iommu_folder_and_no_groups_has_it_off(tmp_path):

@@ -165,6 +165,19 @@ def test_the_tightest_memory_cgroup_counts(tmp_path):
     assert cgroup_headroom(tmp_path) == 900
 
 
+def test_version_one_tells_the_cache_of_groups_below_apart(tmp_path):
+    build(
+        tmp_path,
+        {
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "2000\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": "1000\n",
+            "sys/fs/cgroup/memory/memory.stat": "active_file 1\ntotal_active_file 400\n"
+            "total_inactive_file 100\n",
+        },
+    )
+    assert cgroup_headroom(tmp_path) == 1500
+
+
 def test_version_one_cgroups_count_too_and_no_limit_is_none(tmp_path):
     assert cgroup_headroom(tmp_path) is None
     unlimited = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}

@@ -119,6 +119,21 @@ def test_the_numa_node_is_never_guessed(text, node, reason):
         assert reason in why(function, "numa_node")
 
 
+def test_a_virtual_function_has_the_link_of_its_physical_one():
+    bus = Bus()
+    bus.bridge(PORT, config(port=ROOT_PORT))
+    texts = {"current_link_speed": "32.0 GT/s PCIe", "current_link_width": "16"}
+    bus.add(CARD, config(payload=2, request=5), **texts)
+    reserved = config(vendor=0xFFFF, device=0xFFFF, speed=0, width=0, payload=0, request=0)
+    unknown = {"current_link_speed": "Unknown", "current_link_width": "0"}
+    folder = bus.add(f"{PORT}/0000:01:00.1", reserved, **unknown)
+    bus.links[f"{folder}/physfn"] = "../0000:01:00.0"
+    function = read(bus)[0]["0000:01:00.1"]
+    assert (function.link.speed, function.link.width) == (32.0, 16)
+    assert (function.max_payload, function.max_read_request) == (512, 4096)
+    assert (function.vendor, function.silent) == (0x10DE, False)
+
+
 def test_error_counters_are_null_for_a_reason():
     assert card(config()).errors is None
     assert why(card(config()), "errors") == "the function has no AER capability"

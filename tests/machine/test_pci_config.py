@@ -1,10 +1,10 @@
 """Configuration space tells what its registers hold, and never fails on what it should not hold."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from linkgauge.machine.pci_config import NO_EXPRESS, NO_MEANING, Config, decode
+from linkgauge.machine.pci_config import NO_EXPRESS, NO_MEANING, VIRTUAL, Config, decode
 from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import SPEEDS, WIDTHS
 from pci_kit import AER, acs, config
@@ -64,6 +64,7 @@ def test_a_whole_space_tells_everything():
     st.integers(0, 7),
 )
 def test_each_code_has_its_meaning_or_none(port, speed, width, target, payload, supported, request):
+    assume(speed or width or payload or request)
     decoded = decode(
         config(
             port=port,
@@ -85,6 +86,20 @@ def test_each_code_has_its_meaning_or_none(port, speed, width, target, payload, 
     assert decoded.max_payload_supported == sizes.get(supported)
     assert decoded.max_read_request == sizes.get(request)
     assert decoded.why == NO_MEANING
+
+
+def test_a_virtual_function_has_its_physical_ones_sizes():
+    """As guests see one: what it has reserved reads 0, its numbers ones."""
+    decoded = decode(config(vendor=0xFFFF, device=0xFFFF, speed=0, width=0, payload=0, request=0))
+    assert (decoded.vendor, decoded.device, decoded.class_code) == (None, None, 0x030200)
+    assert (decoded.max_payload, decoded.max_read_request) == (None, None)
+    assert (decoded.why, decoded.silent) == (VIRTUAL, False)
+
+
+def test_ones_alone_are_silence():
+    for size in (4, 64, 4096):
+        decoded = decode(b"\xff" * size)
+        assert (decoded.silent, known(decoded)) == (True, set())
 
 
 def test_the_vector_of_supported_speeds_goes_before_the_older_field():

@@ -57,6 +57,11 @@ def test_control_characters_of_a_file_are_shown_not_obeyed(capsys, monkeypatch):
     assert shown_text.startswith("\x1b[31m")
 
 
+def test_text_is_not_turned_around(capsys):
+    make_console().print(Text("H200\u202e fast \u2067x"))
+    assert capsys.readouterr().out == "H200\ufffd fast \ufffdx\n"
+
+
 def test_a_simulated_or_interrupted_run_says_so():
     console = text_console()
     print_run(console, msgspec.structs.replace(RUN, simulated=True, finished=None))

@@ -105,6 +105,8 @@ def _entry(node: yaml.Node, name: str) -> Limit:
     fields: dict[str, str] = {}
     for key, value in node.value:
         at = f"{name} {_line(key)}"
+        if not isinstance(key, yaml.ScalarNode):
+            raise InputError(f"{at}: the name of a field is a text: {', '.join(_FIELDS)}")
         if key.value not in _FIELDS:
             raise InputError(f"{at}: unknown field {key.value!r}: there are {', '.join(_FIELDS)}")
         if key.value in fields:

@@ -73,8 +73,10 @@ class Wiring:
     def _far(self, one: str, other: str) -> int | None:
         """The kernel's distance of two nodes."""
         here, there = (int(name.rpartition(":")[2]) for name in (one, other))
-        row = self._evidence.inventory.host.distances.get(here, ())
-        return row[there] if there < len(row) else None
+        distances = self._evidence.inventory.host.distances
+        # A row has a column for each node that is online, whatever their numbers.
+        row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
+        return row.get(there)
 
     def _join_fabric(self, accelerator: Accelerator) -> bool:
         """Whether one of its links leads to the host."""

@@ -106,9 +106,11 @@ def isa(cpuinfo: str) -> str | None:
     """The instruction set: x86-64 by its psABI level, RISC-V as the kernel writes it, Arm by
     version and its vector extension. None where /proc/cpuinfo does not say."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
-    told = dict(re.findall(keys, cpuinfo, re.MULTILINE))
-    if "isa" in told:
-        return str(told["isa"]).strip() or None
+    lines = re.findall(keys, cpuinfo, re.MULTILINE)
+    told = dict(lines)
+    if "isa" in told:  # of each hart, and they may differ
+        harts = dict.fromkeys(value.strip() for key, value in lines if key == "isa")
+        return " + ".join(filter(None, harts)) or None
     features = set(str(told.get("flags") or told.get("Features") or "").split())
     if "lm" in features:
         return "x86-64" + _x86_level(features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from .pci import groups_of_devices
 from .tree import Root, names_in, read_text
 
 GROUPS = "sys/kernel/iommu_groups"
@@ -109,9 +110,11 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     """What the IOMMU does to devices' addresses, or why that is unknown.
 
     Groups have the type of their domain: DMA or DMA-FQ translate, identity passes through
-    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). One group that translates counts.
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Those of accelerators and adapters with
+    RDMA count, all where these are in none; one that translates suffices.
     """
     groups = names_in(root, GROUPS)
+    groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {read_text(root, f"{GROUPS}/{group}/type") for group in groups}
     if any(kind and kind.startswith("DMA") for kind in kinds):
         return "translating", None

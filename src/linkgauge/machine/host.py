@@ -97,8 +97,13 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
     used = number(read_text(root, stem + usage_name)) or 0
     # The cache of files counts as used, but gives way.
     stat = read_text(root, stem + "stat") or ""
-    cache = sum(map(int, re.findall(r"^(?:in)?active_file ([0-9]{1,18})$", stat, re.MULTILINE)))
+    cache = sum(map(int, _file_cache(stat, "total_") or _file_cache(stat)))
     return max(0, limit - max(0, used - cache))
+
+
+def _file_cache(stat: str, prefix: str = "") -> list[str]:
+    """Of the group; version 1 counts those below it, too, in what it calls `total_`."""
+    return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 
 def _least(*values: int | None) -> int | None:

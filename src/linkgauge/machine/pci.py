@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -99,6 +100,17 @@ def _class_code(root: Root, folder: str) -> int | None:
     return decode(read_bytes(root, f"{folder}/config")).class_code if code is None else code
 
 
+def groups_of_devices(root: Root) -> set[str]:
+    """The IOMMU groups of accelerators and of adapters with RDMA, by name."""
+    found = set()
+    for name in names_in(root, DEVICES):
+        folder = resolve(root, f"{DEVICES}/{name}")
+        code = _class_code(root, folder) if folder else None
+        if folder and code is not None and _counts(root, folder, code):
+            found.add(link_name(root, f"{folder}/iommu_group"))
+    return {group for group in found if group}
+
+
 def _counts(root: Root, folder: str, code: int) -> bool:
     return code >> 16 in (_DISPLAY, _COPROCESSOR, _ACCELERATOR) or "infiniband" in names_in(
         root, folder
@@ -135,10 +147,14 @@ class _Reader:
     def __init__(self, root: Root, address: str, seat: _Seat) -> None:
         self._root, self._address, self._seat = root, address, seat
         self._config = decode(read_bytes(root, f"{seat.folder}/config"))
+        physical = resolve(root, f"{seat.folder}/physfn")
+        # A virtual function has the link and the sizes of packets of its physical one.
+        self._wire_folder = physical or seat.folder
+        self._wire = decode(read_bytes(root, f"{physical}/config")) if physical else self._config
         self._fields: dict[str, list[str]] = {}
 
     def read(self) -> PciFunction:
-        config, seat = self._config, self._seat
+        config, wire, seat = self._config, self._wire, self._seat
         vendor = self._attribute("vendor", _number(4), config.vendor)
         code = self._attribute("class", _number(6), config.class_code, field="class_code")
         if seat.why:
@@ -154,20 +170,21 @@ class _Reader:
             iommu_group=self._iommu_group(),
             port=self._register("port", config.port),
             parent=seat.parent,
-            link=self._link(config.link),
-            max_payload=self._register("max_payload", config.max_payload),
+            link=self._link(wire.link),
+            max_payload=self._register("max_payload", wire.max_payload),
             max_payload_supported=self._register(
-                "max_payload_supported", config.max_payload_supported
+                "max_payload_supported", wire.max_payload_supported
             ),
-            max_read_request=self._register("max_read_request", config.max_read_request),
+            max_read_request=self._register("max_read_request", wire.max_read_request),
             acs=self._acs(),
             errors=self._errors(),
             display=self._is_display(vendor, code),
+            silent=config.silent,
             unknown=tuple(f"{', '.join(fields)}: {why}" for why, fields in self._fields.items()),
         )
 
-    def _text(self, name: str) -> str | None:
-        return read_text(self._root, f"{self._seat.folder}/{name}")
+    def _text(self, name: str, folder: str | None = None) -> str | None:
+        return read_text(self._root, f"{folder or self._seat.folder}/{name}")
 
     def _unknown(self, field: str, why: str) -> None:
         self._fields.setdefault(why, []).append(field)
@@ -179,9 +196,10 @@ class _Reader:
         register: Value | None = None,
         *,
         field: str | None = None,
+        folder: str | None = None,
     ) -> Value | None:
         """The value of a sysfs attribute, else of a register."""
-        text = self._text(name)
+        text = self._text(name, folder)
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
             return register if value is None else value
@@ -201,7 +219,7 @@ class _Reader:
         return self._config.acs
 
     def _link(self, register: PciLink) -> PciLink:
-        read = self._attribute
+        read = partial(self._attribute, folder=self._wire_folder)
         return PciLink(
             speed=read("current_link_speed", _speed, register.speed, field="link.speed"),
             width=read("current_link_width", _width, register.width, field="link.width"),

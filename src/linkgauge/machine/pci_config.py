@@ -1,7 +1,8 @@
 """Decodes the binary configuration space of a PCI function, whatever its length and state.
 
 Source: PCI Express Base Specification 6.0: 7.5.1 (headers), 7.5.3 (PCI Express capability),
-7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial).
+7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial),
+9.3 (virtual functions).
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
 CmpltRedir)."""
 NO_EXPRESS = "the function has no PCI Express capability"
 NO_MEANING = "its register is absent or holds a value without a meaning in PCI Express"
+VIRTUAL = "a virtual function: the registers of its physical one count, which does not show here"
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What configuration space tells. Of what is null, `why` says why for the header's and the PCI
-    Express capability's fields, `why_extended` for `acs` and `aer`. A capability that is certainly
-    absent leaves `acs` null and `aer` false without a reason."""
+    """What configuration space tells; `silent` if all of it reads as ones. Of what is null, `why`
+    says why for the header's and the PCI Express capability's fields, `why_extended` for `acs` and
+    `aer`. A capability that is certainly absent leaves `acs` null and `aer` false without a reason.
+    """
 
     vendor: int | None = None
     device: int | None = None
@@ -47,6 +50,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_read_request: int | None = None
     acs: tuple[str, ...] | None = None
     aer: bool | None = None
+    silent: bool = False
     why: str | None = None
     why_extended: str | None = None
 
@@ -55,13 +59,15 @@ def decode(content: bytes | None) -> Config:
     """Decodes sysfs's `config`: 64 bytes without root, 256, or 4096 with extended capabilities."""
     if not content:
         return _nothing("config space is not readable")
-    if content[:4] == b"\xff" * 4:
-        return _nothing("the function does not answer: its registers read as ones (powered down?)")
+    if not content[:_HEADER].strip(b"\xff"):
+        silent = _nothing("the function does not answer: its registers read as ones")
+        return msgspec.structs.replace(silent, silent=True)
     space = _Space(content)
     at, why = _find_express(space)
     header = Config(
-        vendor=space.word(0x00),
-        device=space.word(0x02),
+        # A virtual function has its physical one's numbers, and reads ones here (9.3.4.1.1).
+        vendor=_unless_ones(space.word(0x00)),
+        device=_unless_ones(space.word(0x02)),
         class_code=None if (word := space.word(0x08, 4)) is None else word >> 8,
         revision=space.word(0x08, 1),
         why=why,
@@ -83,6 +89,10 @@ def serial_number(content: bytes) -> slice | None:
     where the content ends. None where it has none."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
+
+
+def _unless_ones(word: int | None) -> int | None:
+    return None if word == 0xFFFF else word
 
 
 def _nothing(why: str) -> Config:
@@ -133,18 +143,29 @@ def _express(space: _Space, at: int, header: Config) -> Config:
     """The header with the fields of the capability at `at`."""
     flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
     end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
-    acs, aer, why = _extended(space)
+    acs, aer, why_extended = _extended(space)
+    port = None if flags is None else _PORTS.get(flags >> 4 & 0xF)
+    virtual = port == "endpoint" and _is_virtual(control, space.word(at + 0x12))
+    why = VIRTUAL if virtual else NO_MEANING
     return msgspec.structs.replace(
         header,
-        port=None if flags is None else _PORTS.get(flags >> 4 & 0xF),
+        port=port,
         link=_link(space, at, second=flags is not None and flags & 0xF >= 2),
-        max_payload=None if control is None else _size(control >> 5),
+        max_payload=None if control is None or virtual else _size(control >> 5),
         max_payload_supported=None if capable is None else _size(capable),
-        max_read_request=None if control is None else _size(control >> 12),
+        max_read_request=None if control is None or virtual else _size(control >> 12),
         acs=acs,
         aer=aer,
-        why=space.end if len(space.content) < end else NO_MEANING,
-        why_extended=why,
+        why=space.end if len(space.content) < end else why,
+        why_extended=why_extended,
+    )
+
+
+def _is_virtual(control: int | None, status: int | None) -> bool:
+    """Whether all is 0 that a virtual function has reserved (9.3.5.4, 9.3.5.8): sizes of packets,
+    the link's speed and width, which no link has."""
+    return (
+        control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 

@@ -33,7 +33,8 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     24 bits, `name` is of the PCI ID database where the machine has one. `parent` is the bridge
     above, null at the root. `acs` are the redirections that Access Control Services have switched
     on at this port (null: no capability or not readable), `errors` the totals of its AER counters
-    by severity. `unknown` says what could not be read, and why.
+    by severity. `silent`: all of its configuration space reads as ones, as of what is gone.
+    `unknown` says what could not be read, and why.
     """
 
     address: str
@@ -54,6 +55,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     acs: tuple[str, ...] | None = None
     errors: dict[str, int] | None = None
     display: bool = False
+    silent: bool = False
     unknown: tuple[str, ...] = ()
 
 

@@ -36,7 +36,9 @@ _STYLES: dict[Status, str] = {
 }
 
 
-_UNSEEN = dict.fromkeys((*range(32), *range(127, 160)), "�")
+# Controls, and what turns the direction of the text around (Unicode's Bidi_Control).
+_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
 del _UNSEEN[ord("\n")], _UNSEEN[ord("\t")]
 
 

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.inventory import HostDetails
 
+from .ways import subject
+
 MUCH_STEAL = 0.02
 """Share of the CPUs' time that a hypervisor gave to others, from which threads wait visibly."""
 LITTLE_LOCKED = 1 << 30
 """Bytes that may be locked: less than a run's buffers."""
+HUGE = 2 << 20
+"""Bytes of the huge pages that `host:N/huge` takes (native/memory.cpp)."""
+_SLOW_GOVERNORS = {"powersave", "ondemand", "conservative", "schedutil", "userspace"}
 
 
 def _why_unknown(evidence: Evidence, *words: str) -> str:
@@ -22,6 +27,7 @@ def _why_unknown(evidence: Evidence, *words: str) -> str:
 
 def check_iommu(evidence: Evidence) -> Iterator[Finding]:
     iommu = evidence.inventory.host.iommu
+    options = (evidence.inventory.host.command_line or "").split()
     if iommu == "translating":
         yield Finding(
             check="iommu",
@@ -30,7 +36,12 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
             found="the IOMMU translates addresses of devices",
             why="each transfer looks its addresses up; copies between devices may go through the "
             "root complex",
-            remedy=("boot with iommu=pt on the kernel's command line",),
+            remedy=(
+                "iommu=pt is on the kernel's command line already: see which groups translate, "
+                "grep . /sys/kernel/iommu_groups/*/type"
+                if "iommu=pt" in options
+                else "boot with iommu=pt on the kernel's command line",
+            ),
         )
     elif iommu is None:
         yield Finding(
@@ -45,7 +56,7 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
     governor = evidence.inventory.host.governor
-    if governor in ("powersave", "ondemand", "conservative", "schedutil", "userspace"):
+    if governor is not None and not _SLOW_GOVERNORS.isdisjoint(governor.split(", ")):
         yield Finding(
             check="governor",
             severity="warn",
@@ -83,15 +94,17 @@ def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
-    pages = evidence.inventory.host.huge_pages
-    if pages and not any(total for total, _ in pages.values()):
+    pages = evidence.inventory.host.huge_pages.get(HUGE)
+    if pages is not None and not pages[0]:
+        # vm.nr_hugepages counts pages of the default size, which may be of 512 MiB or 1 GiB.
+        pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
         yield Finding(
             check="huge-pages",
             severity="note",
             subject="host",
-            found="no huge pages are set aside",
-            why="host:N/huge cannot be measured",
-            remedy=("sudo sysctl vm.nr_hugepages=1024",),
+            found="no huge pages of 2 MiB are set aside",
+            why="host:N/huge rests on transparent ones then, of which the kernel may find too few",
+            remedy=(f"echo 1024 | sudo tee {pool}",),
         )
 
 
@@ -149,7 +162,7 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 check="near-node",
                 severity="unknown",
-                subject=f"{name} ({address})",
+                subject=subject(name, address),
                 found="its NUMA node is not told"
                 + (" (a virtual machine hides it)" if evidence.inventory.host.hypervisor else ""),
                 why="memory on the far node costs bandwidth",
@@ -159,10 +172,13 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 check="near-node",
                 severity="warn",
-                subject=f"{name} ({address})",
-                found=f"its node {function.numa_node} has no memory that this process may use",
+                subject=subject(name, address),
+                found=f"its node {function.numa_node} has no memory, or none that shows here",
                 why="buffers lie on a remote node: transfers cross the link between sockets",
-                remedy=("widen the cpuset of the container, or numactl --membind",),
+                remedy=(
+                    "populate that socket's memory slots",
+                    "linkgauge run --numa-node N for each N shows which one is nearest till then",
+                ),
             )
 
 
@@ -184,7 +200,7 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 check="allowed",
                 severity="fail",
-                subject=f"{name} ({address})",
+                subject=subject(name, address),
                 found=f"this process may not use {' and '.join(missing)} of node {node}, which is "
                 "near it",
                 why="threads or buffers are on a remote node: transfers cross the link between "

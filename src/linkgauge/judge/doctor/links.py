@@ -11,7 +11,7 @@ from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciFunction, PciLink
 
 from . import retrain
-from .ways import Way, chain, is_virtual, ways
+from .ways import Way, chain, is_virtual, subject, ways
 
 LEAST_READ_REQUEST = 512
 """Bytes. With less, requests take so many packets that reads stay below the link's rate."""
@@ -51,13 +51,33 @@ def _joins(way: Way) -> Iterator[str]:
         yield bridge_name(way.port.address)
 
 
+def check_silent(evidence: Evidence) -> Iterator[Finding]:
+    """What is gone from the bus reads as ones; waking it up is the kernel's part of reading it."""
+    named = {address: name for name, address in evidence.addresses.items()}
+    for function in evidence.functions.values():
+        if function.silent:
+            at = function.address
+            yield Finding(
+                check="silent",
+                severity="fail",
+                subject=subject(named.get(at, at), at),
+                found="it does not answer: its registers read as ones",
+                why="it fell off the bus, lost its power or was taken out: nothing reaches it",
+                remedy=(
+                    f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold: asleep, not lost",
+                    "sudo dmesg | grep -iE 'xid|fallen|aer|pciehp'",
+                    "power the machine off and on; see to the card's seat and supply",
+                ),
+            )
+
+
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
     """Speed under load against what both ends can do; idle links may rest at a low one."""
     for way in ways(evidence):
         idle, best = way.link.speed, way.speed
         at = way.loaded_speed or idle
         if best is None or at is None:
-            yield _not_told("link-speed", way, "the link's speed, or the highest it can have,")
+            yield _not_told("link-speed", way, "speed")
         elif at < best:
             yield _slow(way, at, best, evidence)
         elif idle is not None and idle < best:
@@ -79,25 +99,32 @@ def _slow(way: Way, at: float, best: float, evidence: Evidence) -> Finding:
     doubt = "" if sure else ": or it saves power and speeds up under load, which a run would show"
     return Finding(
         check="link-speed",
-        severity="fail" if loaded else "warn",
+        severity="fail" if loaded and way.both_speeds else "warn",
         subject=way.subject,
-        found=f"the link runs at {at:g} GT/s {when}; both ends can do {best:g}{doubt}",
+        found=f"the link runs at {at:g} GT/s {when}; {_able(way.both_speeds, f'{best:g}')}{doubt}",
         why=f"it moves {at / best:.0%} of what it could",
         remedy=retrain.lines(way.port, way.function, best, virtual=is_virtual(evidence)),
     )
+
+
+def _able(both: bool, most: str) -> str:
+    """What a link could do, as far as its ends tell."""
+    if both:
+        return f"both ends can do {most}"
+    return f"its lower end can do {most}, what is above it does not say"
 
 
 def check_link_width(evidence: Evidence) -> Iterator[Finding]:
     for way in ways(evidence):
         at, best = way.loaded_width or way.link.width, way.width
         if at is None or best is None:
-            yield _not_told("link-width", way, "the link's width, or the most it can have,")
+            yield _not_told("link-width", way, "width")
         elif at < best:
             yield Finding(
                 check="link-width",
-                severity="fail",
+                severity="fail" if way.both_widths else "warn",
                 subject=way.subject,
-                found=f"the link has x{at} lanes of x{best:g}",
+                found=f"the link has x{at} lanes; {_able(way.both_widths, f'x{best:g}')}",
                 why=f"it moves {at / best:.0%} of what it could",
                 remedy=(
                     (
@@ -109,13 +136,16 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _not_told(check: str, way: Way, what: str) -> Finding:
-    told = [text for text in way.function.unknown if "link." in text]
+    fields = {f"link.{what}", f"link.max_{what}"}
+    split = [text.partition(": ") for text in way.function.unknown]
+    told = [why for names, _, why in split if not fields.isdisjoint(names.split(", "))]
     reasons = "; ".join(told or way.function.unknown)
     return Finding(
         check=check,
         severity="unknown",
         subject=way.subject,
-        found=f"{what} cannot be read{': ' if reasons else ''}{reasons}",
+        found=f"the link's {what}, or the highest that it can have, cannot be read"
+        f"{': ' if reasons else ''}{reasons}",
         remedy=(f"sudo lspci -vv -s {way.function.address}",),
     )
 
@@ -134,7 +164,7 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding(
                     check="bridge",
                     severity="note" if is_virtual(evidence) else "warn",
-                    subject=f"{name} ({address})",
+                    subject=subject(name, address),
                     found=f"{bridge.address} above it can do {link.max_speed:g} GT/s "
                     f"x{link.max_width}, the device {function.link.max_speed:g} GT/s "
                     f"x{function.link.max_width}",
@@ -164,7 +194,7 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
                 severity="fail" if held else "note",
                 subject=way.subject,
                 found=f"the port above it, {port.address}, asks for {port.link.target:g} GT/s at "
-                f"most (LnkCtl2); both ends can do {way.speed:g}",
+                f"most (LnkCtl2); {_able(way.both_speeds, f'{way.speed:g}')}",
                 why="the link trains no faster than that at every start",
                 remedy=retrain.lines(port, way.function, way.speed, virtual=is_virtual(evidence)),
             )
@@ -278,6 +308,7 @@ def _listed(counts: dict[str, int]) -> str:
 
 
 CHECKS = (
+    check_silent,
     check_switches,
     check_link_speed,
     check_link_width,

@@ -8,11 +8,10 @@ Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no 
 from __future__ import annotations
 
 from linkgauge.model.inventory import PciFunction
+from linkgauge.model.pcie import generation
 
-_CODES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-"""Supported speeds (GT/s) as the target speed field counts them."""
 _ON_THE_HOST = (
-    "# This is a virtual machine: on its host, with the addresses that the ports have there:",
+    "# In a virtual machine: on its host; `lspci -tv` shows DEVICE there, and the PORT above it:"
 )
 
 
@@ -20,8 +19,9 @@ def lines(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
     """The commands, and a unit that repeats them at each start; what to look at where no port
-    above shows. `speed` in GT/s; `virtual` machines are told where the lines belong."""
-    code = _CODES.get(speed)
+    above shows. `speed` in GT/s; in `virtual` machines addresses are not those of the host, where
+    the lines belong."""
+    code = generation(speed)  # which is how the target speed field counts
     if port is None or code is None:
         return (
             (
@@ -30,21 +30,22 @@ def lines(
                 "`sudo lspci -vv -s PORT`"
             ),
         )
-    target = f"setpci -s {port.address} CAP_EXP+30.w={code:x}:f"
-    start = f"setpci -s {port.address} CAP_EXP+10.w=20:20"
-    service = f"pcie-retrain-{function.address.replace(':', '-')}.service"
+    above, device = ("PORT", "DEVICE") if virtual else (port.address, function.address)
+    target = f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
+    start = f"setpci -s {above} CAP_EXP+10.w=20:20"
+    service = f"pcie-retrain-{device.replace(':', '-')}.service"
     return (
-        *(_ON_THE_HOST if virtual else ()),
+        *([_ON_THE_HOST] if virtual else ()),
         (
             "# Not while a virtual machine or a program uses the device: the link goes down for a "
             "moment, which crashes or hangs whoever uses it."
         ),
         f"sudo {target}  # target speed {speed:g} GT/s",
         f"sudo {start}  # retrain",
-        f"sudo lspci -vv -s {function.address} | grep LnkSta:",
+        f"sudo lspci -vv -s {device} | grep LnkSta:",
         f"# To repeat it at each start, /etc/systemd/system/{service}:",
         "[Unit]",
-        f"Description=Retrain the PCIe link of {function.address}",
+        f"Description=Retrain the PCIe link of {device}",
         "Before=libvirtd.service virtqemud.service",
         "",
         "[Service]",

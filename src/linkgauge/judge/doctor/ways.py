@@ -17,7 +17,9 @@ _LATEST = 3
 
 class Way:
     """A link as its lower end sees it: the function, the port above it, if that shows, and what
-    was read under load, at last (`loaded_speed`, `loaded_width`) and at best (`fastest`)."""
+    was read under load, at last (`loaded_speed`, `loaded_width`) and at best (`fastest`). `told` is
+    what the vendor's library says: its highest figures are those that both ends can do.
+    `both_speeds` and `both_widths`: whether more than the function's own end is known."""
 
     def __init__(
         self,
@@ -25,14 +27,17 @@ class Way:
         function: PciFunction,
         port: PciFunction | None,
         loaded: Sequence[Reading] = (),
+        told: PciLink = PciLink(),  # noqa: B008  # frozen
     ) -> None:
         self.name = name
         self.function = function
         self.port = port
         self.link = function.link
         above = port.link if port else PciLink()
-        self.speed = _least(self.link.max_speed, above.max_speed)
-        self.width = _least(self.link.max_width, above.max_width)
+        self.speed = _least(self.link.max_speed, above.max_speed, told.max_speed)
+        self.width = _least(self.link.max_width, above.max_width, told.max_width)
+        self.both_speeds = above.max_speed is not None or told.max_speed is not None
+        self.both_widths = above.max_width is not None or told.max_width is not None
         speeds = [r.link_speed for r in loaded if r.link_speed]
         self.fastest = max(speeds, default=None)
         self.loaded_speed = max(speeds[-_LATEST:], default=None)
@@ -53,8 +58,12 @@ class Way:
 
     @property
     def subject(self) -> str:
-        address = self.function.address
-        return address if self.name == address else f"{self.name} ({address})"
+        return subject(self.name, self.function.address)
+
+
+def subject(name: str, address: str) -> str:
+    """A device and where it is; what has no other name, by its address alone."""
+    return address if name == address else f"{name} ({address})"
 
 
 def is_virtual(evidence: Evidence) -> bool:
@@ -62,9 +71,8 @@ def is_virtual(evidence: Evidence) -> bool:
     return evidence.inventory.host.hypervisor is not None
 
 
-def _least(one: float | None, other: float | None) -> float | None:
-    known = [value for value in (one, other) if value is not None]
-    return min(known) if known else None
+def _least(*values: float | None) -> float | None:
+    return min((value for value in values if value is not None), default=None)
 
 
 def ways(evidence: Evidence) -> Iterator[Way]:
@@ -81,8 +89,10 @@ def ways(evidence: Evidence) -> Iterator[Way]:
             if ends and function.address not in seen:
                 seen.add(function.address)
                 name = named.get(function.address, function.address)
-                lower = _completed(latest.get(function.address, function), told.get(name))
-                yield Way(name, lower, latest.get(function.parent or ""), loaded.get(name, ()))
+                link = told[name].link if name in told else PciLink()
+                lower = _completed(latest.get(function.address, function), link)
+                port = latest.get(function.parent or "")
+                yield Way(name, lower, port, loaded.get(name, ()), link)
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
@@ -114,14 +124,12 @@ def _hidden(evidence: Evidence, address: str) -> PciFunction:
     return PciFunction(address=address, unknown=evidence.inventory.unknown)
 
 
-def _completed(function: PciFunction, told: Accelerator | None) -> PciFunction:
+def _completed(function: PciFunction, told: PciLink) -> PciFunction:
     """With what the vendor's library tells of the link where PCI does not."""
-    if told is None:
-        return function
     missing = {
         name: value
         for name in PciLink.__struct_fields__
-        if getattr(function.link, name) is None and (value := getattr(told.link, name)) is not None
+        if getattr(function.link, name) is None and (value := getattr(told, name)) is not None
     }
     return replace(function, link=replace(function.link, **missing)) if missing else function
 
