@@ -1,76 +1,183 @@
 """Replaces what tells whose machine it is: the same value by the same pseudonym, everywhere.
 
-Host names, UUIDs, GUIDs, MAC and IP addresses, serial numbers of devices, boards and DIMMs.
+Host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, serial numbers of devices, boards
+and DIMMs. What readers look for stays: the rest of a tree reads the same.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
 
 from .memory import ENTRIES, TABLE, split_table
 from .pci_config import serial_number
 from .pci_names import PLACES
+from .secrets import OPTION, REMOVED
 from .tree import Captured, read_text
 
 _HOSTNAME = "proc/sys/kernel/hostname"
-_PROSE = (_HOSTNAME, "proc/cmdline", "linkgauge/")
 # Versions, which look like addresses, and text that is the same everywhere.
 _AS_IT_IS = ("etc/os-release", "usr/lib/os-release", "proc/sys/kernel/osrelease", *PLACES)
-_UUID = r"[0-9a-fA-F]{8}(?:[-_][0-9a-fA-F]{4}){3}[-_][0-9a-fA-F]{12}"
-_MAC = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}"
-_LONG_MAC = r"[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){7}(?:(?::[0-9a-fA-F]{2}){12})?"
-_GUID = r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}"
-_V4 = re.compile(r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)")
-_V6 = r"(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}"
+_FIXED = re.compile(r"/?(?:etc|linkgauge|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
+"""Folders in which people name nothing; elsewhere lie control groups."""
+
+_UNITS = "service|scope|slice|socket|mount|swap|metal"
+"""What stands behind a dot and is no domain: systemd's units, clouds' machines without a guest."""
+_COMMON = re.compile(
+    rf"""{_UNITS}
+    # Options of the kernel, and what readers look for in files.
+    |root|console|quiet|splash|debug|iommu|passthrough|pt|off|on|ro|rw|linux|localhost|tcp|o2ib
+    |proc|sys|dev|fs|cgroup2?|cpuset|memory|systemd
+    |docker|kubepods|libpod|podman|crio|containerd|lxc|machine
+    |vmware|virtualbox|innotek|parallels|hyperv|microsoft|corporation|virtual|nutanix|xen
+    |amazon|ec2|google|compute|engine|alibaba|cloud|openstack|bochs|qemu|dummy|virt|riscv|virtio|kvm
+    # What tools speak of, and pseudonyms.
+    |cpu|gpu|pci|node|device|driver|version|cuda|hip|nvidia|amd|intel|host|id|sn
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A host is personal as a name, not as a word: one called so is replaced where only names stand."""
+_FREE = {"unknown", "notes", "problem", "unavailable"}
+"""Fields of linkgauge's own JSON that hold sentences."""
+
+_HEX = "[0-9a-fA-F]"
+_ID = re.compile(
+    rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
+    rf"|(?:(?<=pod)|(?<!po)(?<!{_HEX})){_HEX}{{32,}}"
+)
+"""UUIDs, and longer ids (of containers); of a pod in the name of its group."""
+_V4 = r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)"
+_DOTTED = re.compile(
+    rf"(?P<v4>{_V4})|(?<![\w.])(?P<mac>{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}})(?!\.?\w)"
+)
+_SERIAL = rf"{_HEX}{{2}}(?:-{_HEX}{{2}}){{7}}"
 _PLAIN = re.compile(
-    r"(?<![\w.:])(?:(?<=Serial Number )(?P<serial>[0-9a-f]{2}(?:-[0-9a-f]{2}){7})"
-    rf"|(?P<uuid>{_UUID})|(?P<long>{_LONG_MAC})|(?P<mac>{_MAC})"
-    rf"|(?P<guid>{_GUID})|(?P<v6>{_V6}))(?![\w:-])"
+    rf"(?<![\w.])(?:(?<=Serial Number )(?P<serial>{_SERIAL})"
+    rf"|(?P<long>{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{7}}(?:(?::{_HEX}{{2}}){{12}})?)"
+    rf"|(?P<mac>{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}})"
+    rf"|(?<!:)(?:(?P<guid>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})"
+    rf"|(?P<v6>(?:{_HEX}{{0,4}}:){{2,7}}{_HEX}{{0,4}})))(?![\w:-])"
 )
-_LOOSE_UUID = re.compile(_UUID)
-_SERIAL_WORDS = (
-    r"serial(?: number| num| no\.?)?|s/n|\w*guid|\w*uuid|pdi|chassis id|host id|asset tag"
-    r"|vendor specific|system specific"
+_BY_ADDRESS = re.compile(
+    r"(?<![a-zA-Z0-9])(?P<kind>(?:en|ib|iw|opa|roce|usnic|wl|ww)x)(?P<digits>[0-9a-f]{10,16})"
+    r"(?![a-zA-Z0-9])"
 )
+"""Adapters that udev named by their MAC address or GUID."""
 _NAMED = re.compile(
-    rf"(?im)^(?P<name>.*?(?:\b(?:{_SERIAL_WORDS})|\[(?:SN|V[0-9A-Z]|Y[0-9A-Z])\][^:\n]*)\s*:[ \t]*)"
-    r"(?P<value>[^\s,](?:[^\n]*\S)?)"
+    r"(?i)(?P<name>(?:(?<![a-z])serial(?:[ _-]?(?:number|num|no\.?))?|(?<![a-z0-9])s/?n|[gu]uid"
+    r"|\bpdi|(?:chassis|host|machine|unique)[ _-]?id|asset[ _-]?tag|(?:vendor|system) specific"
+    r"|\[(?:sn|v[0-9a-z]|y[0-9a-z])\][^:\n]*)"
+    # `Serial: x`, `"sn": "x"`, `Serial # : x`, `| Serial | x1 |`; behind a mere space a long one.
+    r"""["']?[ \t]*\#?[ \t]*(?:[:=][ \t]*["']?|\|[ \t]*(?=[^\s|]*[0-9])"""
+    r"|(?<=[ \t])(?=[\w-]*[0-9])(?=[\w-]{7}))"
+    r"|\biqn\.[0-9]{4}-[0-9]{2}\.)"
+    r"""(?P<value>[^\s,;|"']+(?: [^\s,;|"']+)*)"""
 )
 _VERSION = re.compile(r"version|vbios|firmware|driver", re.IGNORECASE)
-_NOTHING = {"n/a", "0", "none", "not specified", "unknown", "to be filled by o.e.m.", "[n/a]"}
+_NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be filled by o.e.m.",
+            "[n/a]", REMOVED}  # fmt: skip
 
 
 class Anonymizer:
     """Pseudonyms of one machine, numbered as they come up. `known` are values to replace whatever
-    they look like: names of devices by their vendors."""
+    they look like: names of devices by their vendors. `others` are names of other hosts."""
 
-    def __init__(self, hostname: str, known: Iterable[str] = ()) -> None:
+    def __init__(
+        self, hostname: str, known: Iterable[str] = (), others: Iterable[str] = ()
+    ) -> None:
         self._numbers: dict[str, dict[str, int]] = {}
-        words = {value: "id" for value in known if not _LOOSE_UUID.search(value)}
-        if hostname not in ("", "localhost"):
-            words |= dict.fromkeys((hostname.partition(".")[0], hostname), "host")
-        self._words = words
-        longest = sorted(map(re.escape, words), key=len, reverse=True)
-        self._known = re.compile(rf"(?<![\w])(?:{'|'.join(longest)})(?!\w)") if words else None
+        self._steps: dict[tuple[str, bool], str] = {}
+        ids = sorted({re.escape(one) for one in known if not _ID.search(one)}, reverse=True)
+        self._ids = re.compile(rf"(?<!\w)(?:{'|'.join(ids)})(?!\w)") if ids else None
+        short = hostname.partition(".")[0]
+        self._host = "" if short in ("", "localhost") else self._name("host", short)
+        rest = {name for name in others if name.partition(".")[0].lower() != short.lower()}
+        self._words = sorted(filter(_tells, {*rest, short}), key=lambda name: (-len(name), name))
+        self._hosts = _hosts(self._words) if self._words else None
 
     def text(self, text: str) -> str:
         """A text with what looks like a name of one thing alone replaced."""
         text = _NAMED.sub(self._value, text)
-        text = _PLAIN.sub(self._replacement, text)
+        text = _BY_ADDRESS.sub(self._adapter, text)
+        text = _PLAIN.sub(self._address, text)
         text = "\n".join(
-            line if _VERSION.search(line) else _V4.sub(lambda match: self._address(match[0]), line)
+            line if _VERSION.search(line) else _DOTTED.sub(self._address, line)
             for line in text.split("\n")
         )
-        return _LOOSE_UUID.sub(lambda match: self._uuid(match[0]), text)
+        return _ID.sub(self._id, text)
 
     def prose(self, text: str) -> str:
         """A text in which names stand, too. Files of sysfs are none: a host may be called node0."""
-        text = self.text(text)
-        if self._known is None:
-            return text
-        return self._known.sub(lambda match: self._name(self._words[match[0]], match[0]), text)
+        return self._named(self.text(self._known(text)))
+
+    def path(self, path: str) -> str:
+        """A path, of which each step is replaced as it would be alone."""
+        return self.steps(path, named=not _FIXED.match(path))
+
+    def steps(self, path: str, *, named: bool = True) -> str:
+        """The same, where `named` says whether people named them."""
+        return "/".join(self._step(step, named) for step in path.split("/"))
+
+    def _step(self, step: str, named: bool) -> str:
+        if (step, named) not in self._steps:
+            self._steps[step, named] = self.prose(step) if named else self.text(step)
+        return self._steps[step, named]
+
+    def hostname(self, text: str) -> str:
+        """The file that holds nothing else."""
+        return text.replace(text.strip("\0\n"), self._host) if self._host else text
+
+    def uname(self, text: str) -> str:
+        """What `uname -a` says: there the name stands in the second place, whatever it is."""
+        return self.prose(
+            re.sub(r"^Linux \S+", f"Linux {self._host}", text) if self._host else text
+        )
+
+    def options(self, text: str) -> str:
+        """The kernel's command line, whose options have names of their own."""
+        return OPTION.sub(lambda match: self._option(self.text(match[0])), text)
+
+    def _option(self, text: str) -> str:
+        name, equals, value = text.partition("=")
+        if not equals or (self._hosts and self._hosts.fullmatch(name)):
+            return self._named(text)
+        return f"{name}={self._named(value)}"
+
+    def groups(self, text: str) -> str:
+        """Control groups: the paths that lines end with."""
+        return re.sub(r"/.*", lambda match: self.steps(match[0]), text)
+
+    def mounts(self, text: str) -> str:
+        """What is mounted and where; readers look for the kind and the options behind."""
+        return re.sub(
+            r"(?m)^(\S+) (\S+)(.*)$",
+            lambda line: f"{self.steps(line[1])} {self.path(line[2])}{self.text(line[3])}",
+            text,
+        )
+
+    def version(self, text: str) -> str:
+        """The kernel's version, without who built it where."""
+        return self.text(re.sub(r"\(\S+@\S+\)", REMOVED, text))
+
+    def own(self, text: str) -> str:
+        """JSON of linkgauge: fields keep their names, and words that are no sentences."""
+        try:
+            told = self._told(msgspec.json.decode(text), free=False)
+            return msgspec.json.format(msgspec.json.encode(told)).decode()
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
+            return self.prose(text)  # no reader reads it either
+
+    def _told(self, value: object, *, free: bool) -> object:
+        if isinstance(value, str):
+            return self.prose(value) if free else _ID.sub(self._id, self._known(value))
+        if isinstance(value, list):
+            return [self._told(part, free=free) for part in value]
+        if isinstance(value, dict):
+            return {key: self._told(part, free=free or key in _FREE) for key, part in value.items()}
+        return value
 
     def config_space(self, content: bytes) -> bytes:
         """A PCI function's registers, without its serial number."""
@@ -97,50 +204,62 @@ class Anonymizer:
 
     def _number(self, kind: str, value: str) -> int:
         numbers = self._numbers.setdefault(kind, {})
-        return numbers.setdefault(value, len(numbers) + 1)
+        return numbers.setdefault(value.lower(), len(numbers) + 1)
 
     def _name(self, kind: str, value: str) -> str:
-        if kind == "host":
-            value = value.partition(".")[0]
         return f"{kind}-{self._number(kind, value)}"
 
+    def _known(self, text: str) -> str:
+        return self._ids.sub(lambda found: self._name("id", found[0]), text) if self._ids else text
+
+    def _named(self, text: str) -> str:
+        if self._hosts is None:
+            return text
+        return self._hosts.sub(
+            lambda found: self._name("host", self._words[(found.lastindex or 1) - 1]), text
+        )
+
     def _value(self, match: re.Match[str]) -> str:
-        """The value behind a name such as `Serial Number:`; UUIDs are seen as such."""
+        """The value behind a name such as `Serial Number:`. UUIDs are seen as such, and serial
+        numbers that stand in registers, too."""
         value = match["value"]
-        plain = value.strip("\"'").lower()
-        if plain in _NOTHING or _LOOSE_UUID.search(value) or not re.search(r"\w", plain):
+        if (
+            value.lower() in _NOTHING
+            or not re.search(r"\w", value)
+            or _ID.search(value)
+            or re.fullmatch(_SERIAL, value)
+        ):
             return match[0]
-        if value.startswith("sn-"):
-            return match[0]
-        return match["name"] + self._name("sn", plain)
+        return match["name"] + self._name("sn", value)
 
-    def _uuid(self, value: str) -> str:
-        """Keeps the separators, by which kernels and vendors differ."""
-        if value.startswith("00000000"):
-            return value
-        number = f"{self._number('uuid', re.sub('[-_]', '', value).lower()):012x}"
-        mark = value[8]
-        return mark.join(("00000000", "0000", "4000", "8000", number))
+    def _id(self, match: re.Match[str]) -> str:
+        digits = re.sub("[-_]", "", match[0])
+        if len(digits) > 32:
+            return self._alike("hex", match[0])
+        return self._alike("uuid", match[0], "00000000000040008000")
 
-    def _replacement(self, match: re.Match[str]) -> str:
-        kind, value = str(match.lastgroup), match[0]
-        if kind == "uuid":
-            return value  # wherever one stands, it is replaced later
-        if kind == "v6":
-            return self._address(value)
-        digits = re.sub("[:-]", "", value).lower()
+    def _adapter(self, match: re.Match[str]) -> str:
+        digits = match["digits"]
+        if len(digits) == 12:
+            return match["kind"] + self._alike("mac", digits, "02")
+        return match["kind"] + self._alike("guid", digits.zfill(16))
+
+    def _address(self, match: re.Match[str]) -> str:
+        kind = str(match.lastgroup)
+        if kind in ("v4", "v6"):
+            return self._documented(match[0])
+        return self._alike(kind, match[0], "02" if kind in ("mac", "long") else "")
+
+    def _alike(self, kind: str, value: str, begin: str = "") -> str:
+        """A number in the form of the value, which kernels and vendors separate differently."""
+        digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as registers without one
         number = self._number(kind, digits)
-        if kind == "serial":
-            return number.to_bytes(8, "big").hex("-")
-        if kind == "guid":
-            digits = f"{number:016x}"
-            return ":".join(digits[at : at + 4] for at in range(0, 16, 4))
-        mark, count = value[2], (len(value) + 1) // 3
-        return (2 << 8 * (count - 1) | number).to_bytes(count, "big").hex(mark)
+        new = iter(f"{begin}{number:0{len(digits) - len(begin)}x}")
+        return re.sub(_HEX, lambda _: next(new), value)
 
-    def _address(self, value: str) -> str:
+    def _documented(self, value: str) -> str:
         """Addresses of documentation (RFC 2544, RFC 3849) for those of machines."""
         try:
             address = ipaddress.ip_address(value)
@@ -154,14 +273,68 @@ class Anonymizer:
         return str(ipaddress.IPv6Address("2001:db8::") + number)
 
 
+def _tells(name: str) -> bool:
+    """Whether a host's name can be told from words and numbers."""
+    return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
+
+
+def _hosts(names: list[str]) -> re.Pattern[str]:
+    """Names in either case, each a group of its own, with the domain behind. LVM doubles a dash,
+    systemd writes it as \\x2d."""
+    dash = r"(?:--?|_|\\x2d)"
+    either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names)
+    domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"
+    return re.compile(
+        rf"(?:(?<![a-z0-9])|(?<=\\x2d))(?:{either}){domain}(?![a-z0-9])", re.IGNORECASE
+    )
+
+
+def _servers(tree: Captured) -> Iterator[str]:
+    """Hosts that the root file system and the kernel's command line come from: those of
+    `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
+        text = read_text(tree, path) or ""
+        yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
+        for sources in re.findall(r"(?m)^([^\s/=]+):/", text):
+            yield from re.findall(r"[a-zA-Z][\w.-]+", sources)
+
+
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
     """The tree with pseudonyms in files, links and paths. `known`: see Anonymizer."""
-    who = Anonymizer(read_text(tree, _HOSTNAME) or "", known)
+    who = Anonymizer(read_text(tree, _HOSTNAME) or "", known, _servers(tree))
+    # Paths come first, sorted: what is named by its number keeps its order.
+    paths = {
+        path: _path(who, path, is_file=path in tree.files)
+        for path in sorted({*tree.files, *tree.links, *tree.folders})
+    }
     return Captured(
-        {who.text(path): _content(who, path, tree.files[path]) for path in sorted(tree.files)},
-        {who.text(path): who.text(target) for path, target in sorted(tree.links.items())},
-        [who.text(path) for path in sorted(tree.folders) if path],
+        {paths[path]: _content(who, path, tree.files[path]) for path in sorted(tree.files)},
+        {
+            paths[path]: who.steps(target, named=not _FIXED.match(path))
+            for path, target in sorted(tree.links.items())
+        },
+        [paths[path] for path in sorted(tree.folders) if path],
     )
+
+
+def _path(who: Anonymizer, path: str, *, is_file: bool) -> str:
+    """The kernel names files, also those of a group that somebody named."""
+    if not is_file:
+        return who.path(path)
+    folder, slash, name = path.rpartition("/")
+    return f"{who.path(folder)}{slash}{who.steps(name, named=False)}"
+
+
+_TEXTS: tuple[tuple[str, Callable[[Anonymizer, str], str]], ...] = (
+    (_HOSTNAME, Anonymizer.hostname),
+    (r"proc/cmdline", Anonymizer.options),
+    (r"proc/(?:self|[0-9]+)/(?:cgroup|cpuset)", Anonymizer.groups),
+    (r"proc/(?:self/|[0-9]+/)?mounts", Anonymizer.mounts),
+    (r"proc/version", Anonymizer.version),
+    (r"linkgauge/[^/]*\.json", Anonymizer.own),
+    (r"linkgauge/tools/uname.*", Anonymizer.uname),
+    (r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", Anonymizer.prose),
+)
 
 
 def _content(who: Anonymizer, path: str, content: bytes) -> bytes:
@@ -171,6 +344,6 @@ def _content(who: Anonymizer, path: str, content: bytes) -> bytes:
         return who.config_space(content)
     if path == TABLE or path.startswith(f"{ENTRIES}/"):
         return who.dimms(content)
+    change = next((change for form, change in _TEXTS if re.fullmatch(form, path)), Anonymizer.text)
     text = content.decode(errors="surrogateescape")
-    is_prose = path.startswith(_PROSE)
-    return (who.prose(text) if is_prose else who.text(text)).encode(errors="surrogateescape")
+    return change(who, text).encode(errors="surrogateescape")

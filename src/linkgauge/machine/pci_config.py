@@ -30,7 +30,7 @@ _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
 CmpltRedir)."""
 NO_EXPRESS = "the function has no PCI Express capability"
 NO_MEANING = "its register is absent or holds a value without a meaning in PCI Express"
-VIRTUAL = "a virtual function: the registers of its physical one count, which does not show here"
+VIRTUAL = "this is a virtual function: its physical one's registers count, which do not show here"
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,15 @@ from collections.abc import Callable
 from .memory import ENTRIES, TABLE, split_table
 
 REMOVED = "(removed)"
-_SECRET = re.compile(r"pass(?!through)|secret|token|key|cred", re.IGNORECASE)
-_OPTION = re.compile(r'(?:"[^"]*"|\S)+')
-_LOGIN = re.compile(r"(://)[^/\s@]+@")
+_REMOVED = REMOVED.encode()
+OPTION = re.compile(r'(?:"[^"]*"|\S)+')
+"""An option of the kernel's command line, of which quotes hold spaces together."""
+_SECRET = re.compile(
+    r"(?<!by)pass(?!through)|secret|token|key|cred|psk|pwd|pw(?![a-z])|(?<![a-z])auth(?![a-z_])",
+    re.IGNORECASE,
+)
+# A password may hold @, and in an iSCSI target (`iscsi:user:password@host`) slashes, too.
+_LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
 _DIMM, _END = 17, 127
 
 
@@ -26,7 +32,7 @@ def command_line(content: bytes) -> bytes:
     """Options whose name sounds like a secret lose their value, addresses their user. An option
     may carry another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
     text = content.decode(errors="surrogateescape")
-    text = _OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(rf"\1{REMOVED}@", text))
+    text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")
 
 
@@ -41,6 +47,12 @@ def _only(pattern: bytes) -> Callable[[bytes], bytes]:
     """Keeps the lines that match from their beginning."""
     lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
     return lambda content: b"".join(lines.findall(content))
+
+
+def _mounts(content: bytes) -> bytes:
+    """The root and control groups, without the logins of file servers."""
+    kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
+    return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
@@ -59,13 +71,13 @@ def _dimms(table: bytes) -> bytes:
 
 def _tool(content: bytes) -> bytes:
     """nvidia-smi lists processes by their command lines."""
-    return re.sub(rb"(?m)^(\s*Name\s*: ).*$", rb"\1" + REMOVED.encode(), content)
+    return re.sub(rb"(?m)^(\s*Name\s*: ).*$", rb"\1" + _REMOVED, content)
 
 
 _CHANGES: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     (r"proc/cmdline", command_line),
     (r"proc/[0-9]+/environ", _environment),
-    (r"proc/(?:self/|[0-9]+/)?mounts", _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")),
+    (r"proc/(?:self/|[0-9]+/)?mounts", _mounts),
     (r"proc/(?:self|[0-9]+)/status", _only(rb"(?:Cpus|Mems)_allowed")),
     (re.escape(TABLE), _dimms),
     (re.escape(ENTRIES) + r"/.*", lambda content: content if content[:1] == b"\x11" else b""),
