@@ -33,7 +33,8 @@ _COMMON = re.compile(
     |proc|sys|dev|fs|cgroup2?|cpuset|memory|systemd
     |docker|kubepods|libpod|podman|crio|containerd|lxc|machine
     |vmware|virtualbox|innotek|parallels|hyperv|microsoft|corporation|virtual|nutanix|xen
-    |amazon|ec2|google|compute|engine|alibaba|cloud|openstack|bochs|qemu|dummy|virt|riscv|virtio|kvm
+    |amazon|ec2|google|compute|engine|alibaba|cloud|openstack|bochs|qemu|kvm
+    |dummy|virt|dummy-virt|riscv|virtio|riscv-virtio
     # What tools speak of, and pseudonyms.
     |cpu|gpu|pci|node|device|driver|version|cuda|hip|nvidia|amd|intel|host|id|sn
     """,
@@ -69,7 +70,7 @@ _BY_ADDRESS = re.compile(
 _NAMED = re.compile(
     r"(?i)(?P<name>(?:(?<![a-z])serial(?:[ _-]?(?:number|num|no\.?))?|(?<![a-z0-9])s/?n|[gu]uid"
     r"|\bpdi|(?:chassis|host|machine|unique)[ _-]?id|asset[ _-]?tag|(?:vendor|system) specific"
-    r"|\[(?:sn|v[0-9a-z]|y[0-9a-z])\][^:\n]*)"
+    r"|\[(?:sn|v[0-9a-z]|y[0-9a-z])\][^:\n]{0,40})"
     # `Serial: x`, `"sn": "x"`, `Serial # : x`, `| Serial | x1 |`; behind a mere space a long one.
     r"""["']?[ \t]*\#?[ \t]*(?:[:=][ \t]*["']?|\|[ \t]*(?=[^\s|]*[0-9])"""
     r"|(?<=[ \t])(?=[\w-]*[0-9])(?=[\w-]{7}))"
@@ -93,9 +94,12 @@ class Anonymizer:
         ids = sorted({re.escape(one) for one in known if not _ID.search(one)}, reverse=True)
         self._ids = re.compile(rf"(?<!\w)(?:{'|'.join(ids)})(?!\w)") if ids else None
         short = hostname.partition(".")[0]
-        self._host = "" if short in ("", "localhost") else self._name("host", short)
-        rest = {name for name in others if name.partition(".")[0].lower() != short.lower()}
-        self._words = sorted(filter(_tells, {*rest, short}), key=lambda name: (-len(name), name))
+        # A name that is a word is told by its domain.
+        name = short if _tells(short) else hostname
+        self._host = "" if short in ("", "localhost") else self._name("host", name)
+        rest = {other for other in others if other.partition(".")[0].lower() != name.lower()}
+        names = {*rest, name} if self._host else rest
+        self._words = sorted(filter(_tells, names), key=lambda name: (-len(name), name))
         self._hosts = _hosts(self._words) if self._words else None
 
     def text(self, text: str) -> str:
@@ -167,7 +171,7 @@ class Anonymizer:
         try:
             told = self._told(msgspec.json.decode(text), free=False)
             return msgspec.json.format(msgspec.json.encode(told)).decode()
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             return self.prose(text)  # no reader reads it either
 
     def _told(self, value: object, *, free: bool) -> object:

@@ -1,0 +1,354 @@
+"""An anonymised tree lacks names, and reads back the same but for them."""
+
+import re
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.machine import environment
+from linkgauge.machine.accelerators import ACCELERATORS
+from linkgauge.machine.anonymize import Anonymizer, anonymize
+from linkgauge.machine.archive import pack
+from linkgauge.machine.capture import MANIFEST, capture, read_machine
+from linkgauge.machine.host import read_host
+from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.pci_config import decode, serial_number
+from linkgauge.machine.secrets import without_secrets
+from linkgauge.machine.tree import Captured, read_text
+from machine_kit import DMI, MACHINES, captured, dimm, seen, simulated, table, through_a_file
+from pci_kit import AER, CARD, Bus, config
+
+SERIAL = bytes.fromhex("ccbbaaffff2db048")
+UUID = "4c4c4544-0042-3010-8054-b4c04f4d3233"
+HOSTNAME = "proc/sys/kernel/hostname"
+ID = "f00dfacef00d" + "5e" * 26
+TOOL = "linkgauge/tools/smi.txt"
+
+
+def without_uuids(inventory):
+    return msgspec.structs.replace(
+        inventory,
+        accelerators=tuple(
+            msgspec.structs.replace(one, uuid=None) for one in inventory.accelerators
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_anonymised_it_lacks_names_alone(name, tmp_path):
+    tree = simulated(name)
+    machine = seen(tree)
+    kept = through_a_file(capture(tree, machine, anonymous=True), tmp_path)
+    assert without_uuids(read_inventory(kept)) == without_uuids(machine.inventory)
+    assert read_host(kept) == msgspec.structs.replace(machine.host, hostname="host-1")
+    names = {one.uuid for one in machine.inventory.accelerators}
+    pseudonyms = [one.uuid for one in read_inventory(kept).accelerators]
+    assert len(set(pseudonyms)) == len(names)
+    assert not names.intersection(pseudonyms)
+    everything = pack(kept) and b"".join(kept.files.values()).decode(errors="replace")
+    assert not [uuid for uuid in names if uuid in everything]
+
+
+def names_everywhere():
+    """A machine whose names stand in files, links, registers and text."""
+    bus = Bus()
+    space = config(extended=(AER, (0x0003, SERIAL)))
+    bus.add("pci0000:00/0000:00:01.0", space)
+    smbios = bytearray(dimm("DIMM_A1"))
+    smbios[0x18] = 3
+    smbios[-1:] = b"H0B3A7C1\0\0"
+    group = f"/kubepods/pod{UUID.replace('-', '_')}"
+    files = {
+        **bus.files,
+        DMI: table(bytes(smbios)),
+        "proc/sys/kernel/hostname": b"gpu07.lab.example.org\n",
+        "proc/sys/kernel/osrelease": b"6.8.0.11\n",
+        "proc/cmdline": f"root=UUID={UUID} nfsroot=10.1.2.3:/x ip=:10.1.2.3:gpu07 "
+        "mac=0c:42:a1:00:00:07 BOOTIF=01-0c-42-a1-00-00-07 image=/vmlinuz-4.18.0.30-x"
+        .encode(),
+        "proc/cpuinfo": b"Hardware\t: BCM2835\nSerial\t\t: 10000000abcdef01\n",
+        "proc/self/cgroup": f"0::{group}\n".encode(),
+        f"sys/fs/cgroup{group}/memory.max": b"1073741824\n",
+        "linkgauge/tools/uname_-a.txt": b"Linux gpu07 6.8.0\n",
+        "linkgauge/tools/lspci_-vvv.txt":
+            b"\tCapabilities: [100] Device Serial Number 48-b0-2d-ff-ff-aa-bb-cc\n"
+            b"\t\t[SN] Serial number: MT2116X09299\n\t\t[PN] Part number: MCX653105A\n"
+            b"\t\t[V3] Vendor specific: 0c42a1beef\n0000:1b:00.0 3D controller: Serial 12:34:56\n",
+        "linkgauge/tools/nvidia-smi_-q.txt":
+            f"    Driver Version : 570.13.20.1\n GPU UUID : GPU-{UUID}\n"
+            "    Chassis Serial Number : 1650522011\n    Serial Number : N/A\n".encode(),
+        "linkgauge/tools/ibstat.txt":
+            b"\tNode GUID: 0x0c42a10300000007\n\tport fe80::e42:a1ff:fe00:7 0c42:a103:0000:0007\n",
+    }  # fmt: skip
+    return Captured(files, bus.links)
+
+
+def test_names_become_pseudonyms_everywhere():
+    tree = anonymize(names_everywhere())
+    everything = b"\n".join([*tree.files.values(), *(path.encode() for path in tree.files)])
+    for name in (b"gpu07", b"example", b"10.1.2.3", b"0c:42:a1", b"0c-42-a1", b"00-07", b"0c42",
+                 b"c04f4d", b"MT2116X", b"10000000abcdef01", b"1650522011", b"H0B3A7C1",
+                 b"aa-bb-cc", b"fe80", b"4c4c4544", SERIAL):  # fmt: skip
+        assert name not in everything, name
+    for kept in (b"570.13.20.1", b"MCX653105A", b"0000:1b:00.0", b"12:34:56", b"N/A", b"DIMM_A1",
+                 b"6.8.0.11", b"BCM2835", b"vmlinuz-4.18.0.30-x"):  # fmt: skip
+        assert kept in everything, kept
+    assert read_text(tree, "proc/sys/kernel/hostname") == "host-1"
+    assert read_text(tree, "linkgauge/tools/uname_-a.txt") == "Linux host-1 6.8.0"
+
+
+def test_the_same_value_has_the_same_pseudonym():
+    tree = anonymize(names_everywhere())
+    uuid = read_text(tree, "proc/cmdline").split()[0].removeprefix("root=UUID=")
+    assert f"GPU-{uuid}" in read_text(tree, "linkgauge/tools/nvidia-smi_-q.txt")
+    assert read_inventory(tree).host.memory_limit == 1 << 30
+    registers = tree.files["sys/devices/pci0000:00/0000:00:01.0/config"]
+    serial = registers[serial_number(registers)][::-1].hex("-")
+    assert f"Number {serial}\n" in read_text(tree, "linkgauge/tools/lspci_-vvv.txt")
+    assert decode(registers) == decode(config(extended=(AER, (0x0003, SERIAL))))
+
+
+def test_a_host_named_like_a_node_keeps_its_nodes():
+    tree = simulated("rbln-32")
+    named = Captured({**tree.files, "proc/sys/kernel/hostname": b"node0\n"}, tree.links)
+    hidden = anonymize(named)
+    assert read_inventory(hidden).host == read_inventory(tree).host
+    assert read_host(hidden).hostname == "host-1"
+
+
+@given(st.text(), st.text(st.sampled_from("0123456789abcdef-:. \n/Serial"), max_size=80))
+def test_any_text_is_anonymised_the_same_again(hostname, text):
+    assert Anonymizer(hostname).prose(text) == Anonymizer(hostname).prose(text)
+
+
+@given(st.binary(max_size=600), st.sampled_from([DMI, "sys/devices/x/config", "proc/cmdline"]))
+def test_garbled_files_are_no_trouble(content, path):
+    tree = Captured({path: without_secrets(path, content)})
+    assert list(anonymize(tree).files) == [path]
+
+
+def pseudonym(number):
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
+def told(path, text, hostname="web01"):
+    """A file's text in an anonymised tree."""
+    return read_text(anonymize(captured({HOSTNAME: f"{hostname}\n", path: text})), path)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "kept"),
+    [
+        ("proc/self/mounts", "/dev/mapper/web01--vg-root / ext4 rw 0 0",
+         "/dev/mapper/host-1--vg-root / ext4 rw 0 0"),
+        ("proc/mounts", "nfs7.corp.example.com:/srv/web01 / nfs4 rw,addr=10.9.8.7 0 0",
+         "host-2:/srv/host-1 / nfs4 rw,addr=198.18.0.1 0 0"),
+        ("proc/mounts", "mon1:6789,mon2:6789:/ / ceph rw 0 0",
+         "host-2:6789,host-3:6789:/ / ceph rw 0 0"),
+        ("proc/mounts", "10.0.0.1@tcp:/home / lustre rw 0 0",
+         "198.18.0.1@tcp:/home / lustre rw 0 0"),
+        ("proc/mounts", "//nas.lan/root / cifs rw 0 0", "//host-2/root / cifs rw 0 0"),
+        ("proc/self/cgroup", "0::/system.slice/web01_slurmstepd.scope/web01.service",
+         "0::/system.slice/host-1_slurmstepd.scope/host-1.service"),
+        ("proc/1/cgroup", "0::/lxc.payload.web01/system-a\\x2dweb01.scope",
+         "0::/lxc.payload.host-1/system-a\\x2dhost-1.scope"),
+        ("proc/self/cpuset", "/slurm_web01/job_3", "/slurm_host-1/job_3"),
+        ("proc/self/cgroup", f"1:cpu:/kubepods/pod{ID[:32]}/docker-{ID}.scope",
+         f"1:cpu:/kubepods/pod000000000000400080000{'1':0>11}/docker-{'1':0>64}.scope"),
+        ("proc/version", "Linux version 6.8.0 (me@web01) (gcc 13) #1 SMP",
+         "Linux version 6.8.0 (removed) (gcc 13) #1 SMP"),
+        ("sys/class/dmi/id/product_name", "Web01 box", "host-1 box"),
+        ("sys/devices/virtual/dmi/id/product_name", "web01.metal", "host-1.metal"),
+        (TOOL, "web01.corp.example.com. WEB01! web012 aweb01", "host-1. host-1! web012 aweb01"),
+    ],
+)  # fmt: skip
+def test_a_host_is_found_where_people_name_things(path, text, kept):
+    assert told(path, text) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("rd.lvm.lv=rhel_web01/root root=/dev/mapper/rhel_web01-root WEB01=1 x.web01=1",
+         "rd.lvm.lv=rhel_host-1/root root=/dev/mapper/rhel_host-1-root host-1=1 x.web01=1"),
+        ("ip=10.1.2.3:::255.0.0.0:web01.corp.example.com:eth0 rd.driver.blacklist=nouveau",
+         "ip=198.18.0.1:::198.18.0.2:host-1:eth0 rd.driver.blacklist=nouveau"),
+        ("ifname=eth9:52:54:00:aa:bb:cc mac=5254.00AA.bbcc BOOTIF=01-52-54-00-aa-bb-cc",
+         "ifname=eth9:02:00:00:00:00:01 mac=0200.0000.0001 BOOTIF=01-02-00-00-00-00-01"),
+        (f"systemd.machine_id={UUID.replace('-', '')} root=UUID={UUID}",
+         f"systemd.machine_id=000000000000400080000{1:011} root=UUID={pseudonym(1)}"),
+        ("root=PARTUUID=3e297b2c-01 resume=UUID=1234-ABCD rd.md.uuid=aaaa:bbbb:cccc:dddd ro",
+         "root=PARTUUID=sn-1 resume=UUID=sn-2 rd.md.uuid=sn-3 ro"),
+        ("rd.iscsi.initiator=iqn.1994-05.com.redhat:web01-7f3a quiet",
+         "rd.iscsi.initiator=iqn.1994-05.sn-1 quiet"),
+        ("inst.proxy=http://(removed)@proxy.lan:3128/x repo=http://10.0.0.1/y",
+         "inst.proxy=http://(removed)@host-2:3128/x repo=http://198.18.0.1/y"),
+        ("pci=0000:1b:00.0 crashkernel=1G console=ttyS0,115200n8 serial tsc=reliable", None),
+        ("nvidia.NVreg_RegistryDwords=RMIntrLockingMode=1 isolcpus=1-3,8 hugepagesz=1G", None),
+    ],
+)  # fmt: skip
+def test_of_a_command_line_names_go_and_options_stay(text, kept):
+    assert told("proc/cmdline", text) == (text if kept is None else kept)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Failed on host web01: serial 1654922001234", "Failed on host host-1: serial sn-1"),
+        ('  "board_sn": "BSN00991", "model": "X 1"', '  "board_sn": "sn-1", "model": "X 1"'),
+        ("| Device Serial | X9SER777 | H200 |", "| Device Serial | sn-1 | H200 |"),
+        ("Board Serial #  : BSER881", "Board Serial #  : sn-1"),
+        ("| SN: RBSN12345 | PCI 0000:01:00.0 |", "| SN: sn-1 | PCI 0000:01:00.0 |"),
+        ("GPU[0] : Unique ID: 0x5c88007d16c3e0f4", "GPU[0] : Unique ID: sn-1"),
+        ("SOC UUID: 00000000-0000-004d-0000-0000deadbeef",
+         "SOC UUID: 00000000-0000-4000-8000-000000000001"),
+        ("CA 'rocex525400fffe123456' ibx1234567890123 enx525400aabbcc",
+         "CA 'rocex0000000000000001' ibx0000000000000002 enx020000000001"),
+        ("| Serial | Model |", None),
+        ("Serial controller: 16550A, serial_core, Serial Attached SCSI, usbserial: v1.2", None),
+        ("Serial Number: N/A\nUUID: 00000000-0000-0000-0000-000000000000", None),
+        ("snd: 12, LnkSta: 32GT/s, asn 1, Part Number: 900-2G133, Kernel modules: nouveau", None),
+        ("Firmware Version: 28.39.1002.4444 cpus 0-3 1024.2048.4096", None),
+    ],
+)  # fmt: skip
+def test_of_what_tools_say_serial_numbers_go_and_the_rest_stays(text, kept):
+    assert told(TOOL, text) == (text if kept is None else kept)
+
+
+def test_a_host_named_by_its_container_goes_with_it():
+    tree = anonymize(
+        captured({HOSTNAME: f"{ID[:12]}\n", "proc/self/cgroup": f"12:memory:/docker/{ID}\n"})
+    )
+    assert ID[:12].encode() not in b"".join(tree.files.values())
+    assert read_host(tree).hostname == "host-1"
+
+
+def worded(hostname):
+    """A machine full of words that readers look for, called by one of them."""
+    group, job = f"/docker/{ID}", f"/{hostname}.corp.example.com/{hostname}.service/uuid=a:b"
+    v1, v2 = "sys/fs/cgroup/memory", f"mnt/{hostname}/groups"
+    bus = Bus()
+    bus.add(CARD, config(), **{"class": "0x020700"})
+    # Sorted by their names, the other way than on the bus.
+    other = CARD.replace("01:00.0", "01:00.1")
+    bus.add(other, config(), **{"class": "0x020700"})
+    for card, name in ((CARD, "rocex9c63c00300000002"), (other, "rocex9c63c00300000001")):
+        place = f"{card}/infiniband/{name}"
+        bus.files[f"sys/devices/{place}/ports/1/state"] = b"4: ACTIVE\n"
+        bus.links[f"sys/devices/{place}/device"] = f"../../../{card.rpartition('/')[2]}"
+        bus.links[f"sys/class/infiniband/{name}"] = f"../../devices/{place}"
+    device = {"memory": "cuda:0", "model": "NVIDIA H200", "uuid": f"GPU-{UUID}", "pci": None,
+              "memory_bytes": 1 << 37, "largest_buffer": 1, "notes": ["null is true"]}  # fmt: skip
+    files = {
+        HOSTNAME: f"{hostname}\n",
+        "proc/cmdline": "root=/dev/sda1 ro quiet console=ttyS0 iommu=pt intel_iommu=on\n",
+        "proc/version": "Linux version 6.8.0-generic (me@buildhost) (gcc 13.2) #1 SMP\n",
+        "proc/cpuinfo": "processor : 0\nmodel name : Xeon\nflags : lm hypervisor\n",
+        "proc/self/cgroup": f"4:memory:{group}\n3:cpuset,cpu:/\n0::{job}\n",
+        "proc/1/cgroup": "4:memory:/lxc/1\n0::/machine.slice/machine-a.scope\n",
+        "proc/self/cpuset": f"{job}\n",
+        "proc/self/mounts": "overlay / overlay rw 0 0\ncgroup /sys/fs/cgroup/memory cgroup "
+            f"rw,memory 0 0\ncgroup2 /{v2} cgroup2 rw 0 0\n",
+        f"{v1}{group}/memory.limit_in_bytes": "1073741824\n",
+        f"{v2}{job}/memory.max": "2147483648\n",
+        f"{v2}{job}/cpuset.cpus.effective": "0-3\n",
+        "sys/kernel/iommu_groups/0/reserved": "",
+        "sys/class/dmi/id/sys_vendor": "QEMU\n",
+        ACCELERATORS: msgspec.json.encode([{"memory": "cuda:0", "model": "NVIDIA H200"}]),
+        MANIFEST: msgspec.json.encode({"schema": "x", "devices": {"cuda": [device]},
+                                       "unavailable": {"hip": "no library"}}),
+    }  # fmt: skip
+    tree = captured(files)
+    return Captured({**tree.files, **bus.files}, bus.links)
+
+
+def but_for_names(tree):
+    """What is read of a tree, without what names stand in."""
+    inventory, machine = read_inventory(tree), read_machine(tree)
+    host = msgspec.structs.replace(inventory.host, command_line=None)
+    adapters = [
+        (one.pci, one.state, [reason.replace(one.name, "") for reason in one.unknown])
+        for one in inventory.adapters
+    ]
+    devices = {
+        backend: [msgspec.structs.replace(one, uuid=None, notes=()) for one in devices]
+        for backend, devices in machine.devices.items()
+    }
+    named = msgspec.structs.replace(machine.host, hostname="")
+    whole = msgspec.structs.replace(inventory, host=host, adapters=())
+    return whole, adapters, devices, named, set(machine.unavailable)
+
+
+WORDS = sorted(
+    {word for file in worded("web01").files.values()
+     for word in re.findall(r"[A-Za-z][A-Za-z0-9]*", file.decode(errors="ignore"))}
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("hostname", ["web01", "ip-10-1-2-3", "1", "max", "sys", *WORDS])
+def test_whatever_word_a_host_is_called_by_it_reads_the_same(hostname):
+    tree = worded(hostname)
+    hidden = anonymize(tree)
+    assert read_inventory(tree).host.memory_limit == 1 << 30
+    assert but_for_names(hidden) == but_for_names(tree)
+    assert read_host(hidden).hostname == "host-1"
+
+
+@pytest.mark.parametrize("hypervisor", [word for word, _ in environment._HYPERVISORS])
+def test_a_host_named_like_its_hypervisor_or_container_keeps_them(hypervisor):
+    for hostname in hypervisor.split():
+        tree = captured({HOSTNAME: hostname, "sys/class/dmi/id/sys_vendor": hypervisor})
+        assert read_inventory(anonymize(tree)).host.hypervisor is not None
+    for group, name in environment._CONTAINERS:
+        for hostname in re.findall(r"[a-z]+", group):
+            tree = captured({HOSTNAME: hostname, "proc/1/cgroup": f"0::/{group}/a\n"})
+            assert read_inventory(anonymize(tree)).host.container == name
+
+
+def test_a_common_word_is_a_name_where_only_names_stand():
+    tree = anonymize(
+        captured(
+            {HOSTNAME: "root\n", "proc/cmdline": "root=/dev/sda",
+             "linkgauge/tools/uname_-a.txt": "Linux root 6.8.0 root\n"}
+        )
+    )  # fmt: skip
+    texts = [content.decode() for _, content in sorted(tree.files.items())]
+    assert texts == ["Linux host-1 6.8.0 root\n", "root=/dev/sda", "host-1\n"]
+
+
+def test_a_common_word_with_a_domain_is_a_name():
+    text = told("proc/cmdline", "ip=:::gpu.corp.example.com:gpu:eth0", "gpu.corp.example.com")
+    assert text == "ip=:::host-1:gpu:eth0"
+    assert told(TOOL, "localhost.localdomain up", "localhost.localdomain").startswith("localhost")
+
+
+def test_json_that_no_reader_reads_is_taken_as_text():
+    for text in ("{web01", '{"a": 1' + "0" * 9999 + ', "web01": 1}', "[" * 100_000 + "web01"):
+        assert "web01" not in told(ACCELERATORS, text)
+
+
+def test_sentences_in_json_name_no_host():
+    text = '{"unknown":["web01 says no"],"unavailable":{"web01":"web01.lan is down"}}'
+    assert msgspec.json.decode(told(MANIFEST, text)) == {
+        "unknown": ["host-1 says no"],
+        "unavailable": {"web01": "host-1 is down"},
+    }
+
+
+def test_anonymised_again_it_is_the_same():
+    for tree in (names_everywhere(), worded("web01")):
+        once = anonymize(tree)
+        again = anonymize(once)
+        assert (again.files, again.links) == (once.files, once.links)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", " ", "0", "0:", "00-", "serial", "[sn]", "uuid ", "1.", "web01."]
+)
+def test_long_texts_take_no_time(piece):
+    begun = time.process_time()
+    told(TOOL, piece * (60_000 // len(piece)))
+    assert time.process_time() - begun < 2
