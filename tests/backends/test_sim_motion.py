@@ -126,6 +126,10 @@ def test_a_copy_may_read_from_another_device_no_faster_than_so():
 def test_a_thread_stages_copies_of_pageable_memory():
     up, down = "host:0/pageable -> sim:0 by ce", "sim:0 -> host:0/pageable by ce"
     assert rates(backend(), f"{up} & {down}") == about([12, 12])
+    # Also where faults were looked for before, by what a copy touches.
+    machine = backend()
+    assert machine._resources.touched(parse_transfers(up)[0]) >= {"host:0", "sim:0"}
+    assert rates(machine, up) == about([12])
     # It reads and writes there, too.
     narrow = backend({"host.nodes.0.rate": "30 GB/s"})
     assert rates(narrow, up) == about([10])

@@ -56,6 +56,24 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
         bandwidth_test("--out", tmp_path / "missing" / "bandwidth.csv")
 
 
+def test_what_measures_nothing_leaves_files_as_they_are(bandwidth_test, tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("precious\n")
+    for file in (old, new):
+        with pytest.raises(InputError, match="fits nowhere"):
+            bandwidth_test("--size", "1T", "--out", file)
+    assert old.read_text() == "precious\n"
+    assert not new.exists()
+    bandwidth_test("--size", "1M", "--iter", 1, "--out", old)
+    assert old.read_text().startswith("direction,")
+
+
+def test_a_dash_is_stdout(bandwidth_test, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert bandwidth_test("--size", "1M", "--iter", 1, "--out", "-").out.startswith("direction,")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_wrong_byte_is_no_success(bandwidth_test, tmp_path):
     struck = where(ONE_DEVICE, "flip sim:0")
     done = bandwidth_test("--size", "1M", "--out", tmp_path / "b.csv", on=struck)
@@ -84,8 +102,11 @@ def test_help(bandwidth_test):
         (["--foo"], "unrecognized arguments: --foo"),
         (["--size"], "argument --size: expected one argument"),
         (["--size", "0"], "--size: size 0 moves nothing"),
-        (["--iter", "0"], "--iter 0: give 1 or more"),
-        (["--iter", "many"], "argument --iter: invalid int value: 'many'"),
+        (["--iter", "0"], "--iter: give 1 to 1000000"),
+        (["--iter", "9999999999999999999999"], "--iter: give 1 to 1000000"),
+        (["--iter", "1_0"], "argument --iter: invalid whole value: '1_0'"),
+        (["--iter", "many"], "argument --iter: invalid whole value: 'many'"),
+        (["--out", ""], "--out: give the name of a file"),
     ],
 )
 def test_what_is_wrong_is_said_and_fails(bandwidth_test, arguments, says):

@@ -138,6 +138,8 @@ class TestCommand:
         refused = linkgauge(*arguments, LINKGAUGE_BACKEND="rocm")
         assert refused.returncode == 2
         assert "unknown backend 'rocm'" in refused.stderr
+        both = linkgauge(*arguments, LINKGAUGE_BACKEND="cuda", LINKGAUGE_MACHINE="ppu-8")
+        assert "backend 'cuda': a simulated machine has host, sim" in both.stderr
 
     def test_the_tools_names_are_completed(self):
         assert complete_tool("n") == ["nvbandwidth"]

@@ -172,6 +172,7 @@ class TestOptions:
         assert heads == [f"Running test sequence {n}/3" for n in (1, 2, 3)]
         document = json.loads(tool("-d", 0, *QUICK, "-R", 2, "-j").out)
         assert list(document) == ["configuration", "repeat_0", "repeat_1"]
+        assert document["repeat_0"] != document["repeat_1"], "each is measured anew"
 
     @pytest.mark.parametrize(("tiles", "iterations"), [(1, 1), (7, 1000), (32, 128), (32, 4096)])
     def test_so_many_transfers_a_tile_are_made(self, tool, tiles, iterations):
@@ -265,6 +266,10 @@ class TestFailures:
             (["-d", "0", "frob"], "too many positional options"),
             (["-d", "0", "-d", "1"], "option '--device-id' cannot be specified more than once"),
             (["-d", "0", "--ti"], "option '--ti' is ambiguous"),
+            (["-d", "0", "--ver"], "option '--ver' is ambiguous"),
+            (["-d", "0", ""], "too many positional options"),
+            (["-d", "0", "-i", "1_000"], "('1_000') for option '--iterations' is invalid"),
+            (["-d", "0", "--test-duration", "1_0"], "('1_0') for option '--test-duration' is"),
             (["-d", "0", "-n", "33"], "('33') for option '--num-tiles' is invalid"),
             (["-d", "0", "-n", "0"], "('0') for option '--num-tiles' is invalid"),
             (["-d", "0", "-p", "3"], "('3') for option '--payload-blocks' is invalid"),

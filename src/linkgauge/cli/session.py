@@ -315,6 +315,8 @@ def choose_backends(
     for name in asked or ():
         if name != "host" and name not in there:
             known = ", ".join(("host", *there))
+            if simulation is not None and name in ACCELERATORS:
+                raise InputError(f"backend {name!r}: a simulated machine has {known}")
             raise InputError(f"unknown backend {name!r}: there are {known}")
     if not asked:
         return there, True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path as File
 from typing import TextIO
 
@@ -20,7 +20,7 @@ from linkgauge.model.result import CellResult, Settings
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size, parse_size
 
-from .base import Parser, UsageError, Where
+from .base import Parser, UsageError, Where, whole
 from .paths import Gauge, Path, opened_devices
 
 TOOL = "bandwidth_test"
@@ -29,7 +29,9 @@ Usage: bandwidth_test [--size SIZE] [--iter COUNT] [--out FILE.csv]
 
   --size SIZE     Bytes of a copy, such as 256M (the default)
   --iter COUNT    Copies on each path (default: 10)
-  --out FILE.csv  Where the table goes; without it, to stdout"""
+  --out FILE.csv  Where the table goes; without it, or as -, to stdout"""
+MOST = 1_000_000
+"""Iterations."""
 COLUMNS = ("direction", "source", "destination", "bytes", "iteration", "seconds", "gb_per_s")
 
 
@@ -46,15 +48,17 @@ def run(arguments: Sequence[str], where: Where) -> int:
     settings = Settings(sizes=(size,), samples=iterations, loops=1)
     with ExitStack() as stack:
         # Before anything is measured: it may not be writable.
-        table = sys.stdout if out is None else stack.enter_context(_created(File(out)))
+        table = sys.stdout if out is None else stack.enter_context(_opened(File(out)))
         context = stack.enter_context(opened_devices(where, settings))
         paths = tuple(_paths(context.devices))
         gauge = Gauge(context, TOOL)
         cells = gauge.measure([[path.transfer()] for path in paths])
+        if out is not None and File(out).is_file():
+            table.truncate(0)
         _write(table, paths, cells, size)
         if out is not None:
             print("\n".join(_summary(cells, size, iterations)))
-            print(f"wrote {out}")
+            print(f"wrote {out}", flush=True)
     return gauge.exit_code
 
 
@@ -62,22 +66,34 @@ def parse(arguments: Sequence[str]) -> tuple[int, int, str | None]:
     """Bytes, iterations and the file. Raises UsageError."""
     parser = Parser()
     parser.add_argument("--size", default="256M")
-    parser.add_argument("--iter", default=10, type=int)
-    parser.add_argument("--out")
+    parser.add_argument("--iter", default=10, type=whole)
+    parser.add_argument("--out", default="-")
     given = parser.parse_args(list(arguments))
-    if given.iter < 1:
-        raise UsageError(f"--iter {given.iter}: give 1 or more")
+    if not 1 <= given.iter <= MOST:
+        raise UsageError(f"--iter: give 1 to {MOST}")
+    if not given.out:
+        raise UsageError("--out: give the name of a file")
     try:
-        return parse_size(given.size), given.iter, given.out
+        return parse_size(given.size), given.iter, None if given.out == "-" else given.out
     except InputError as error:
         raise UsageError(f"--size: {error}") from error
 
 
-def _created(file: File) -> TextIO:
+@contextmanager
+def _opened(file: File) -> Iterator[TextIO]:
+    """A file to write to. What it holds stays until there is something to write; a new one does
+    not stay without. Raises InputError."""
+    is_new = not file.exists()
     try:
-        return file.open("w", newline="")
+        table = file.open("a", newline="")
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}") from error
+    try:
+        with table:
+            yield table
+    finally:
+        if is_new and file.is_file() and not file.stat().st_size:
+            file.unlink()
 
 
 def _paths(devices: Sequence[Device]) -> Iterator[Path]:

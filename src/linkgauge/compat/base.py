@@ -122,14 +122,16 @@ def measure(
     benchmarks: Sequence[Benchmark],
     *,
     sizes: Sequence[int] | None = None,
+    first: int = 0,
     observer: Observer = Silent(),  # noqa: B008
 ) -> Run:
     """Measures the benchmarks at these sizes (bytes; else the settings') and keeps nothing on
-    disk. After Ctrl-C the run has no end (`finished` is null) and what was measured.
+    disk. After Ctrl-C the run has no end (`finished` is null) and what was measured. What measures
+    several times numbers its cells through: the `first` of these has that number.
 
     Raises InputError where a size fits nowhere, Busy where another run measures a device.
     """
-    plan = make_plan(benchmarks, context.machine, sizes or context.settings.sizes)
+    plan = make_plan(benchmarks, context.machine, sizes or context.settings.sizes, first=first)
     started = now()
     record = Opened(
         id=started,
@@ -144,6 +146,30 @@ def measure(
     held = devices_measured(context.machine, plan)
     with hold(held, wait=context.wait, tell=lambda text: print(text, file=sys.stderr)):
         return execute((record,), context.worker, lambda _: None, observer)
+
+
+def digits(written: str) -> int | None:
+    """The number that decimal digits alone write; of more than 18, one beyond any bound. None of
+    any other text."""
+    if not (written.isascii() and written.isdecimal()):
+        return None
+    return int(written.lstrip("0")[:19] or "0")
+
+
+def whole(written: str) -> int:
+    """A whole number, as C reads it. Raises ValueError."""
+    sign = -1 if written.startswith("-") else 1
+    number = digits(written.removeprefix("-" if sign < 0 else "+"))
+    if number is None:
+        raise ValueError(f"{written!r} is not a whole number")
+    return sign * number
+
+
+def decimal(written: str) -> float:
+    """A number, as C reads it. Raises ValueError."""
+    if "_" in written or not written.isascii():  # which Python alone reads as a number
+        raise ValueError(f"{written!r} is not a number")
+    return float(written)
 
 
 class UsageError(InputError):

@@ -17,6 +17,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import EngineSettings, Settings
 from linkgauge.model.transfer import Transfer
 
+from . import base
 from .base import UsageError, Where
 from .paths import Gauge, Path, opened_devices
 
@@ -168,7 +169,7 @@ def _options(given: Mapping[str, str]) -> Options:
 def whole(name: str, written: str, least: int | None = 1) -> int:
     """A whole number. Raises UsageError."""
     try:
-        number = int(written)
+        number = base.whole(written)
     except ValueError:
         raise UsageError(f"Illegal argument - {name} must be a number") from None
     if least is not None and number < least:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,7 @@ from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
 from linkgauge.model.transfer import Access
 
 from . import gc_hosttraffictest_text as text
-from .base import Context, Parser, UsageError, Where, measure, opened
+from .base import Context, Parser, UsageError, Where, decimal, measure, opened, whole
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096
@@ -111,7 +111,8 @@ def _run_in(context: Context, options: Options) -> int:
         progress = text.Progress(
             len(options.tests), lines=not options.as_json, verbose=options.verbose
         )
-        runs.append(measure(context, benchmarks, observer=progress))
+        first = number * sum(len(benchmark.cells) for benchmark in benchmarks)
+        runs.append(measure(context, benchmarks, first=first, observer=progress))
         if runs[-1].finished is None:
             break
     if options.as_json:
@@ -191,16 +192,18 @@ _FLAGS = (
     ("-v", "--verbose"),
     ("--use-secondary",),
     ("--dump-tile-overview",),
+    ("-h", "--help"),
+    ("--version",),
 )
 _VALUES = (
-    ("-d", "--device-id", int, None, 0, 4095),
-    ("-n", "--num-tiles", int, MOST_TILES, 1, MOST_TILES),
-    ("-p", "--payload-blocks", int, 4, 2, 4),
-    ("-i", "--iterations", int, 100_000, 1, _MOST),
-    ("", "--test-duration", float, 5.0, 1e-3, 1e6),
-    ("", "--min-tile-bandwidth", float, 0.0, 0.0, 1e9),
-    ("", "--min-host-bandwidth", float, 0.0, 0.0, 1e9),
-    ("-R", "--repeat", int, 1, 1, _MOST),
+    ("-d", "--device-id", whole, None, 0, 4095),
+    ("-n", "--num-tiles", whole, MOST_TILES, 1, MOST_TILES),
+    ("-p", "--payload-blocks", whole, 4, 2, 4),
+    ("-i", "--iterations", whole, 100_000, 1, _MOST),
+    ("", "--test-duration", decimal, 5.0, 1e-3, 1e6),
+    ("", "--min-tile-bandwidth", decimal, 0.0, 0.0, 1e9),
+    ("", "--min-host-bandwidth", decimal, 0.0, 0.0, 1e9),
+    ("-R", "--repeat", whole, 1, 1, _MOST),
 )
 """Short and long name, type, default, least and most."""
 
@@ -208,11 +211,12 @@ _VALUES = (
 def parse(arguments: Sequence[str]) -> Options | str:
     """The options, or the text that -h or --version ask for. Raises UsageError for what the tool
     does not know, and for options that contradict."""
-    if {"-h", "--help"} & set(arguments):
+    # As there, they are heeded beside whatever is wrong; shortened ones only in what is right.
+    given = {} if {"-h", "--help", "--version"} & set(arguments) else _parsed(arguments)
+    if {"-h", "--help"} & set(arguments) or given.get("help"):
         return text.HELP
-    if "--version" in arguments:
+    if not given or given["version"]:
         return f"{TOOL} of linkgauge {__version__}"
-    given = _parsed(arguments)
     values = {name: _checked(given, name, *rest) for _, name, *rest in _VALUES}
     if values["--payload-blocks"] == 3:
         raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
@@ -256,7 +260,7 @@ def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
 
 def _reworded(complaint: str) -> str:
     """argparse's complaint in the tool's words."""
-    unknown = re.fullmatch(r"unrecognized arguments: (\S+).*", complaint)
+    unknown = re.fullmatch(r"unrecognized arguments: (\S*).*", complaint)
     if unknown and unknown[1].startswith("-"):
         return f"unrecognised option '{unknown[1]}'"
     if unknown:
@@ -276,7 +280,7 @@ def _reworded(complaint: str) -> str:
 def _checked(
     given: dict[str, Any],
     name: str,
-    kind: type,
+    kind: Callable[[str], float],
     default: float | None,
     least: float,
     most: float,

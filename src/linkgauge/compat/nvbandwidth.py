@@ -147,6 +147,8 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
             benchmarks = [row.lay_out(context.fabric) for row in rows]
             measured = measure(context, benchmarks, observer=Completed(telling.of))
             code = exit_code(measured)
+            if measured.finished is None:
+                telling.of_interrupted(measured.results)
             for note in render_warnings(measured.results):
                 make_console(stderr=True).print(note)
     telling.of_missing()
@@ -174,14 +176,25 @@ class _Telling:
         self.of_missing()
         self._left.popleft()
         case = BY_NAME[result.benchmark]
-        told = outcome(
-            result,
-            case,
-            self._context.devices,
-            use_mean=self._options.use_mean,
-            verbose=self._options.verbose,
-        )
+        told = self._outcome(result, case)
         self._printer.tell(msgspec.structs.replace(told, shares=self._shares(result, case)))
+
+    def _outcome(self, result: Result, case: Case) -> Outcome:
+        options = self._options
+        devices = self._context.devices
+        return outcome(result, case, devices, use_mean=options.use_mean, verbose=options.verbose)
+
+    def of_interrupted(self, results: Sequence[Result]) -> None:
+        """What there is of the test that Ctrl-C cut short."""
+        self.of_missing()
+        if not self._left or not isinstance(case := self._left[0][1], Case):
+            return
+        for result in results[-1:]:
+            if result.benchmark == case.name and result.cells:
+                cut = msgspec.structs.replace(result, status="error")
+                told = self._outcome(cut, case)
+                reasons = (*told.reasons, f"interrupted after {len(result.cells)} cells")
+                self._printer.tell(msgspec.structs.replace(told, reasons=reasons))
 
     def of_missing(self) -> None:
         """Those that come next."""

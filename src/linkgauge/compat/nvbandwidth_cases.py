@@ -14,6 +14,8 @@ from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.units import BANDWIDTH
 
+from .base import digits
+
 _TO, _FROM, _BOTH = "->", "<-", "<->"
 _READ = "Read: the device of the row pulls from the device of the column."
 _WRITE = "Write: the device of the row pushes to the device of the column."
@@ -157,8 +159,7 @@ def hint(asked: str) -> str:
 
 def find(asked: str) -> Case | str:
     """The test of this name or index, or why there is none."""
-    if asked.isascii() and asked.isdecimal():
-        index = int(asked[:9])
+    if (index := digits(asked)) is not None:
         return CASES[index] if index < len(CASES) else f"Testcase index {asked} out of bound!"
     return BY_NAME.get(asked) or f"Testcase {asked} not found!{hint(asked)}"
 

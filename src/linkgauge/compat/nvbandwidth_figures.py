@@ -126,7 +126,7 @@ def _matrices(
 def _samples(result: Result) -> Iterator[str]:
     """A line for each sample of each figure that is reported."""
     unit = unit_of(result.unit)
-    for cell in result.cells:
+    for cell in (cell for cell in result.cells if cell.status == "pass"):
         for number in range(len(cell.samples)):
             for what, figure in _sampled(cell, number):
                 yield f"\tSample {number}: {what}: {figure / unit.scale:.2f} {unit.shown}"

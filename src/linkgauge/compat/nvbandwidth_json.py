@@ -60,11 +60,15 @@ class JsonPrinter:
 
     def fail(self, message: str) -> None:
         self._content["error"] = message
-        self.end()
-
-    def end(self) -> None:
         if self._tests:
             self._content["testcases"] = self._tests
+        self._print()
+
+    def end(self) -> None:
+        self._content["testcases"] = self._tests  # a list, even if Ctrl-C leaves it empty
+        self._print()
+
+    def _print(self) -> None:
         print(styled({self._root: self._content}), end="\n\n", flush=True)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from linkgauge.model.result import EngineSettings, Settings
 
-from .base import Parser, UsageError
+from .base import Parser, UsageError, digits
 
 HELP = """\
   -h [ --help ]                  Produce help message
@@ -78,9 +78,10 @@ class Options(msgspec.Struct, frozen=True, rename="camel"):
 
 def count(text: str) -> int:
     """A number of something, from 1 to a thousand million."""
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:32]) <= 10**9):
+    number = digits(text)
+    if number is None or not 1 <= number <= 10**9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000000000")
-    return int(text)
+    return number
 
 
 class Once(argparse.Action):

@@ -70,7 +70,8 @@ def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> I
         yield context
 
 
-_WORST_FIRST = (3, 1, 4, 0)
+INTERRUPTED = "interrupted"
+_WORST_FIRST = (130, 3, 1, 4, 0)
 """Exit codes, in the order in which one of several is chosen."""
 
 
@@ -82,6 +83,8 @@ class Gauge:
         self._tool = tool
         self._codes: set[int] = set()
         self._told: set[str] = set()
+        self._count = 0
+        """Of the cells that were planned."""
 
     def measure(
         self,
@@ -93,9 +96,8 @@ class Gauge:
     ) -> tuple[CellResult, ...]:
         """A result for each cell, in their order, at `size` bytes (else the settings'); on stderr,
         what is wrong with them or must be known. That all are skipped is a failure, unless
-        `optional`.
-
-        Raises KeyboardInterrupt after Ctrl-C.
+        `optional`. After Ctrl-C what was not measured, and all that is asked for later, is skipped
+        as interrupted.
         """
         if not cells:
             return ()
@@ -107,18 +109,41 @@ class Gauge:
             tuple(Cell("0", str(n), tuple(cell), report) for n, cell in enumerate(cells)),
             unit,
         )
-        run = measure(self.context, (benchmark,), sizes=None if size is None else (size,))
-        if run.finished is None:
-            raise KeyboardInterrupt
+        known = self._measure(benchmark, size, optional)
+        return tuple(
+            known.get(cell.column)
+            or CellResult(
+                cell.row,
+                cell.column,
+                tuple(map(str, cell.transfers)),
+                report,
+                "skip",
+                reason=INTERRUPTED,
+            )
+            for cell in benchmark.cells
+        )
+
+    def _measure(
+        self, benchmark: Benchmark, size: int | None, optional: bool
+    ) -> dict[str, CellResult]:
+        """Those that were measured, by their columns."""
+        if 130 in self._codes:
+            return {}
+        sizes = None if size is None else (size,)
+        run = measure(self.context, (benchmark,), sizes=sizes, first=self._count)
+        self._count += len(benchmark.cells)
         code = exit_code(run)
         self._codes.add(0 if optional and code == 4 else code)
-        measured = run.results[0].cells
-        for cell in measured:
+        cells = [cell for result in run.results for cell in result.cells]
+        for cell in cells:
             if cell.status != "pass" and not (optional and cell.status == "skip"):
-                self.tell(f"{cell.status}: {' & '.join(cell.transfers)}: {cell.reason}")
+                self.tell(_trouble(cell))
             for warning in cell.warnings:
                 self.tell(f"note: {warning}")
-        return measured
+        if run.finished is None:
+            self._codes.add(130)
+            self.tell(INTERRUPTED)
+        return {cell.column: cell for cell in cells}
 
     def tell(self, line: str) -> None:
         """On stderr, each line once."""
@@ -130,3 +155,10 @@ class Gauge:
     def exit_code(self) -> int:
         """The worst of all that was measured: not 0 where nothing was."""
         return next((code for code in _WORST_FIRST if code in self._codes), 4)
+
+
+def _trouble(cell: CellResult) -> str:
+    """What happened to a cell; its reason may name the transfer itself."""
+    transfers, reason = " & ".join(cell.transfers), cell.reason or ""
+    named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
+    return f"{cell.status}: {named}"

@@ -6,6 +6,7 @@ change nothing here: contexts have no priority, and every cell is warmed up.
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from linkgauge.model.result import EngineSettings, Settings
 from linkgauge.model.units import parse_size
 
 from . import rbln_text as text
-from .base import Context, Parser, UsageError, Where
+from .base import Context, Parser, UsageError, Where, whole
 from .paths import Gauge, opened_devices
 from .rbln_cases import CASES, Asked
 
@@ -190,7 +191,7 @@ def _refuse(why: str) -> NoReturn:
 def _whole(written: str) -> int:
     """A whole number, also hexadecimal (0xa5)."""
     try:
-        return int(written, 0)
+        return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
     except ValueError:
         raise ArgumentTypeError(f"{written!r} is not a whole number") from None
 
@@ -204,7 +205,7 @@ def _size(written: str) -> int:
 
 def _npus(written: str) -> tuple[int, ...]:
     try:
-        npus = tuple(int(index) for index in written.split(","))
+        npus = tuple(map(whole, written.split(",")))
     except ValueError:
         _refuse(f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2")
     if len(set(npus)) < len(npus):

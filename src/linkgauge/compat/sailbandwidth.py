@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .base import Where
+from .base import Where, digits
 from .nvbandwidth import Dialect, speak
 from .nvbandwidth_options import HELP, Once, Options, make_parser, parse
 
@@ -42,9 +42,10 @@ def _number(text: str, allowed: range, what: str) -> int | None:
     """None for -1, which leaves the choice to the backend."""
     if text == "-1":
         return None
-    if not (text.isascii() and text.isdecimal() and int(text[:32]) in allowed):
+    number = digits(text)
+    if number is None or number not in allowed:
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-    return int(text)
+    return number
 
 
 def sailbandwidth_options(arguments: Sequence[str]) -> Options:

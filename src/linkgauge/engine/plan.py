@@ -104,8 +104,10 @@ def make_plan(
     sizes: Sequence[int],
     *,
     parallel_pairs: bool = False,
+    first: int = 0,
 ) -> Plan:
-    """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason.
+    """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason. The
+    `first` has that number.
     With `parallel_pairs`, cells of device pairs stand in the rounds of a tournament.
 
     Raises InputError where a size is larger than every memory it would be measured on.
@@ -126,7 +128,7 @@ def make_plan(
     if parallel_pairs:
         named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
         plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
-    numbers = count()
+    numbers = count(first)
     return tuple(
         msgspec.structs.replace(
             sheet, cells=_numbered(sheet, numbers), simulated=machine.simulated is not None

@@ -79,12 +79,12 @@ class Resources:
             names.append(frozenset((node.name,)))
         self.capacity: Sequence[float] = capacity
         self.names: Sequence[frozenset[str]] = names
-        self._known: dict[tuple[Transfer, int], Demand] = {}
+        self._known: dict[tuple[Transfer, int, float], Demand] = {}
 
     def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         """What the transfer takes of each resource for a byte of payload; of host threads, each
         of the `threads` moves at most `thread` bytes/s."""
-        key = (transfer, threads)
+        key = (transfer, threads, thread)
         if key not in self._known:
             self._known[key] = self._demand(transfer, threads, thread)
         return self._known[key]
