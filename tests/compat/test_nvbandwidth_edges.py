@@ -23,7 +23,7 @@ def document(spoken):
     return json.loads(spoken.out)["nvbandwidth"]
 
 
-def test_after_ctrl_c_what_was_measured_is_told(self, nvbandwidth, monkeypatch):
+def test_after_ctrl_c_what_was_measured_is_told(nvbandwidth, monkeypatch):
     monkeypatch.setattr(tool_module, "measure", interrupted_after(3))
     done = nvbandwidth("-j", *QUICK, "-t", "0", "1")
     assert done.code == 130
@@ -33,12 +33,12 @@ def test_after_ctrl_c_what_was_measured_is_told(self, nvbandwidth, monkeypatch):
     assert [figure != "N/A" for figure in cut["bandwidth_matrix"][0]] == [True] * 3 + [False] * 5
 
 
-def test_after_ctrl_c_before_the_first_cell_the_list_is_empty(self, nvbandwidth, monkeypatch):
+def test_after_ctrl_c_before_the_first_cell_the_list_is_empty(nvbandwidth, monkeypatch):
     monkeypatch.setattr(tool_module, "measure", interrupted_after(0))
     assert document(nvbandwidth("-j", *QUICK, "-t", "0"))["testcases"] == []
 
 
-def test_leading_zeros_change_no_number(self, nvbandwidth):
+def test_leading_zeros_change_no_number(nvbandwidth):
     (test,) = document(nvbandwidth("-j", *QUICK, "-t", "0000000000034"))["testcases"]
     assert test["name"] == CASES[34].name
     (test,) = document(nvbandwidth("-j", *QUICK, "-t", "000000000099"))["testcases"]
