@@ -23,7 +23,16 @@ from nvbandwidth_judge import (
     medians,
     misses,
 )
-from nvbandwidth_plan import TUNED_BARS, Campaign, Record, Tool, Topic, command_line
+from nvbandwidth_plan import (
+    TOOLS,
+    TUNED_BARS,
+    Campaign,
+    Record,
+    Tool,
+    Topic,
+    command_line,
+    tools_of,
+)
 
 TITLES: dict[Topic, str] = {
     "device": "Within and between devices, and latencies",
@@ -32,8 +41,6 @@ TITLES: dict[Topic, str] = {
     "suite": "All 35 tests, again and again",
     "as": "`linkgauge as nvbandwidth -j`",
 }
-TOOLS: tuple[Tool, ...] = ("linkgauge", "nvbandwidth")
-AS_TOOLS: tuple[Tool, ...] = ("linkgauge as nvbandwidth", "nvbandwidth")
 
 
 @dataclass(frozen=True)
@@ -65,11 +72,11 @@ def make_sections(campaign: Campaign) -> list[Section]:
         "as": _as,
     }
     sections = []
-    for scope in campaign.sections():
-        lines, verdicts = makers[scope](campaign)
-        counted, complete = _count_runs(campaign, scope)
+    for topic in campaign.sections():
+        lines, verdicts = makers[topic](campaign)
+        counted, complete = _count_runs(campaign, topic)
         text = "\n".join([counted, "", *lines])
-        sections.append(Section(TITLES[scope], text, verdicts + complete))
+        sections.append(Section(TITLES[topic], text, verdicts + complete))
     return sections
 
 
@@ -133,19 +140,19 @@ def _command_lines(records: Iterable[Record]) -> list[str]:
     return list(dict.fromkeys(command_line(record) for record in records))
 
 
-def _count_runs(campaign: Campaign, scope: Topic) -> tuple[str, list[Verdict]]:
+def _count_runs(campaign: Campaign, topic: Topic) -> tuple[str, list[Verdict]]:
     """How many runs were made of how many, and a verdict if too few were."""
     counts, few = [], False
-    for tool in AS_TOOLS if scope == "as" else TOOLS:
-        done, wanted = len(campaign.of(tool, scope)), campaign.wanted(tool, scope)
+    for tool in tools_of(topic):
+        done, wanted = len(campaign.of(tool, topic)), campaign.wanted(tool, topic)
         few |= done < wanted
         if done or wanted:
             counts.append(f"{tool} {done}" + (f" of {wanted}" if done < wanted else ""))
     return f"Runs: {', '.join(counts)}.", ["not measured"] if few else []
 
 
-def _figures(campaign: Campaign, tool: Tool, scope: Topic) -> list[Figures]:
-    return [record.reading().figures for record in campaign.of(tool, scope)]
+def _figures(campaign: Campaign, tool: Tool, topic: Topic) -> list[Figures]:
+    return [record.reading().figures for record in campaign.of(tool, topic)]
 
 
 def _device(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
@@ -184,12 +191,12 @@ def _tuned(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
 
 def _as(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
     """Keys, names and statuses of the whole documents, then every figure."""
-    ours, theirs = (campaign.of(tool, "as") for tool in AS_TOOLS)
+    ours, theirs = (campaign.of(tool, "as") for tool in tools_of("as"))
     if not ours or not theirs:
         return ["Nothing to compare."], ["not measured"]
     keys = sorted(key_paths(ours[0].document) ^ key_paths(theirs[0].document))
     tests = _names(ours[0].document) == _names(theirs[0].document)
-    left, right = (_figures(campaign, tool, "as") for tool in AS_TOOLS)
+    left, right = ([record.reading().figures for record in runs] for runs in (ours, theirs))
     rows = compare_as(left, right)
     compared = (
         f"Keys that only one of the documents has: {', '.join(keys) or 'none'}. Tests, their order "

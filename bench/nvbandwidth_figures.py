@@ -27,10 +27,10 @@ def is_latency(test: str) -> bool:
     return UNITS[test] == LATENCY
 
 
-HOST_TESTS = tuple(test for test in TESTS if "host" in test and not is_latency(test))
-"""Copies that cross to the host."""
 CROSSING = tuple(test for test in TESTS if "host" in test)
 """All whose bytes cross to the host, the latency of its memory among them."""
+HOST_TESTS = tuple(test for test in CROSSING if not is_latency(test))
+"""Copies that cross to the host."""
 DEVICE_TESTS = tuple(test for test in TESTS if test not in HOST_TESTS)
 """Copies among devices and within one, and both latencies."""
 

@@ -46,6 +46,14 @@ SERVES: dict[Topic, frozenset[Scope]] = {
 """Whose runs a section is made from: a whole suite serves the device and host sections too."""
 
 
+TOOLS: tuple[Tool, Tool] = ("linkgauge", "nvbandwidth")
+
+
+def tools_of(topic: Topic) -> tuple[Tool, Tool]:
+    """Ours and theirs."""
+    return ("linkgauge as nvbandwidth", "nvbandwidth") if topic == "as" else TOOLS
+
+
 class Step(msgspec.Struct, frozen=True):
     """One process to be run; `round` counts from 1."""
 
@@ -131,16 +139,17 @@ def schedule(mode: Mode, rounds: int, with_nvbandwidth: bool) -> list[tuple[Step
         return [_pair("device", "device", 1)]
     if mode == "as":
         scopes: list[Scope] = ["suite", *["crossing"] * (rounds - 1)]
-        tools: tuple[Tool, ...] = ("linkgauge as nvbandwidth", "nvbandwidth")
-        return [tuple(Step(t, s, turn) for t in tools) for turn, s in enumerate(scopes, 1)]
+        return [_pair(s, s, turn, tools_of(mode)) for turn, s in enumerate(scopes, 1)]
     pairs = [_pair(mode, mode, turn) for turn in turns]
     if mode != "suite":
         return pairs
     return [pair if turn == 0 and with_nvbandwidth else pair[:1] for turn, pair in enumerate(pairs)]
 
 
-def _pair(ours: Scope, theirs: Scope, turn: int) -> tuple[Step, ...]:
-    return Step("linkgauge", ours, turn), Step("nvbandwidth", theirs, turn)
+def _pair(
+    ours: Scope, theirs: Scope, turn: int, tools: tuple[Tool, Tool] = TOOLS
+) -> tuple[Step, ...]:
+    return Step(tools[0], ours, turn), Step(tools[1], theirs, turn)
 
 
 def nvbandwidth_command(program: tuple[str, ...], scope: Scope) -> tuple[str, ...]:

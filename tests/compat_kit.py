@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -43,6 +44,12 @@ def speak(capfd, name, *arguments, on=None):
     code = tool(name)(arguments, on or where())
     out, err = capfd.readouterr()
     return Spoken(code, out, err)
+
+
+def document(spoken: Spoken) -> Any:
+    """What stands under the only root of the JSON that a tool printed."""
+    (root,) = json.loads(spoken.out).values()
+    return root
 
 
 def interrupted_after(count):

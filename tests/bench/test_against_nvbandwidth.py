@@ -10,10 +10,10 @@ import pytest
 import against_nvbandwidth as bench
 from linkgauge.engine.journal import Journal, Measured, Opened
 from linkgauge.model.result import PlannedSheet
-from nvbandwidth_document import AS_TOOLS, exit_status, make_sections, problems_of, render
+from nvbandwidth_document import exit_status, make_sections, problems_of, render
 from nvbandwidth_figures import TESTS, Key
 from nvbandwidth_kit import campaign, ours, record, theirs, whole
-from nvbandwidth_plan import Campaign, schedule
+from nvbandwidth_plan import Campaign, schedule, tools_of
 
 
 class TestDocument:
@@ -103,7 +103,7 @@ class TestProcesses:
     def test_as_nvbandwidth_is_compared_key_by_key(self, call, documents):
         code, said, raw = call("as", documents[1], documents[1], "--rounds", "3")
         assert code == 0
-        assert [record.tool for record in raw.records[:2]] == [*AS_TOOLS]
+        assert [record.tool for record in raw.records[:2]] == [*tools_of("as")]
         assert "only one of the documents has: none." in said.out
         assert "statuses: alike" in said.out
         assert "linkgauge 0, 0, 0; nvbandwidth 0, 0, 0." in said.out

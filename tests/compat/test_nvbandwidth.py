@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compat_kit import ONE_DEVICE, speak, where
+from compat_kit import ONE_DEVICE, document, speak, where
 from linkgauge.compat.base import UsageError
 from linkgauge.compat.nvbandwidth_cases import CASES
 from linkgauge.compat.nvbandwidth_json import styled
@@ -28,11 +28,6 @@ def nvbandwidth(capfd):
         return speak(capfd, "nvbandwidth", *map(str, arguments), on=on)
 
     return run
-
-
-def document(spoken):
-    (root,) = json.loads(spoken.out).values()
-    return root
 
 
 class TestText:

@@ -1,10 +1,8 @@
 """`linkgauge as nvbandwidth` where little was measured, and of numbers written oddly."""
 
-import json
-
 import pytest
 
-from compat_kit import interrupted_after, speak
+from compat_kit import document, interrupted_after, speak
 from linkgauge.compat import nvbandwidth as tool_module
 from linkgauge.compat.nvbandwidth_cases import CASES
 
@@ -17,10 +15,6 @@ def nvbandwidth(capfd):
         return speak(capfd, "nvbandwidth", *map(str, arguments))
 
     return run
-
-
-def document(spoken):
-    return json.loads(spoken.out)["nvbandwidth"]
 
 
 def test_after_ctrl_c_what_was_measured_is_told(nvbandwidth, monkeypatch):
