@@ -51,6 +51,9 @@ def opened(cells, settings, machine):
 class Silent:
     """Is told of a run's progress."""
 
+    def planned(self, visits):
+        pass
+
     def started(self, sheet, cell): ...
     def finished(self, cell): ...
     def completed(self, result): ...

@@ -14,6 +14,7 @@ from linkgauge.engine.measure import Measurement, measure_together
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
 from linkgauge.model.units import unit_of
+from visit_kit import whole
 
 PRINTED = Path(__file__).parents[1] / "data" / "sailbandwidth-sm.txt"
 SIZE = 512 << 20
@@ -49,7 +50,8 @@ def measured(benchmark: str) -> dict[tuple[str, str], float]:
         planned = PlannedCell(cell.row, cell.column, texts, cell.report, number=number)
         backends = [machine] * len(cell.transfers)
         measurement = Measurement(planned, cell.transfers, laid_out.size or SIZE, how, backends)
-        (result,) = measure_together([measurement], how, pool)
+        (result,) = measure_together([measurement], how, pool).cells
+        result = whole(result)
         assert result.status == "pass", result.reason
         found[cell.row, cell.column] = result.summary.median / scale
     return found

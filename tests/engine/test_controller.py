@@ -23,6 +23,9 @@ class Silent:
     def __init__(self):
         self.told = []
 
+    def planned(self, visits):
+        pass
+
     def started(self, sheet, cell):
         self.told.append((sheet.benchmark, cell.row, cell.column))
 

@@ -9,6 +9,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, Settings
 from linkgauge.model.transfer import Report
+from visit_kit import whole
 
 TEXT = "host:0 -> host:0 by cpu & fake:0 -> host:0 by ce x2 & host:0 -> null by cpu"
 SETTINGS = Settings((4096,), samples=6)
@@ -18,8 +19,8 @@ def measure(host, fake, report=Report.FIRST):
     transfers = parse_transfers(TEXT)
     planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
     cell = Measurement(planned, transfers, 4096, SETTINGS, [host, fake, host])
-    (result,) = measure_together([cell], SETTINGS, BufferPool())
-    return result
+    (result,) = measure_together([cell], SETTINGS, BufferPool()).cells
+    return whole(result)
 
 
 def backends():

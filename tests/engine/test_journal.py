@@ -17,9 +17,9 @@ from linkgauge.engine.journal import (
     Opened,
     Resumed,
     assemble,
-    cells_left,
     read_records,
     result_of,
+    visits_of,
 )
 from linkgauge.model.errors import Busy, InputError, ResultsError
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
@@ -146,11 +146,13 @@ def test_cells_are_in_the_plans_order_however_they_were_measured():
 
 def test_left_is_what_has_no_record():
     def columns(*records):
-        return [[one.column for one in cells] for cells in cells_left((OPENED, *records))]
+        return [[one.column for one in cells] for cells in visits_of((OPENED, *records)).left()]
 
     assert columns() == [["0", "1"], []]
     assert columns(Measured(0, cell("1", "error", "lost"))) == [["0"], []]
-    assert columns(*RECORDS[1:]) == [[], []]
+    second = [["0"], []]  # the other was skipped, and is not visited again
+    assert columns(*RECORDS[1:]) == second
+    assert columns(*RECORDS[1:], *[RECORDS[1]] * 5) == [[], []]
 
 
 def test_a_journal_never_overwrites(path):

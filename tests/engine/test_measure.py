@@ -4,23 +4,28 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.base import Pattern
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import Measurement, Visit, measure_together
 from linkgauge.engine.pool import BufferPool
+from linkgauge.engine.sampler import Sample
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, Settings
 from linkgauge.model.transfer import Report
+from visit_kit import whole
 
 SETTINGS = Settings((4096,), samples=6)
+FIRST = Visit()
 
 
-def measure(text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None):
+def measure(
+    text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None, visit=FIRST
+):
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
     backend = backend or FakeBackend()
     cell = Measurement(planned, transfers, size, settings, [backend] * len(transfers))
-    (result,) = measure_together([cell], settings, pool or BufferPool())
-    return result
+    (result,) = measure_together([cell], settings, pool or BufferPool(), visit=visit).cells
+    return whole(result, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +164,18 @@ def test_a_clock_that_stands_still_is_an_error_not_a_crash():
     assert (cell.status, "shorter than the clock tells" in cell.reason) == ("error", True)
 
 
-def test_a_missed_precision_is_a_warning():
+def test_another_visit_has_other_buffers_but_for_what_only_interferes():
+    backend, pool = FakeBackend(), BufferPool()
+    text = "host:0 -> fake:0 by ce & fake:0 -> host:0 by ce x2"
+    for number in (0, 1, 0, 1):
+        measure(text, backend, pool=pool, visit=Visit(number))
+    assert [buffer.size for buffer in backend.buffers] == [4096, 4096, 8192, 8192, 4096, 4096]
+
+
+def test_another_visit_takes_the_same_loops_without_finding_them_anew():
     backend = FakeBackend()
-    backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
-    cell = measure("fake:0 -> fake:1 by ce", backend, settings=Settings((1,), max_time=0.05))
-    assert cell.stopped == "max-time"
-    assert any("precision of ±1.00% missed" in warning for warning in cell.warnings)
+    measure("fake:0 -> fake:1 by ce", backend, visit=Visit(1, 6, Sample(7)))
+    assert backend.samples == 1 + 6
 
 
 def test_buffers_are_used_again_but_never_twice_in_one_cell():

@@ -20,7 +20,7 @@ def measure(text, backend, pattern=ASKED):
     planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.EACH)
     settings = Settings((1000,), samples=2, loops=1, pattern=pattern)
     cell = Measurement(planned, transfers, 1000, settings, [backend] * len(transfers))
-    (result,) = measure_together([cell], settings, BufferPool())
+    (result,) = measure_together([cell], settings, BufferPool()).cells
     return result
 
 

@@ -27,6 +27,9 @@ def test_all_ordered_pairs_are_played_in_twice_n_minus_one_rounds_of_disjoint_pa
 
 
 class Silent:
+    def planned(self, visits):
+        pass
+
     def started(self, sheet, cell): ...
     def finished(self, cell): ...
     def completed(self, result): ...
@@ -44,9 +47,9 @@ def run_of_four(*names, faulty=None, full=None):
                 raise AllocationError("cuMemAlloc", f"out of memory ({memory})")
 
         backend.on_allocate = allocate
-    worker = LocalWorker()
-    worker._backends["fake"] = backend
     settings = Settings((4096,), samples=6, parallel_pairs=True)
+    worker = LocalWorker(settings)
+    worker._backends["fake"] = backend
     benchmarks = lay_out(select(names, ()), fabrics(here, ()), ())
     plan = make_plan(benchmarks, here, settings.sizes, parallel_pairs=True)
     opened = Opened(

@@ -67,7 +67,7 @@ def measure(backend, *texts, **more):
         transfers = parse_transfers(text)
         one = PlannedCell(str(number), "0", tuple(map(str, transfers)), Report.EACH, number=number)
         cells.append(Measurement(one, transfers, 4096, options, [backend] * len(transfers)))
-    return measure_together(cells, options, BufferPool())
+    return measure_together(cells, options, BufferPool()).cells
 
 
 class TestDevices:

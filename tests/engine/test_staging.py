@@ -12,6 +12,7 @@ from linkgauge.engine.staging import Staging
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings
 from linkgauge.model.transfer import Report
+from visit_kit import whole
 
 SETTINGS = Settings((4096,), samples=3, loops=2)
 READ, WRITE = "host:0/staging -> null by cpu", "null -> host:0/staging by cpu"
@@ -24,7 +25,8 @@ def measure(text, fake, host, size=4096, settings=SETTINGS):
     planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.SUM)
     backends = [fake if t.engine.owner.is_device else host for t in transfers]
     cell = Measurement(planned, transfers, size, settings, backends)
-    (result,) = measure_together([cell], settings, BufferPool())
+    (result,) = measure_together([cell], settings, BufferPool()).cells
+    result = whole(result)
     return result, cell
 
 

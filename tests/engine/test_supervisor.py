@@ -295,7 +295,7 @@ def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     broken = process._PROGRAM.replace(
         "main(descriptor",
         "from linkgauge.engine.worker import LocalWorker\n"
-        "def fail(self, cells, size): raise ZeroDivisionError('a bug')\n"
+        "def fail(self, *asked): raise ZeroDivisionError('a bug')\n"
         "LocalWorker.measure = fail\n"
         "main(descriptor",
     )

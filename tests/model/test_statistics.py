@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from linkgauge.model.statistics import (
     deviation,
-    expected_error,
     interval_rank,
-    is_look,
     median_deviation,
     median_interval,
     percentile,
@@ -51,10 +49,6 @@ def test_the_interval_covers_the_median_of_a_skewed_distribution():
     assert covered / 2000 >= 0.95
 
 
-def test_it_is_looked_at_only_at_squares_plus_five():
-    assert [n for n in range(60) if is_look(n)] == [6, 9, 14, 21, 30, 41, 54]
-
-
 @given(samples)
 def test_a_summary_agrees_with_numpy(values):
     summary = summarize(values)
@@ -75,7 +69,7 @@ def test_a_summary_agrees_with_numpy(values):
 
 def test_no_samples_have_no_summary():
     assert summarize([]) is None
-    assert relative_error([]) is None
+    assert relative_error(None) is None
 
 
 @given(samples, st.floats(0, 1))
@@ -86,19 +80,8 @@ def test_a_percentile_lies_between_the_ends(values, fraction):
 
 
 def test_the_relative_error_is_that_of_the_farther_end():
-    assert relative_error([10, 10, 10, 10, 10, 12]) == pytest.approx(0.2)
-    assert relative_error([1, 2, 3]) is None
-
-
-def test_the_error_expected_of_normal_samples_is_the_one_found():
-    draw = random.Random(5)
-    samples = [draw.gauss(100.0, 4.0) for _ in range(400)]
-    assert expected_error(samples) == pytest.approx(1.96 * 1.2533 * 0.04 / 20, rel=0.1)
-    assert relative_error(samples) == pytest.approx(expected_error(samples), rel=0.5)
-
-
-def test_equal_samples_are_expected_to_have_no_error():
-    assert expected_error([3.0, 3.0, 3.0]) == 0.0
+    assert relative_error(summarize([10, 10, 10, 10, 10, 12])) == pytest.approx(0.2)
+    assert relative_error(summarize([1, 2, 3])) is None
 
 
 @given(st.lists(st.floats(1e-9, 1e12), min_size=2, max_size=50))

@@ -191,10 +191,17 @@ class Virtual(Protocol):
         """Seconds of its own time."""
         ...
 
-    def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
+    def enter(
+        self,
+        cells: Mapping[int, Sequence[Transfer]],
+        phase: Phase,
+        visit: int = 0,
+        taken: int = 0,
+    ) -> None:
         """A phase begins of the cells that are measured at the same time: by their numbers, from 0
-        over the whole plan, so that what is scheduled for one strikes it whichever process measures
-        it. Raises what strikes a cell as the phase's calls would."""
+        over the whole plan, with the visit's number and the samples taken of them before it, so
+        that what is scheduled for one strikes it whichever process measures it. Raises what strikes
+        a cell as the phase's calls would."""
         ...
 
 

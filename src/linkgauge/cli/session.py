@@ -20,7 +20,7 @@ from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Sink, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
-from linkgauge.engine.journal import Journal, Opened, Record, cells_left, opening
+from linkgauge.engine.journal import Journal, Opened, Record, opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.worker import Worker
@@ -28,6 +28,7 @@ from linkgauge.judge.doctor import concerns
 from linkgauge.judge.dram import measured_ceilings
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.limits import Limit, apply, unused
+from linkgauge.judge.thresholds import Objection, hold, hold_run
 from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
@@ -57,11 +58,13 @@ Document = Literal["json", "csv"] | None
 
 class Display(msgspec.Struct, frozen=True):
     """How a run is shown: as a document on stdout, or to a person, with how much of the hardware
-    each cell used (`utilization`). Cells below one of the `limits` fail."""
+    each cell used (`utilization`). Cells below one of the `limits` fail, and those to which there
+    is an `objection`."""
 
     document: Document = None
     utilization: bool = False
     limits: tuple[Limit, ...] = ()
+    objection: Objection | None = None
 
 
 def make_settings(
@@ -197,14 +200,13 @@ def measure_left(
         expectations = Expectations(machine, measured_ceilings((), machine))
 
         def show(result: Result) -> None:
-            known = judge_result(result, expectations)
+            known = hold(judge_result(result, expectations), display.objection)
             judged.append(known)
             if display.document is None:
                 show_result(figures, known, display)
 
-        left = sum(map(len, cells_left(records)))
         try:
-            run = execute(records, worker, sink, LiveReport(progress, left, show))
+            run = execute(records, worker, sink, LiveReport(progress, show))
         except ResultsError as error:
             if folder is None:
                 raise
@@ -226,7 +228,7 @@ def show_result(console: Console, result: Result, display: Display) -> None:
 def _end(run: Run, folder: Path | None, display: Display) -> int:
     """Judges the run, keeps it and tells of it. Returns the exit code."""
     with _undisturbed():
-        run = apply(judge(run), display.limits)
+        run = apply(hold_run(judge(run), display.objection), display.limits)
         _conclude(make_console(stderr=display.document is not None), run, folder, display)
     return exit_code(run)
 

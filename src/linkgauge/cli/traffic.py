@@ -88,7 +88,6 @@ def traffic(
     from linkgauge.engine.locks import devices_measured, hold
     from linkgauge.engine.plan import fabrics, make_plan
     from linkgauge.engine.supervisor import Supervisor
-    from linkgauge.engine.thresholds import Thresholds
     from linkgauge.model.units import parse_size
     from linkgauge.report.terminal import make_console
 
@@ -137,8 +136,8 @@ def traffic(
             devices_measured(surveyed, plan), wait=wait, tell=make_console(stderr=True).print
         ):
             return carry_out(
-                Thresholds(worker, judged), surveyed, plan, settings,
-                label=label, out=out, display=Display(document),
+                worker, surveyed, plan, settings,
+                label=label, out=out, display=Display(document, objection=judged),
                 options=in_effect(context, settings),
             )  # fmt: skip
 

@@ -29,7 +29,7 @@ from linkgauge.benchmarks.traffic import (
     objection,
     sides_of,
 )
-from linkgauge.engine.thresholds import Thresholds
+from linkgauge.judge.thresholds import hold_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
 from linkgauge.model.transfer import Access
@@ -88,16 +88,12 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def _run_in(context: Context, options: Options) -> int:
-    worker = Thresholds(
-        context.worker,
-        partial(
-            objection,
-            least_device=options.least_tile / 8e-9,
-            least_host=options.least_host / 8e-9,
-            device="tile",
-        ),
+    judged = partial(
+        objection,
+        least_device=options.least_tile / 8e-9,
+        least_host=options.least_host / 8e-9,
+        device="tile",
     )
-    context = msgspec.structs.replace(context, worker=worker)
     if context.backend == "host" and options.device:
         raise InputError("backend host has one device, 0")
     sides = sides_of(context.fabric, "sm", options.tiles)
@@ -109,10 +105,11 @@ def _run_in(context: Context, options: Options) -> int:
         if not options.as_json:
             print(f"Running test sequence {number + 1}/{options.repeat}", flush=True)
         progress = text.Progress(
-            len(options.tests), lines=not options.as_json, verbose=options.verbose
+            len(options.tests), judged, lines=not options.as_json, verbose=options.verbose
         )
         first = number * sum(len(benchmark.cells) for benchmark in benchmarks)
-        runs.append(measure(context, benchmarks, first=first, observer=progress))
+        taken = measure(context, benchmarks, first=first, observer=progress)
+        runs.append(hold_run(taken, judged))
         if runs[-1].finished is None:
             break
     if options.as_json:

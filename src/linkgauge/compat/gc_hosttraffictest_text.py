@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.benchmarks.traffic import Combination, Volume, gigabits, volume_of
+from linkgauge.judge.thresholds import Objection, hold
 from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult, Run
+from linkgauge.model.result import CellResult, Result, Run
 
 from .base import Silent
 
@@ -49,16 +50,21 @@ _BAR = 40
 
 
 class Progress(Silent):
-    """Tells of each test once it is measured: its line on stdout, what befell it on stderr, and
-    where `verbose` a bar there, too."""
+    """Prints each test once it is measured: its line on stdout, what is wrong with it on stderr,
+    and where `verbose` a bar there, too."""
 
-    def __init__(self, tests: int, *, lines: bool, verbose: bool) -> None:
+    def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
+        self._objection = objection
         self._lines = lines
         self._verbose = verbose
         self._done = 0
 
-    def finished(self, cell: CellResult, /) -> None:
+    def completed(self, result: Result) -> None:
+        for cell in hold(result, self._objection).cells:
+            self._show(cell)
+
+    def _show(self, cell: CellResult) -> None:
         self._done += 1
         if self._verbose:
             print(bar(self._done, self._tests), file=sys.stderr, flush=True)

@@ -88,7 +88,9 @@ def _serve(channel: Channel, board: Board) -> None:
                 elif isinstance(request, Look):
                     answer = Seen(worker.look(names))
                 elif isinstance(request, Measure):
-                    answer = Results(worker.measure(request.cells, request.size))
+                    answer = Results(
+                        worker.measure(request.cells, request.size, request.visit, request.taken)
+                    )
                 elif isinstance(request, Tune):
                     found = worker.tune(
                         request.device, request.peer, lambda tried: say(Trying(tried))

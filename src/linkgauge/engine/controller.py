@@ -1,4 +1,5 @@
-"""Drives a run: hands cells to the worker one by one and journals each before the next."""
+"""Drives a run: hands cells to the worker one by one, pass by pass, and journals each visit before
+the next."""
 
 from __future__ import annotations
 
@@ -10,16 +11,8 @@ from typing import Protocol
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 
 from .interrupts import Interrupts
-from .journal import (
-    Closed,
-    Measured,
-    Record,
-    assemble,
-    cells_by_sheet,
-    cells_left,
-    opening,
-    result_of,
-)
+from .journal import Closed, Measured, Record, assemble, opening, result_of, visits_of
+from .visits import Visits
 from .worker import Worker
 
 Sink = Callable[[Record], None]
@@ -27,6 +20,9 @@ Sink = Callable[[Record], None]
 
 class Observer(Protocol):
     """Who is told of the run's progress."""
+
+    def planned(self, visits: int) -> None:
+        """A pass begins: so many visits are to come, as far as can be foreseen."""
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None: ...
     def finished(self, cell: CellResult, /) -> None: ...
@@ -46,31 +42,48 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
     """
     opened = opening(records)
     known = list(records)
-    done = cells_by_sheet(records)
-    left = cells_left(records)
-
+    visits = visits_of(records)
     interrupts = Interrupts()
 
     def keep(record: Record) -> None:
         with interrupts.held():  # run.json is to have what the journal has
             sink(record)
             known.append(record)
+            if isinstance(record, Measured):
+                visits.add(record.sheet, record.cell)
 
     try:
         with interrupts:
-            for number, sheet in enumerate(opened.plan):
-                cells = done.get(number, [])
-                for together in _together(left[number]):
-                    observer.started(sheet, together[0])
-                    for cell in worker.measure(together, sheet.size):
-                        keep(Measured(number, cell))
-                        cells.append(cell)
-                        observer.finished(cell)
-                observer.completed(result_of(sheet, cells))
+            shown = _show(0, opened.plan, visits, observer)
+            while any(left := visits.left()):
+                observer.planned(visits.count_left())
+                for number in _order(len(left), visits.turn):
+                    sheet = opened.plan[number]
+                    for together in _together(left[number]):
+                        observer.started(sheet, together[0])
+                        taken = visits.samples_of(number, together[0])
+                        for cell in worker.measure(together, sheet.size, visits.turn, taken):
+                            keep(Measured(number, cell))
+                            observer.finished(cell)
+                    shown = _show(shown, opened.plan, visits, observer)
             keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end
-    return assemble(known)
+    return assemble(known, visits)
+
+
+def _order(sheets: int, turn: int) -> Sequence[int]:
+    """The second pass goes backwards, so that what drifts with time is no property of a sheet;
+    later ones are the last of most cells, whose results are wanted in the plan's order."""
+    return range(sheets)[:: -1 if turn == 1 else 1]
+
+
+def _show(shown: int, plan: Sequence[PlannedSheet], visits: Visits, observer: Observer) -> int:
+    """Hands over the results that are whole, in the plan's order. Returns how many there are."""
+    while shown < len(plan) and visits.is_whole(shown):
+        observer.completed(result_of(plan[shown], visits.cells(shown)))
+        shown += 1
+    return shown
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -23,7 +23,6 @@ from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import (
     CellResult,
-    PlannedCell,
     PlannedSheet,
     Result,
     Run,
@@ -31,6 +30,8 @@ from linkgauge.model.result import (
     Sheet,
     worst,
 )
+
+from .visits import Visits
 
 SYNC_SECONDS = 1.0
 """A power cut may cost this much; a crash of the process costs nothing that was flushed."""
@@ -53,7 +54,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 
 
 class Measured(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="cell"):
-    """One cell; `sheet` indexes the plan."""
+    """One visit of a cell; `sheet` indexes the plan."""
 
     sheet: int
     cell: CellResult
@@ -189,30 +190,22 @@ def opening(records: Sequence[Record]) -> Opened:
     raise InputError("the journal does not begin with a run's plan")
 
 
-def cells_by_sheet(records: Iterable[Record]) -> dict[int, list[CellResult]]:
-    """What was measured, by the number of its sheet in the plan, in the order of the journal."""
-    cells: dict[int, list[CellResult]] = {}
+def visits_of(records: Sequence[Record]) -> Visits:
+    """What the records tell of what was measured and of what is left."""
+    opened = opening(records)
+    visits = Visits(opened.plan, opened.settings)
     for record in records:
         if isinstance(record, Measured):
-            cells.setdefault(record.sheet, []).append(record.cell)
-    return cells
+            visits.add(record.sheet, record.cell)
+    return visits
 
 
-def cells_left(records: Sequence[Record]) -> tuple[tuple[PlannedCell, ...], ...]:
-    """Of each sheet of the plan, the cells without a record, in the plan's order."""
-    measured = cells_by_sheet(records)
-    left: list[tuple[PlannedCell, ...]] = []
-    for number, sheet in enumerate(opening(records).plan):
-        done = {(cell.row, cell.column) for cell in measured.get(number, ())}
-        left.append(tuple(cell for cell in sheet.cells if (cell.row, cell.column) not in done))
-    return tuple(left)
-
-
-def assemble(records: Sequence[Record]) -> Run:
-    """The run that the records tell of. Sheets without cells keep their plan's reason; cells
-    that were not reached are absent."""
+def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
+    """The run that the records tell of; `visits` are theirs, where they are known. Sheets without
+    cells keep their plan's reason; cells that were not reached are absent."""
     opened = opening(records)
-    cells = cells_by_sheet(records)
+    visits = visits or visits_of(records)
+    measured = [visits.cells(number) for number in range(len(opened.plan))]
     ends = [record for record in records if isinstance(record, Closed)]
     return Run(
         id=opened.id,
@@ -226,18 +219,15 @@ def assemble(records: Sequence[Record]) -> Run:
         after=ends[-1].after if ends else None,
         settings=opened.settings,
         results=tuple(
-            result_of(sheet, cells.get(number, ()))
-            for number, sheet in enumerate(opened.plan)
-            if number in cells or not sheet.cells
+            result_of(sheet, cells)
+            for sheet, cells in zip(opened.plan, measured, strict=True)
+            if cells or not sheet.cells
         ),
     )
 
 
-def result_of(sheet: PlannedSheet, measured: Iterable[CellResult]) -> Result:
-    """The sheet's result, its cells in the plan's order. Its reason is the plan's, or that which
-    all cells share that have one."""
-    order = {(cell.row, cell.column): number for number, cell in enumerate(sheet.cells)}
-    cells = sorted(measured, key=lambda cell: order.get((cell.row, cell.column), len(order)))
+def result_of(sheet: PlannedSheet, cells: Sequence[CellResult]) -> Result:
+    """The sheet's result. Its reason is the plan's, or that which all cells share that have one."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

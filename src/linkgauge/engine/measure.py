@@ -28,13 +28,12 @@ from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
-from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
 from .headline import headline
 from .joined import JoinedGroup, LastingGroup
 from .pool import BufferPool
-from .sampler import Samples, run_once, take_samples, warm_up
+from .sampler import Sample, Samples, run_once, take_samples, warm_up
 from .sensing import Sensing, devices_of
 from .staging import Staging, touches
 
@@ -51,26 +50,42 @@ DOING: dict[Phase, str] = {
 Tell = Callable[[Phase], None]
 
 
+class Visit(msgspec.Struct, frozen=True):
+    """Which visit of cells this is, from 0, how many samples were `taken` of them before, and what
+    a `sample` of theirs is, where an earlier visit found that."""
+
+    number: int = 0
+    taken: int = 0
+    sample: Sample | None = None
+
+
+class Visited(msgspec.Struct, frozen=True):
+    """The cells as one visit found them, and what a sample was; None where none was taken."""
+
+    cells: tuple[CellResult, ...]
+    sample: Sample | None = None
+
+
 def measure_together(
     cells: Sequence[Measurement],
     settings: Settings,
     pool: BufferPool,
     tell: Tell = lambda phase: None,
-) -> tuple[CellResult, ...]:
-    """Measures cells at the same time; `tell` hears of each phase as it begins. Never raises for
-    what befalls them: that is their status and reason."""
-    together = _Together(cells, settings, tell)
+    visit: Visit = Visit(),  # noqa: B008
+) -> Visited:
+    """Visits cells at the same time; `tell` hears of each phase as it begins. Never raises for
+    what happens to them: that is their status and reason."""
+    together = _Together(cells, settings, tell, visit)
     try:
         return together.carry_out(pool)
     except LinkgaugeError as error:
         if len(cells) == 1:
-            return (_failed(cells[0].planned, together.phase, error),)
+            return Visited((_failed(cells[0].planned, together.phase, error),))
     finally:
         pool.take_back()
     # One of them must not cost the others: each is measured alone.
-    return tuple(
-        result for cell in cells for result in measure_together([cell], settings, pool, tell)
-    )
+    alone = (measure_together([cell], settings, pool, tell, visit) for cell in cells)
+    return Visited(tuple(result for one in alone for result in one.cells))
 
 
 def _failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
@@ -97,7 +112,10 @@ class _Together:
     """Cells while they are measured at the same time. `phase` is what is being done, for the
     reason of an error."""
 
-    def __init__(self, cells: Sequence[Measurement], settings: Settings, tell: Tell) -> None:
+    def __init__(
+        self, cells: Sequence[Measurement], settings: Settings, tell: Tell, visit: Visit
+    ) -> None:
+        self._visit = visit
         self.phase: Phase = "plan"
         self._cells = cells
         self._settings = settings
@@ -106,16 +124,17 @@ class _Together:
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
         self._numbered = {cell.planned.number: cell.transfers for cell in cells}
 
-    def carry_out(self, pool: BufferPool) -> tuple[CellResult, ...]:
+    def carry_out(self, pool: BufferPool) -> Visited:
         """The cells' results: `pass`, or `fail` where a byte is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:
-            cell.allocate(pool, seed)
+            cell.allocate(pool, seed, self._visit.number)
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
             self._enter("warm up")
-            sample = warm_up(group, self._settings, self._pace(group), self._busy)
+            known = self._visit.sample
+            sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
             # After the warm-up: what it brought over must not pass for the samples' work.
             self._enter("fill")
             for cell in self._cells:
@@ -125,21 +144,24 @@ class _Together:
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             remarks = self._remarks()
             with Sensing(devices, threaded=not self._virtual) as sensed:
-                taken = take_samples(group, sample, self._settings, self._figures, clock)
+                taken = take_samples(group, sample, self._settings, clock)
+            self._check(taken.timings)
             last = taken.timings[-1]
             if any(cell.is_staged for cell in self._cells) and self._settings.verify:
                 last = run_once(group, 1)  # by now staging buffers hold what they are to hold
             self._enter("verify")
-            return tuple(
+            split = self._split((*taken.timings, last))
+            results = tuple(
                 cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), remarks)
-                for cell, own in zip(self._cells, self._split((*taken.timings, last)), strict=True)
+                for cell, own in zip(self._cells, split, strict=True)
             )
+            return Visited(results, sample)
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
         self._tell(phase)
         for backend in self._virtual:
-            backend.enter(self._numbered, phase)
+            backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
 
     def _prepare(self) -> Group:
         if any(cell.is_latency for cell in self._cells):
@@ -190,11 +212,9 @@ class _Together:
         cell.accesses = chase.accesses
         return chase
 
-    def _figures(self, timing: Timing, loops: int) -> Sequence[float]:
-        if min(*timing.seconds, timing.span) <= 0:
+    def _check(self, timings: Sequence[Timing]) -> None:
+        if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):
             raise BackendError("timing", "shorter than the clock tells: give more --loops")
-        own = self._split([timing])
-        return [cell.figure(mine, loops) for cell, (mine,) in zip(self._cells, own, strict=True)]
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
         """Each cell's own part of the timings. A cell among others spans its longest transfer."""
@@ -265,25 +285,27 @@ class Measurement:
             return timing.seconds[0] / loops / self.accesses
         return headline(self._cell, self._size, timing, loops)
 
-    def allocate(self, pool: BufferPool, first_seed: int) -> None:
-        """Borrows the buffers; no two copies that run at once have the same seed, but those that
-        share a buffer."""
-        self.copies = tuple(self._allocate(pool, first_seed))
+    def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
+        """Borrows the buffers: others than at the visit before, but for what only interferes. No
+        two copies that run at once have the same seed, but those that share a buffer."""
+        self.copies = tuple(self._allocate(pool, first_seed, visit))
 
-    def _allocate(self, pool: BufferPool, first_seed: int) -> Iterator[Copy]:
+    def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
         only_first = self._cell.report is Report.FIRST
-        shared = self._staging.lend(pool, self.backends)
+        shared = self._staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
             zip(self._cell.transfers, self.backends, strict=True)
         ):
             size = self._size * transfer.scale
+            interferes = only_first and number > 0
             seed = first_seed if touches(transfer) else first_seed + number
             if self._has_own_pattern(transfer):
                 seed = seed_of(self._settings.pattern or 0)
             source, destination = (
                 None
                 if memory.is_null
-                else shared.get(memory) or pool.lend(backend, memory, size, transfer.engine)
+                else shared.get(memory)
+                or pool.lend(backend, memory, size, transfer.engine, 0 if interferes else visit)
                 for memory in (transfer.source, transfer.destination)
             )
             yield Copy(
@@ -292,7 +314,7 @@ class Measurement:
                 destination,
                 size,
                 seed=seed,
-                interference=only_first and number > 0,
+                interference=interferes,
                 endless=self._staging.is_endless(transfer),
             )
 
@@ -362,15 +384,15 @@ class Measurement:
             planned.report,
             "fail" if problem else "pass",
             problem,
-            warnings=tuple(dict.fromkeys((*remarks, *self._warnings(taken, figures)))),
+            warnings=tuple(dict.fromkeys((*remarks, *self._warnings()))),
             bytes=self._cell.bytes_reported(self._size),
             loops=taken.loops,
-            stopped=taken.stopped,
             verified=problem is None if self._verifies else None,
             locked=all(locks) if locks else None,
             placement=placements,
             samples=figures,
-            summary=summarize(figures),
+            visits=(taken.gates,),
+            seconds=taken.seconds,
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
         )
@@ -383,18 +405,10 @@ class Measurement:
         for number, transfer in enumerate(self._cell.transfers):
             size = transfer.bytes_each_way(self._size)
             figures = tuple(size * loops / timing.seconds[number] for timing in timings)
-            yield Part(number, size, figures, summarize(figures))
+            yield Part(number, size, figures, None)
 
-    def _warnings(self, taken: Samples, figures: Sequence[float]) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         for buffer in self._buffers():
             yield from buffer.warnings
         for transfer, backend in zip(self._cell.transfers, self.backends, strict=True):
             yield from backend.remarks(transfer)
-        error = relative_error(figures)
-        asked = self._settings.precision
-        if taken.stopped == "max-time" and asked > 0 and (error is None or error > asked):
-            reached = "no interval" if error is None else f"±{error:.2%}"
-            yield (
-                f"precision of ±{asked:.2%} missed: {reached} after "
-                f"{len(figures)} samples; give more --max-time or quieten the machine"
-            )

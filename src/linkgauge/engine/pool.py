@@ -8,7 +8,9 @@ from linkgauge.backends.base import Backend, Buffer
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.transfer import Engine, Memory
 
-_Key = tuple[str, Memory, object, int]
+_Key = tuple[str, Memory, object, int, int]
+SETS = 4
+"""Sets of buffers that visits take turns with: where memory lies decides part of how fast it is."""
 
 
 class BufferPool:
@@ -24,9 +26,12 @@ class BufferPool:
         self._idle_bytes = 0
         self._lent: list[tuple[_Key, Buffer]] = []
 
-    def lend(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """A buffer of exactly `size` bytes, which no other transfer of the cell has."""
-        key = (backend.name, memory, backend.reach(memory, engine), size)
+    def lend(
+        self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
+    ) -> Buffer:
+        """A buffer of exactly `size` bytes, which no other transfer of the cell has, nor the
+        `SETS` - 1 visits before and after this one."""
+        key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
         return buffer

@@ -1,34 +1,25 @@
-"""Takes samples of one prepared group: warm-up, loops a sample, and when to stop."""
+"""Takes the samples of a visit to one prepared group: warm-up, loops a sample, how many."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from linkgauge.backends.base import Group, Pace, Paced, Timing
-from linkgauge.model.result import Settings, Stopped
-from linkgauge.model.statistics import (
-    LEAST_SAMPLES,
-    expected_error,
-    is_look,
-    next_look,
-    relative_error,
-)
+from linkgauge.model.result import Settings
 
 WARM_UPS = 2
 """Single copies before the loops are chosen: the first pays for page tables and caches, which does
 not count where it lasts as long as a sample."""
 
-Figures = Callable[[Timing, int], Sequence[float]]
-"""The headline figures of one sample of so many loops, one a cell, in the result's unit."""
-
-HOPELESS = 1.25
-"""Sampling ends early where the precision would take more than so many times the time allowed."""
-LEAST_TO_JUDGE = 21
-"""Samples from which it can be foreseen how many the precision takes."""
+VISIT_SECONDS = 0.06
+VISIT_SHARE = 0.05
+"""Seconds of samples that a visit takes: so many, or this share of the time of the cell."""
+MOST_SAMPLES = 32
+"""Of a visit: more of them know its median better, but not how visits vary."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -41,11 +32,13 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Samples(msgspec.Struct, frozen=True):
-    """Timings of each sample of `loops` loops, and why there are no more of them."""
+    """Timings of each sample of `loops` loops, how many stood behind each gate, and the seconds
+    that all of it took."""
 
     loops: int
-    stopped: Stopped
     timings: tuple[Timing, ...]
+    gates: tuple[int, ...]
+    seconds: float
 
 
 def run_once(group: Group, loops: int) -> Timing:
@@ -77,12 +70,21 @@ def shortest(timing: Timing) -> float:
     return min(timing.seconds)
 
 
-def warm_up(group: Group, settings: Settings, pace: Pace, busy: Busy = shortest) -> Sample:
-    """Warms up and returns what a sample is to be: the loops asked for, else as the pace wants."""
+def warm_up(
+    group: Group,
+    settings: Settings,
+    pace: Pace,
+    busy: Busy = shortest,
+    known: Sample | None = None,
+) -> Sample:
+    """Warms up and returns what a sample is to be: what is `known` of an earlier visit, the loops
+    asked for, else as the pace wants."""
     for _ in range(WARM_UPS):
         seconds = busy(run_once(group, 1))
-        if seconds >= pace.seconds:
+        if seconds >= pace.seconds or known is not None:
             break
+    if known is not None:
+        return known
     if settings.loops is not None:
         return Sample(settings.loops, seconds * settings.loops)
     loops = 1
@@ -96,64 +98,34 @@ def warm_up(group: Group, settings: Settings, pace: Pace, busy: Busy = shortest)
     return Sample(needed, needed * each, laps)
 
 
+def samples_a_visit(sample: Sample, settings: Settings) -> int:
+    """How many samples a visit takes: all of them where their number is fixed."""
+    if settings.samples is not None:
+        return settings.samples
+    seconds = max(VISIT_SECONDS, settings.max_time * VISIT_SHARE)
+    return max(1, min(MOST_SAMPLES, math.ceil(seconds / max(sample.seconds, 1e-9))))
+
+
 def take_samples(
     group: Group,
     sample: Sample,
     settings: Settings,
-    figures: Figures,
     clock: Callable[[], float] = time.monotonic,
 ) -> Samples:
-    """Samples until the interval of every cell's median is narrow enough, the count is reached or
-    the time is spent. Intervals are looked at only at 6, 9, 14, 21 … samples."""
+    """The samples of a visit, or as many as begin within the time of the cell; at least one."""
+    wanted = samples_a_visit(sample, settings)
     timings: list[Timing] = []
-    taken: list[Sequence[float]] = []
+    gates: list[int] = []
     begin = clock()
-    stopped: Stopped | None = None
-    while stopped is None:
-        laps = 1
-        if sample.laps > 1:
-            laps = _laps(sample, taken, settings, settings.max_time - (clock() - begin))
-        for timing in run_laps(group, sample.loops, laps):
-            timings.append(timing)
-            taken.append(figures(timing, sample.loops))
-        stopped = _stop(taken, settings, clock() - begin)
-    return Samples(sample.loops, stopped, tuple(timings))
-
-
-def _laps(sample: Sample, taken: Sequence[Sequence[float]], settings: Settings, left: float) -> int:
-    """How many samples the next gate is to hold: no more than the precision takes, as far as can
-    be foreseen, and than fit into the seconds left."""
-    count = len(taken)
-    if settings.samples is not None:
-        wanted = settings.samples
-    else:
-        error = _worst(taken)
-        short = 1.0 if error is None or settings.precision == 0 else error / settings.precision
-        # An interval narrows with the root of the number of samples.
-        wanted = next_look(max(count + 1, math.ceil(count * short**2)))
-    return max(1, min(wanted - count, sample.laps, int(left / sample.seconds)))
-
-
-def _worst(taken: Sequence[Sequence[float]]) -> float | None:
-    """The widest interval of any cell's median, relative to it; None where there is none."""
-    if len(taken) < LEAST_SAMPLES:
-        return None
-    errors = [relative_error(cell) for cell in zip(*taken, strict=True)]
-    known = [error for error in errors if error is not None]
-    return max(known) if len(known) == len(errors) else None
-
-
-def _stop(taken: Sequence[Sequence[float]], settings: Settings, elapsed: float) -> Stopped | None:
-    """Why to stop after these samples, each with a figure a cell; None to go on."""
-    count = len(taken)
-    if settings.samples is not None:
-        return "samples" if count >= settings.samples else None
-    if settings.precision > 0 and is_look(count):
-        error = _worst(taken)
-        if error is not None and error <= settings.precision:
-            return "precision"
-        likely = min(error or 0, max(map(expected_error, zip(*taken, strict=True))))
-        needed = elapsed * (likely / settings.precision) ** 2
-        if count >= LEAST_TO_JUDGE and needed > HOPELESS * settings.max_time:
-            return "max-time"
-    return "max-time" if elapsed >= settings.max_time else None
+    elapsed = 0.0
+    while len(timings) < wanted:
+        if settings.samples is None and timings and elapsed >= settings.max_time:
+            break
+        laps = min(sample.laps, wanted - len(timings))
+        if settings.samples is None:
+            laps = max(1, min(laps, int((settings.max_time - elapsed) / max(sample.seconds, 1e-9))))
+        timings.extend(run_laps(group, sample.loops, laps))
+        gates.append(laps)
+        elapsed = clock() - begin
+    # To the nanosecond: where a clock stands must not show in what it tells.
+    return Samples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9))

@@ -34,7 +34,9 @@ class Staging:
     def __bool__(self) -> bool:
         return bool(self._users)
 
-    def lend(self, pool: BufferPool, backends: Sequence[Backend]) -> dict[Memory, Buffer]:
+    def lend(
+        self, pool: BufferPool, backends: Sequence[Backend], visit: int
+    ) -> dict[Memory, Buffer]:
         """The shared buffers, by their names, each allocated for one of its transfers; `backends`
         are those of the cell's transfers. What an accelerator's backend allocates is open to host
         threads, but not the other way round. Raises Unsupported for transfers that cannot share."""
@@ -48,7 +50,7 @@ class Staging:
             for memory in transfer.memories:
                 if memory.is_staging and memory not in lent:
                     size = self._bytes_of(memory)
-                    lent[memory] = pool.lend(backend, memory, size, transfer.engine)
+                    lent[memory] = pool.lend(backend, memory, size, transfer.engine, visit)
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:

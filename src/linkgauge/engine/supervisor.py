@@ -132,9 +132,14 @@ class Supervisor:
             raise LinkgaugeError(answer.reason)
         return answer
 
-    def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: int = 0, taken: int = 0
+    ) -> tuple[CellResult, ...]:
         able = [cell for cell in cells if cell.reason is None and not self._why_aside(cell)]
-        measured = dict(zip(able, self._measure(able, size), strict=True)) if able else {}
+        measured = {}
+        if able:
+            results = self._measure(Measure(tuple(able), size, visit, taken))
+            measured = dict(zip(able, results, strict=True))
         return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
 
     def _skipped(self, cell: PlannedCell) -> CellResult:
@@ -145,17 +150,19 @@ class Supervisor:
             return None
         return next((self._aside[name] for name in _devices(cell) if name in self._aside), None)
 
-    def _measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
+    def _measure(self, request: Measure) -> tuple[CellResult, ...]:
+        cells, size = request.cells, request.size
         name = self._worker_for(cells[0])
         watch = _Watch(cells, size, self._settings)
         try:
-            asked = self._ask(name, Measure(tuple(cells), size))
+            asked = self._ask(name, request)
             results = _expect(asked.answer(watch.left), Results)
         except WorkerLost as lost:
             at = self._workers[name].board.read()
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
-                return tuple(result for cell in cells for result in self.measure((cell,), size))
+                again = (request.size, request.visit, request.taken)
+                return tuple(cell for one in cells for cell in self.measure((one,), *again))
             return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
         if any(cell.status == "error" for cell in results.cells):
             self._retire(name)

@@ -28,8 +28,9 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Measurement, Tell, measure_together, unmeasured
+from .measure import Measurement, Tell, Visit, measure_together, unmeasured
 from .pool import BufferPool
+from .sampler import Sample
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
@@ -50,9 +51,12 @@ class Worker(Protocol):
         raises: what cannot be had says why."""
         ...
 
-    def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
-        """Measures these cells at the same time (one, unless they are of a round), and gives back
-        theirs in their order. Never raises for what befalls them."""
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: int = 0, taken: int = 0
+    ) -> tuple[CellResult, ...]:
+        """Visits these cells at the same time (one, unless they are of a round), for the `visit`th
+        time, from 0, after `taken` samples of them. Gives back theirs in their order. Never raises
+        for what happens to them."""
         ...
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
@@ -77,6 +81,8 @@ class LocalWorker:
         self._host: Host | None = None
         self._backends: dict[str, Backend] = {}
         self._pool = BufferPool()
+        self._samples: dict[tuple[tuple[int, ...], int], Sample] = {}
+        """What a sample is of the cells of these numbers, at this size, once they were visited."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         simulated = self._simulated
@@ -137,7 +143,9 @@ class LocalWorker:
 
         return simulate(self._settings.simulation, self._settings.engines)
 
-    def measure(self, cells: Sequence[PlannedCell], size: int) -> tuple[CellResult, ...]:
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: int = 0, taken: int = 0
+    ) -> tuple[CellResult, ...]:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
@@ -156,8 +164,12 @@ class LocalWorker:
             else:
                 able.append(Measurement(cell, transfers, size, self._settings, backends))
         if able:
-            together = measure_together(able, self._settings, self._pool, self._tell)
-            results.update(zip((cell.planned for cell in able), together, strict=True))
+            numbers = tuple(cell.planned.number for cell in able)
+            known = Visit(visit, taken, self._samples.get((numbers, size)))
+            measured = measure_together(able, self._settings, self._pool, self._tell, known)
+            if measured.sample is not None:
+                self._samples[numbers, size] = measured.sample
+            results.update(zip((cell.planned for cell in able), measured.cells, strict=True))
         return tuple(results[cell] for cell in cells)
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:

@@ -13,12 +13,13 @@ from msgspec import Meta
 
 from .inventory import Inventory, Reading
 from .machine import Machine
+from .modes import Mode
 from .statistics import Summary
 from .transfer import Report
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
-Stopped = Literal["precision", "samples", "max-time"]
+Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
@@ -55,10 +56,24 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
     because: str = ""
 
 
+class Interval(msgspec.Struct, frozen=True, gc=False):
+    """How a cell's `ci95` was formed. From `visits`: from how the medians of visits vary, pooled
+    over so many `alike` cells, with so many `degrees` of freedom; another run's figure falls into
+    it with the `coverage`. From `samples` alone (their number was fixed): it says how well the
+    samples tell their own median, and nothing of another run."""
+
+    basis: Literal["visits", "samples"]
+    coverage: float | None = None
+    degrees: int | None = None
+    alike: int | None = None
+
+
 class CellResult(msgspec.Struct, frozen=True, gc=False):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
-    of its accelerators, taken while it was measured."""
+    of its accelerators, taken while it was measured. `visits` are how many samples each gate of
+    each visit let through, `seconds` how long sampling took in all; `modes` are the two groups
+    that the samples fall into, the larger first, where they do."""
 
     row: str
     column: str
@@ -74,7 +89,11 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     locked: bool | None = None
     placement: tuple[Placement, ...] = ()
     samples: tuple[float, ...] = ()
+    visits: tuple[tuple[int, ...], ...] = ()
+    seconds: float | None = None
     summary: Summary | None = None
+    interval: Interval | None = None
+    modes: tuple[Mode, ...] = ()
     parts: tuple[Part, ...] = ()
     expected: Expected | None = None
     verdict: Verdict = "unknown"

@@ -9,13 +9,14 @@ from functools import lru_cache
 
 import msgspec
 
-_NORMAL_95 = 1.96
 LEAST_SAMPLES = 6
 """The fewest samples for which a 95 % interval of the median exists: 1 - 2 × 2^-6 = 96.9 %."""
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Of `n` samples, in the unit of the result. `ci95` is null below 6 samples."""
+    """Of `n` samples, in the unit of the result. `median` is the headline figure: where the samples
+    fall into two groups, the larger one's (`p50` is that of all). `ci95` is its interval, null
+    where there is none; the cell says how it was formed."""
 
     n: int
     min: float
@@ -94,34 +95,9 @@ def median_deviation(stddev: float, n: int) -> float:
     return math.sqrt(math.pi / 2 / n) * stddev
 
 
-def relative_error(samples: Sequence[float]) -> float | None:
-    """How far the farther end of the 95 % interval lies from the median, relative to it."""
-    ordered = sorted(samples)
-    interval = median_interval(ordered)
-    median = statistics.median(ordered) if ordered else 0.0
-    if interval is None or median <= 0:
+def relative_error(summary: Summary | None) -> float | None:
+    """How far the farther end of the interval lies from the figure, relative to it."""
+    if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
-    return max(interval[1] - median, median - interval[0]) / median
-
-
-def expected_error(samples: Sequence[float]) -> float:
-    """What relative_error() of so many samples is about, were they normal: their deviation tells
-    more of a few than their ranks do. Two or more."""
-    mean = statistics.fmean(samples)
-    error = _NORMAL_95 * median_deviation(deviation(samples), len(samples))
-    return error / mean if mean > 0 else 0.0
-
-
-def next_look(n: int) -> int:
-    """The least number of samples, n or more, at which the interval may be tested: 6, 9, 14, 21,
-    30 … = m² + 5.
-
-    Testing after every sample would stop at the first lucky streak and lose coverage.
-    """
-    root = math.isqrt(max(n, LEAST_SAMPLES) - LEAST_SAMPLES) + 1
-    return root * root + 5
-
-
-def is_look(n: int) -> bool:
-    """Whether the interval may be tested at n samples."""
-    return next_look(n) == n
+    low, high = summary.ci95
+    return max(high - summary.median, summary.median - low) / summary.median

@@ -14,10 +14,14 @@ from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result
 class LiveReport:
     """An observer: what runs now on `progress`, and each whole result to `show`."""
 
-    def __init__(self, progress: Progress, cells: int, show: Callable[[Result], None]) -> None:
+    def __init__(self, progress: Progress, show: Callable[[Result], None]) -> None:
         self._progress = progress
-        self._task = progress.add_task("", total=cells)
+        self._task = progress.add_task("", total=None)
+        self._done = 0
         self._show = show
+
+    def planned(self, visits: int) -> None:
+        self._progress.update(self._task, total=self._done + visits)
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
         if not self._progress.disable:
@@ -25,6 +29,7 @@ class LiveReport:
             self._progress.update(self._task, description=where)
 
     def finished(self, _cell: CellResult) -> None:
+        self._done += 1
         if not self._progress.disable:
             self._progress.advance(self._task)
 

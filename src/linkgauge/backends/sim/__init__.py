@@ -59,14 +59,16 @@ class SimBackend:
         self._topology = Topology(self._hardware)
         self._resources = Resources(self._hardware, self._topology)
         self._refusals: dict[Transfer, str | None] = {}
-        self._course = Course(description.seed)
+        between = (description.noise_buffers, description.noise_moments)
+        self._course = Course(description.seed, between)
         if faults:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)
         self._stall = self._trouble.stall if faults else None
         self._faults = tuple(faults)
         self._sensors = Sensors(self._hardware)
-        self._cells = 0
+        self._at = self._cells = 0
+        """Cells that have gone by at the one being measured, and at most."""
         self._tree: tuple[int, Captured] | None = None
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
@@ -104,7 +106,7 @@ class SimBackend:
         return self._sensors.accelerators(self._symptoms())
 
     def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
-        symptoms = self._symptoms() if self._faults else None
+        symptoms = Symptoms(self._hardware, self._faults, self._at) if self._faults else None
         return tuple(self._sensors.sense(index, symptoms) for index in devices)
 
     def _symptoms(self) -> Symptoms:
@@ -113,10 +115,17 @@ class SimBackend:
     def clock(self) -> float:
         return self._course.now
 
-    def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
+    def enter(
+        self,
+        cells: Mapping[int, Sequence[Transfer]],
+        phase: Phase,
+        visit: int = 0,
+        taken: int = 0,
+    ) -> None:
         first = min(cells)
-        self._cells = first + 1
-        self._course.enter(first, phase)
+        self._at = first + 1
+        self._cells = max(self._cells, self._at)
+        self._course.enter(first, phase, visit, taken)
         self._trouble.enter(cells, phase)
 
     def refusal(self, transfer: Transfer) -> str | None:

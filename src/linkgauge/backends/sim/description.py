@@ -217,7 +217,8 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A machine. `noise` is the relative standard deviation of every figure, drawn from `seed`;
-    `faults` are in the grammar of `--fault`."""
+    `noise_buffers` and `noise_moments` that of what varies from visit to visit alone; `faults` are
+    in the grammar of `--fault`."""
 
     source: str
     host: HostDescription
@@ -226,6 +227,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     devices: tuple[DeviceGroup, ...] = ()
     links: tuple[LinkGroup, ...] = ()
     noise: Share = Share(0.001)
+    noise_buffers: Share = Share(0)
+    noise_moments: Share = Share(0)
     seed: int = 1
     faults: tuple[str, ...] = ()
 

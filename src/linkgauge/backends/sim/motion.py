@@ -117,19 +117,29 @@ class _Run:
 
 
 class Course:
-    """Where a run stands: its virtual time `now`, the cell, and the number of the next sample of
-    the phase. What is drawn depends on these and the seed alone, so that a cell's figures are the
-    same whichever process measures it, and whatever it measured before."""
+    """Where a run stands: its virtual time `now`, the cell, its visit, and the number of the next
+    sample of the phase. What is drawn depends on these and the seed alone, so that a cell's figures
+    are the same whichever process measures it, and whatever it measured before.
 
-    def __init__(self, seed: int) -> None:
+    `between` are the relative standard deviations of what varies from visit to visit and not
+    within one: buffers, moments."""
+
+    def __init__(self, seed: int, between: Sequence[float] = ()) -> None:
         self._seed = _mix(seed)
+        self._between = tuple(sigma for sigma in between if sigma > 0)
         self.now = 0.0
-        self.enter(0, "plan")
+        self.enter(0, "plan", 0, 0)
 
-    def enter(self, cell: int, phase: Phase) -> None:
+    def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
+        """`taken` samples were taken of the cell before this visit."""
         self.cell = cell
-        self.sample = 0
+        self.sample = taken if phase == "measure" else 0
         self._drawn = _mix(self._seed ^ cell)
+        drawn = _mix(self._drawn ^ visit + 1 << 40)
+        self._visit = math.prod(
+            math.exp(sigma * _normal(_mix(drawn ^ number)))
+            for number, sigma in enumerate(self._between)
+        )
 
     def pass_by(self, seconds: float) -> None:
         """A sample took so long."""
@@ -139,11 +149,15 @@ class Course:
     def noise(self, number: int, sigma: float) -> float:
         """A factor for transfer `number` of this sample, normal in its logarithm."""
         if sigma == 0:
-            return 1.0
+            return self._visit
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
-        # Two uniform numbers in (0, 1) make a normal one (Box and Muller 1958).
-        radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
-        return math.exp(sigma * radius * math.cos(_TURN * (bits >> 32) / _HALF))
+        return self._visit * math.exp(sigma * _normal(bits))
+
+
+def _normal(bits: int) -> float:
+    """A normal number of 64 random bits: two uniform ones in (0, 1) (Box and Muller 1958)."""
+    radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
+    return radius * math.cos(_TURN * (bits >> 32) / _HALF)
 
 
 def _mix(value: int) -> int:

@@ -1,0 +1,189 @@
+"""A cell from its visits: all samples, the headline figure, and the interval that another run's
+figure falls into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.intervals import COVERAGE, Estimate, estimates
+from linkgauge.model.modes import modes, split
+from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
+from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
+
+_UNWHOLE: tuple[Status, ...] = ("error", "timeout")
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """A cell with all of its visits; `error` is how far the farther end of its interval lies from
+    its figure, relative to it: None where there is none."""
+
+    cell: CellResult
+    error: float | None
+
+
+def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Merged]:
+    """Alike cells, each from its visits. What an error ended has no figures. Of wrong bytes in any
+    visit the cell fails. What is skipped later, such as a device that was set aside, keeps the
+    figures of the visits before."""
+    joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
+    counted = [_larger_group(cell) for cell in joined]
+    known = estimates(counted)
+    parts = _part_estimates(joined)
+    return [
+        _finish(cell, counted[at], known[at], parts[at], settings) for at, cell in enumerate(joined)
+    ]
+
+
+def _with_gates(visit: CellResult) -> CellResult:
+    """Journals of versions before visits say nothing of gates."""
+    if visit.visits or not visit.samples:
+        return visit
+    return replace(visit, visits=((1,) * len(visit.samples),))
+
+
+def _join(visits: Sequence[CellResult]) -> CellResult:
+    """All samples of a cell, in their order."""
+    ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
+    if ended is not None or len(visits) == 1:
+        return ended or visits[0]
+    whole = [visit for visit in visits if visit.status != "skip"]
+    if not whole:
+        return visits[0]
+    wrong = next((visit for visit in whole if visit.status == "fail"), whole[0])
+    skipped = (f"not visited again: {v.reason}" for v in visits if v.status == "skip")
+    warnings = (text for visit in whole for text in visit.warnings)
+    seconds = [visit.seconds for visit in whole if visit.seconds is not None]
+    locks = [visit.locked for visit in whole if visit.locked is not None]
+    checks = [visit.verified for visit in whole if visit.verified is not None]
+    return replace(
+        whole[0],
+        status=wrong.status,
+        reason=wrong.reason,
+        warnings=tuple(dict.fromkeys((*warnings, *skipped))),
+        verified=all(checks) if checks else None,
+        locked=all(locks) if locks else None,
+        placement=tuple(dict.fromkeys(place for visit in whole for place in visit.placement)),
+        samples=tuple(sample for visit in whole for sample in visit.samples),
+        visits=tuple(gates for visit in whole for gates in visit.visits),
+        seconds=sum(seconds) if seconds else None,
+        parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
+        readings=tuple(reading for visit in whole for reading in visit.readings),
+    )
+
+
+def _join_part(parts: Sequence[Part]) -> Part:
+    return replace(parts[0], samples=tuple(sample for part in parts for sample in part.samples))
+
+
+def _by_visit(samples: Sequence[float], visits: Sequence[Sequence[int]]) -> Iterator[list[float]]:
+    first = 0
+    for gates in visits:
+        count = sum(gates)
+        yield list(samples[first : first + count])
+        first += count
+
+
+def _larger_group(cell: CellResult) -> list[list[float]]:
+    """The samples that the headline is of, visit by visit: where they fall into two groups, those
+    of the larger one."""
+    gates = [gate for visit in cell.visits for gate in visit]
+    border = split(cell.samples, gates)
+    by_visit = list(_by_visit(cell.samples, cell.visits))
+    if border is None:
+        return by_visit
+    larger, _ = modes(cell.samples, gates)
+    is_high = larger.median > border
+    kept = ([s for s in visit if (s > border) is is_high] for visit in by_visit)
+    return [visit for visit in kept if visit]
+
+
+def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
+    """Of each cell, the estimates of its parts, each from the same parts of all cells."""
+    count = max((len(cell.parts) for cell in cells), default=0)
+    columns = [
+        estimates(
+            [
+                list(_by_visit(cell.parts[at].samples, cell.visits)) if cell.parts else []
+                for cell in cells
+            ]
+        )
+        for at in range(count)
+    ]
+    return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in cells]
+
+
+def _finish(
+    cell: CellResult,
+    counted: Sequence[Sequence[float]],
+    known: Estimate | None,
+    parts: Sequence[Estimate | None],
+    settings: Settings,
+) -> Merged:
+    if not cell.samples:
+        return Merged(cell, None)
+    gates = [gate for visit in cell.visits for gate in visit]
+    found = modes(cell.samples, gates)
+    summary = summarize(cell.samples)
+    if found and summary is not None:
+        summary = replace(summary, median=found[0].median)
+    summary, interval = _with_interval(summary, known, counted, settings)
+    error = relative_error(summary)
+    stopped = _stopped(cell, error, settings)
+    return Merged(
+        replace(
+            cell,
+            summary=summary,
+            interval=interval,
+            modes=found,
+            stopped=stopped,
+            warnings=(*cell.warnings, *_missed(cell, error, stopped, settings)),
+            parts=tuple(
+                replace(part, summary=_summary_of(part, one, settings))
+                for part, one in zip(cell.parts, parts, strict=False)
+            ),
+        ),
+        error,
+    )
+
+
+def _summary_of(part: Part, known: Estimate | None, settings: Settings) -> Summary | None:
+    return _with_interval(summarize(part.samples), known, [part.samples], settings)[0]
+
+
+def _with_interval(
+    summary: Summary | None,
+    known: Estimate | None,
+    counted: Sequence[Sequence[float]],
+    settings: Settings,
+) -> tuple[Summary | None, Interval | None]:
+    """The interval from visits; where their number is fixed, only what the samples themselves
+    say of their median."""
+    if summary is None:
+        return None, None
+    if settings.samples is None and known is not None:
+        formed = Interval("visits", COVERAGE, known.degrees, known.alike)
+        return replace(summary, ci95=known.interval()), formed
+    samples = sorted(sample for visit in counted for sample in visit)
+    return replace(summary, ci95=median_interval(samples)), Interval("samples")
+
+
+def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopped | None:
+    if settings.samples is not None:
+        return "samples"
+    if error is not None and settings.precision > 0 and error <= settings.precision:
+        return "precision"
+    return "max-time" if (cell.seconds or 0.0) >= settings.max_time else "noise"
+
+
+def _missed(
+    cell: CellResult, error: float | None, stopped: Stopped | None, settings: Settings
+) -> Iterator[str]:
+    if stopped in ("max-time", "noise") and settings.precision > 0:
+        reached = "no interval" if error is None else f"±{error:.2%}"
+        yield (
+            f"precision of ±{settings.precision:.2%} missed: {reached} after "
+            f"{len(cell.samples)} samples; give more --max-time or quieten the machine"
+        )

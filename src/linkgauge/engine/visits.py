@@ -1,0 +1,175 @@
+"""Visits: a cell is measured several times in a run, with other buffers, behind other gates and at
+another moment, because that is what another run would vary.
+
+A run goes over its plan in passes. The first passes visit every cell, as often as it takes to know
+how alike cells vary from visit to visit; further passes visit those whose interval is not narrow
+enough yet, until it is, until their time is spent, or until neither can be hoped for (`noise`).
+What is to be visited depends on the visits before and on nothing else: a run that broke off goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+
+from linkgauge.model.notation import parse_cell
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings, Stopped
+from linkgauge.model.transfer import Memory
+
+from .merging import Merged, merge
+
+Key = tuple[int, str, str]
+"""A cell: the number of its sheet, its row and its column."""
+_DEGREES = 5
+"""Degrees of freedom that the variance between visits is to have: Student's t is 2.57 then, little
+more than the 1.96 of a variance known for sure."""
+_LEAST_TO_JUDGE = 9
+"""Samples from which it can be foreseen whether the precision is within reach."""
+
+
+def least_visits(alike: int) -> int:
+    """The fewest visits of each of so many alike cells that tell how they vary."""
+    return 1 + math.ceil(_DEGREES / max(1, alike))
+
+
+class Visits:
+    """What a run has measured, and what it is to measure next."""
+
+    def __init__(self, plan: Sequence[PlannedSheet], settings: Settings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._rounds: defaultdict[tuple[int, int], list[Key]] = defaultdict(list)
+        self._class_of: dict[Key, Hashable] = {}
+        self._members: defaultdict[Hashable, list[Key]] = defaultdict(list)
+        for number, sheet in enumerate(plan):
+            for cell in sheet.cells:
+                key = (number, cell.row, cell.column)
+                self._class_of[key] = kind = _class_of(sheet, cell)
+                self._members[kind].append(key)
+                if cell.round is not None:
+                    self._rounds[number, cell.round].append(key)
+        self._taken: dict[Key, list[CellResult]] = {}
+        self._ended: set[Key] = set()
+        self._merged: dict[Hashable, dict[Key, Merged]] = {}
+        self._waiting: Counter[Hashable] = Counter()
+        self._due: dict[Key, None] = {}
+        self.turn = -1
+        """The number of the pass, from 0."""
+        self._begin_pass()
+
+    def _begin_pass(self) -> None:
+        self.turn += 1
+        self._due = dict.fromkeys(key for key in self._class_of if key not in self._ended)
+        self._waiting = Counter(self._class_of[key] for key in self._due)
+
+    def add(self, sheet: int, cell: CellResult) -> None:
+        """A visit came to its end."""
+        key = (sheet, cell.row, cell.column)
+        self._taken.setdefault(key, []).append(cell)
+        if key not in self._due:
+            return
+        del self._due[key]
+        kind = self._class_of[key]
+        self._merged.pop(kind, None)
+        self._waiting[kind] -= 1
+        if not self._waiting[kind]:
+            self._end_those_that_are_done(kind)
+        if not self._due:
+            self._begin_pass()
+
+    def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
+        """Of each sheet, the cells that this pass has not visited yet; none at all once the run is
+        at its end."""
+        return tuple(
+            tuple(cell for cell in sheet.cells if (number, cell.row, cell.column) in self._due)
+            for number, sheet in enumerate(self._plan)
+        )
+
+    def count_left(self) -> int:
+        """Visits that are to come, as far as can be foreseen."""
+        least = {kind: self._least(kind) for kind in self._members}
+        return sum(
+            max(key in self._due, least[kind] - len(self._taken.get(key, ())))
+            for key, kind in self._class_of.items()
+            if key not in self._ended
+        )
+
+    def samples_of(self, sheet: int, cell: PlannedCell) -> int:
+        """How many samples a cell has by now."""
+        visits = self._taken.get((sheet, cell.row, cell.column), ())
+        return sum(len(visit.samples) for visit in visits)
+
+    def is_whole(self, sheet: int) -> bool:
+        """Whether nothing will change a sheet any more: its cells are done, and so are all that
+        their intervals depend on."""
+        keys = [(sheet, cell.row, cell.column) for cell in self._plan[sheet].cells]
+        kinds = {self._class_of[key] for key in keys}
+        return all(key in self._ended for kind in kinds for key in self._members[kind])
+
+    def cells(self, sheet: int) -> list[CellResult]:
+        """The cells of a sheet that have been visited, in the plan's order, each with all of its
+        visits."""
+        keys = [(sheet, cell.row, cell.column) for cell in self._plan[sheet].cells]
+        return [self._merge(self._class_of[key])[key].cell for key in keys if key in self._taken]
+
+    def _least(self, kind: Hashable) -> int:
+        return 1 if self._settings.samples is not None else least_visits(len(self._members[kind]))
+
+    def _merge(self, kind: Hashable) -> dict[Key, Merged]:
+        if kind not in self._merged:
+            keys = [key for key in self._members[kind] if key in self._taken]
+            merged = merge([self._taken[key] for key in keys], self._settings)
+            self._merged[kind] = dict(zip(keys, merged, strict=True))
+        return self._merged[kind]
+
+    def _end_those_that_are_done(self, kind: Hashable) -> None:
+        least = self._least(kind)
+        merged = self._merge(kind)
+        done = {key for key, one in merged.items() if _why_to_stop(one, least, self._settings)}
+        for keys in self._rounds_of(kind):
+            if not done.issuperset(keys):  # what is measured at the same time ends together
+                done.difference_update(keys)
+        self._ended |= done
+
+    def _rounds_of(self, kind: Hashable) -> Iterator[list[Key]]:
+        if self._rounds:
+            yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
+
+
+def _why_to_stop(merged: Merged, least: int, settings: Settings) -> Stopped | None:
+    """Why a cell needs no more visits; None where it does."""
+    cell = merged.cell
+    if cell.status != "pass" or settings.samples is not None:
+        return "samples"
+    spent, error = cell.seconds or 0.0, merged.error
+    if spent >= settings.max_time:
+        return "max-time"
+    if len(cell.visits) < least or error is None or settings.precision == 0:
+        return None
+    if error <= settings.precision:
+        return "precision"
+    needed = spent * (error / settings.precision) ** 2
+    hopeless = len(cell.samples) >= _LEAST_TO_JUDGE and needed > settings.max_time
+    return "noise" if hopeless else None
+
+
+def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
+    """Cells of a class are alike: the same figure of transfers by the same kinds of engines
+    between the same kinds of memories, whichever devices these are and whichever way they go."""
+    shapes = tuple(
+        (
+            transfer.engine.bare,
+            *sorted((_kind(transfer.source), _kind(transfer.destination))),
+            transfer.source.place == transfer.destination.place,
+            transfer.both_ways,
+            transfer.scale,
+        )
+        for transfer in parse_cell(cell.transfers)
+    )
+    return sheet.backend, sheet.unit, sheet.size, cell.report, cell.reason is None, shapes
+
+
+def _kind(memory: Memory) -> str:
+    return f"{memory.space}/{memory.kind}"

@@ -1,0 +1,99 @@
+"""A cell from its visits: all samples, one figure, one interval, the worst of what happened."""
+
+import pytest
+
+from linkgauge.engine.merging import merge
+from linkgauge.model.result import CellResult, Part, Settings
+from linkgauge.model.transfer import Report
+
+SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
+
+
+def visit(*samples, status="pass", reason=None, gates=None, **more):
+    gates = (tuple(gates) if gates else (1,) * len(samples),) if samples else ()
+    return CellResult(
+        "0", "1", ("fake:0 -> fake:1 by ce",), Report.FIRST, status, reason, samples=samples,
+        visits=gates, **({"seconds": 0.06} | more),
+    )  # fmt: skip
+
+
+def merged(*visits, settings=SETTINGS):
+    return merge([visits], settings)[0].cell
+
+
+def test_samples_stand_in_the_order_of_their_visits():
+    cell = merged(visit(1.0, 2.0), visit(3.0, gates=[1]))
+    assert (cell.samples, cell.visits, cell.seconds) == ((1.0, 2.0, 3.0), ((1, 1), (1,)), 0.12)
+    assert cell.summary.median == 2.0
+
+
+def test_the_interval_is_of_visits_and_says_so():
+    cell = merged(visit(1.0, 1.0), visit(1.02, 1.02), visit(0.98, 0.98))
+    low, high = cell.summary.ci95
+    assert low < 0.98 < 1.02 < high  # 4.3 standard deviations of the median of three
+    interval = cell.interval
+    assert (interval.basis, interval.coverage, interval.degrees, interval.alike) == (
+        "visits", 0.95, 2, 1,
+    )  # fmt: skip
+
+
+def test_samples_that_agree_within_each_visit_do_not_make_it_narrow():
+    few = merged(visit(1.0), visit(1.1), visit(1.05))
+    many = merged(visit(*[1.0] * 50), visit(*[1.1] * 50), visit(*[1.05] * 50))
+    assert many.summary.ci95 == pytest.approx(few.summary.ci95)
+
+
+def test_one_visit_has_only_the_interval_of_its_samples():
+    cell = merged(visit(*[1.0 + n / 100 for n in range(9)]))
+    assert (cell.interval.basis, cell.interval.coverage) == ("samples", None)
+    assert cell.summary.ci95 == (1.01, 1.07)
+
+
+def test_wrong_bytes_in_any_visit_fail_the_cell():
+    bad = visit(1.0, status="fail", reason="wrong at byte 7", verified=False)
+    cell = merged(visit(1.0, verified=True), bad)
+    assert (cell.status, cell.reason, cell.verified) == ("fail", "wrong at byte 7", False)
+    assert cell.samples == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("status", ["error", "timeout"])
+def test_an_error_in_any_visit_is_the_cells(status):
+    cell = merged(visit(1.0), visit(status=status, reason="device lost"))
+    assert (cell.status, cell.reason, cell.samples) == (status, "device lost", ())
+
+
+def test_what_is_skipped_later_keeps_its_figures_and_says_why():
+    cell = merged(visit(1.0), visit(status="skip", reason="set aside"))
+    assert (cell.status, cell.samples) == ("pass", (1.0,))
+    assert "not visited again: set aside" in cell.warnings
+
+
+def test_two_modes_are_reported_and_the_larger_is_the_headline():
+    fast, slow = [396 + n / 10 for n in range(6)], [356 + n / 10 for n in range(3)]
+    cell = merged(visit(*fast[:3], *slow[:2]), visit(*fast[3:], slow[2]))
+    larger, smaller = cell.modes
+    assert (larger.gates, smaller.gates) == (6, 3)
+    assert cell.summary.median == larger.median == pytest.approx(396.25)
+    assert smaller.median == pytest.approx(356.1)
+    low, high = cell.summary.ci95
+    assert low < 396.25 < high
+    assert low > 380
+
+
+def test_parts_have_intervals_of_their_own_visits():
+    def both(one, other):
+        parts = (Part(0, 64, (one,), None), Part(1, 64, (other,), None))
+        return visit(one + other, parts=parts)
+
+    cell = merged(both(1.0, 2.0), both(1.01, 2.0), both(0.99, 2.0))
+    first, second = cell.parts
+    assert first.samples == (1.0, 1.01, 0.99)
+    assert first.summary.ci95[0] < 0.99
+    assert second.summary.ci95 == pytest.approx((2.0, 2.0))
+
+
+def test_a_journal_without_visits_counts_each_sample_as_a_gate():
+    old = visit(*[1.0 + n / 100 for n in range(9)])
+    cell = merged(CellResult(**{name: getattr(old, name) for name in old.__struct_fields__
+                                if name not in ("visits", "seconds")}))  # fmt: skip
+    assert cell.visits == ((1,) * 9,)

@@ -1,0 +1,161 @@
+"""What is visited next depends on the visits before; a cell is whole when it and its like are."""
+
+import pytest
+
+from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
+from linkgauge.model.transfer import Report
+
+SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
+
+
+def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
+    return PlannedCell("0", column, (transfer,), Report.FIRST, **more)
+
+
+def sheet(*cells, name="b"):
+    return PlannedSheet(
+        benchmark=name, title="t", backend="fake", size=64, unit="B/s", better="higher",
+        cells=cells,
+    )  # fmt: skip
+
+
+def visited(cell, *samples, seconds=0.06, status="pass"):
+    return CellResult(
+        cell.row, cell.column, cell.transfers, cell.report, status, samples=samples,
+        visits=((1,) * len(samples),) if samples else (), seconds=seconds,
+    )  # fmt: skip
+
+
+def go(visits, plan, figure, limit=40):
+    """Visits what is due until nothing is; gives back the order. `figure(column, visit)` are the
+    samples of a visit."""
+    order, counts = [], {}
+    while any(left := visits.left()):
+        for number, cells in enumerate(left):
+            for cell in cells:
+                visit = counts[number, cell.column] = counts.get((number, cell.column), -1) + 1
+                order.append((number, cell.column))
+                visits.add(number, visited(cell, *figure(cell.column, visit)))
+        assert len(order) < limit * 10
+    return order
+
+
+@pytest.mark.parametrize(("alike", "least"), [(1, 6), (2, 4), (3, 3), (4, 3), (5, 2), (1000, 2)])
+def test_the_fewer_are_alike_the_more_often_each_is_visited(alike, least):
+    assert least_visits(alike) == least
+    cells = [planned(str(n)) for n in range(alike)] if alike < 10 else []
+    if cells:
+        visits = Visits((sheet(*cells),), SETTINGS)
+        order = go(visits, None, lambda column, visit: (1.0, 1.0, 1.0))
+        assert len(order) == alike * least
+
+
+def test_a_pass_goes_over_the_whole_plan_before_the_next():
+    cells = [planned(str(n)) for n in range(4)]
+    order = go(Visits((sheet(*cells[:2]), sheet(*cells[2:])), SETTINGS), None,
+               lambda column, visit: (1.0,))  # fmt: skip
+    assert order[:4] == [(0, "0"), (0, "1"), (1, "2"), (1, "3")]
+    assert order[4:8] == order[:4]
+
+
+def test_cells_of_other_transfers_are_not_alike():
+    cells = [planned("0"), planned("1", "host:0 -> fake:1 by ce")]
+    order = go(Visits((sheet(*cells),), SETTINGS), None, lambda column, visit: (1.0,))
+    assert len(order) == 2 * least_visits(1)
+
+
+def test_either_way_is_alike():
+    cells = [planned("0", "host:0 -> fake:1 by ce"), planned("1", "fake:0 -> host:0 by ce")]
+    order = go(Visits((sheet(*cells),), SETTINGS), None, lambda column, visit: (1.0,))
+    assert len(order) == 2 * least_visits(2)
+
+
+def test_one_that_scatters_is_visited_until_its_interval_is_narrow():
+    cells = [planned(str(n)) for n in range(4)]
+    scatter = [1.0, 1.012, 0.988, 1.0]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    order = go(visits, None, lambda column, visit: (scatter[visit % 4],) * 2)
+    assert len(order) > 4 * least_visits(4)
+    assert {cell.stopped for cell in visits.cells(0)} == {"precision"}
+    assert all(cell.interval.basis == "visits" for cell in visits.cells(0))
+
+
+def test_one_that_scatters_too_much_is_given_up_and_says_so():
+    cells = [planned(str(n)) for n in range(4)]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    scatter = [1.0, 1.07, 0.95]
+    order = go(visits, None, lambda column, visit: (scatter[visit] * 1.1, scatter[visit]) * 2)
+    assert len(order) == 4 * least_visits(4)
+    assert {cell.stopped for cell in visits.cells(0)} == {"noise"}
+    (warning,) = {warning for cell in visits.cells(0) for warning in cell.warnings}
+    assert warning.startswith("precision of ±1.00% missed: ±")
+
+
+def test_time_spent_ends_a_cell():
+    cell = planned("0")
+    visits = Visits((sheet(cell),), SETTINGS)
+    visits.add(0, visited(cell, 1.0, seconds=2.0))
+    assert not any(visits.left())
+    assert visits.cells(0)[0].stopped == "max-time"
+
+
+def test_a_fixed_number_of_samples_is_one_visit():
+    cell = planned("0")
+    visits = Visits((sheet(cell),), Settings((64,), samples=7))
+    visits.add(0, visited(cell, *range(1, 8)))
+    assert not any(visits.left())
+    (whole,) = visits.cells(0)
+    assert (whole.stopped, whole.interval.basis, whole.interval.coverage) == (
+        "samples", "samples", None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("status", ["error", "timeout", "fail", "skip"])
+def test_one_that_does_not_pass_is_not_visited_again(status):
+    cells = [planned("0"), planned("1")]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    visits.add(0, visited(cells[0], status=status))
+    visits.add(0, visited(cells[1], 1.0))
+    assert [[cell.column for cell in cells] for cells in visits.left()] == [["1"]]
+
+
+def test_a_sheet_is_whole_when_all_that_are_alike_are_done():
+    cells = [planned(str(n)) for n in range(5)]
+    plan = (sheet(*cells[:2]), sheet(*cells[2:]), sheet(planned("x", "host:0 -> fake:1 by ce")))
+    visits = Visits(plan, SETTINGS)
+    for turn in range(2):
+        for number, some in enumerate(visits.left()):
+            for cell in some:
+                assert visits.is_whole(0) is (turn == 1 and number == 2)
+                visits.add(number, visited(cell, 1.0))
+    assert visits.is_whole(0)
+    assert visits.is_whole(1)
+    assert not visits.is_whole(2)
+
+
+def test_cells_of_a_round_end_together():
+    cells = [planned(str(n), round=n // 2) for n in range(4)]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    order = go(visits, None, lambda c, v: (1 + 0.03 * (v % 2) if c == "0" else 1.0,) * 3)
+    counts = {column: sum(1 for _, one in order if one == column) for column in "0123"}
+    assert counts["0"] == counts["1"]
+    assert counts["2"] == counts["3"]
+
+
+def test_the_same_records_leave_the_same_to_do():
+    cells = [planned(str(n)) for n in range(3)]
+    plan = (sheet(*cells),)
+    done = []
+    visits = Visits(plan, SETTINGS)
+    while any(left := visits.left()):
+        for cell in left[0]:
+            one = visited(cell, 1 + len(done) % 3 * 0.004)
+            visits.add(0, one)
+            done.append(one)
+            again = Visits(plan, SETTINGS)
+            for known in done:
+                again.add(0, known)
+            assert again.left() == visits.left()
+            assert again.cells(0) == visits.cells(0)
+            assert again.count_left() == visits.count_left()
