@@ -1,0 +1,73 @@
+"""What a run says of other runs comes true: simulated runs whose variances are known."""
+
+import os
+import statistics
+
+import pytest
+
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.controller import execute
+from linkgauge.engine.journal import Opened
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.result import Settings, Simulation
+from sim_kit import Silent
+
+RUNS = 2000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 150
+MACHINE = """
+source: a test
+seed: {seed}
+noise: {noise}
+noise_buffers: {buffers}
+noise_moments: {moments}
+host: {{cpu_model: Example CPU, nodes: [{{cpus: 4, memory: 64G}}]}}
+link_kinds:
+  pcie5: {{kind: pcie, speed: 32, width: 16, latency: 300 ns}}
+  mesh: {{kind: fabric, rate: 50 GB/s, latency: 400 ns}}
+devices: [{{count: 2, model: Example Card, memory: 64G, memory_rate: 2 TB/s}}]
+links:
+  - {{kind: pcie5, each: sim:0..1, to: host:0}}
+  - {{kind: mesh, mesh: sim:0..1}}
+"""
+NAMES = ("host_to_device_memcpy_ce", "device_to_device_memcpy_read_ce",
+         "device_to_device_latency_sm", "device_local_copy")  # fmt: skip
+
+
+def figures(**variances):
+    """By cell: the figure and the interval of its run."""
+    description = MACHINE.format(**variances)
+    settings = Settings((64 << 20,), precision=0.02, max_time=1.0,
+                        simulation=Simulation("test", description))  # fmt: skip
+    worker = LocalWorker(settings)
+    machine = worker.survey(("sim",))
+    plan = make_plan(lay_out(select(NAMES, ()), fabrics(machine, ()), ()), machine, settings.sizes)
+    opened = Opened(
+        id="1", label="l", command=(), started="s", machine=machine, settings=settings, plan=plan
+    )
+    run = execute((opened,), worker, lambda record: None, Silent())
+    return {
+        (result.benchmark, cell.row, cell.column): cell.summary
+        for result in run.results
+        for cell in result.cells
+    }
+
+
+@pytest.mark.parametrize(
+    ("noise", "buffers", "moments"),
+    [("0.5%", "0", "0"), ("0.1%", "0.5%", "0"), ("0.2%", "0.3%", "0.3%"), ("1%", "0.5%", "0.7%")],
+)
+def test_another_runs_figure_falls_within_as_often_as_the_interval_says(noise, buffers, moments):
+    exact = figures(seed=1, noise="0", buffers="0", moments="0")
+    covered = total = 0
+    halves, medians = [], []
+    for seed in range(RUNS // 4):
+        found = figures(seed=seed, noise=noise, buffers=buffers, moments=moments)
+        for name, summary in found.items():
+            low, high = summary.ci95
+            covered += low <= exact[name].median <= high
+            total += 1
+            halves.append((high - low) / 2 / exact[name].median)
+            medians.append(summary.median / exact[name].median)
+    bounds = (0.93, 0.98) if RUNS >= 2000 else (0.90, 0.99)
+    assert bounds[0] <= covered / total <= bounds[1]
+    assert statistics.median(halves) <= 2.6 * statistics.stdev(medians)
