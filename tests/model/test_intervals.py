@@ -24,7 +24,7 @@ def drawn(dice, cells, visits, samples, between, within, figure=100.0):
     ]
 
 
-@pytest.mark.parametrize(("cells", "visits"), [(1, 6), (2, 4), (4, 3), (12, 2)])
+@pytest.mark.parametrize(("cells", "visits"), [(1, 7), (2, 4), (4, 3), (12, 2)])
 @pytest.mark.parametrize(("between", "within"), [(0.01, 0.001), (0.01, 0.01), (0.0, 0.01)])
 def test_another_run_falls_within_about_as_often_as_it_says(cells, visits, between, within):
     dice = random.Random(f"{cells} {visits} {between} {within}")

@@ -22,8 +22,8 @@ from .merging import Merged, merge
 
 Key = tuple[int, str, str]
 """A cell: the number of its sheet, its row and its column."""
-_DEGREES = 5
-"""Degrees of freedom that the variance between visits is to have: Student's t is 2.57 then, little
+_DEGREES = 6
+"""Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
 more than the 1.96 of a variance known for sure."""
 _LEAST_TO_JUDGE = 9
 """Samples from which it can be foreseen whether the precision is within reach."""
@@ -126,12 +126,20 @@ class Visits:
 
     def _end_those_that_are_done(self, kind: Hashable) -> None:
         least = self._least(kind)
+        if self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
+            return
         merged = self._merge(kind)
         done = {key for key, one in merged.items() if _why_to_stop(one, least, self._settings)}
         for keys in self._rounds_of(kind):
             if not done.issuperset(keys):  # what is measured at the same time ends together
                 done.difference_update(keys)
         self._ended |= done
+
+    def _may_end(self, key: Key) -> bool:
+        """Whether a cell may end before it has the fewest visits that it is to have."""
+        visits = self._taken.get(key, ())
+        spent = sum(visit.seconds or 0.0 for visit in visits)
+        return spent >= self._settings.max_time or any(v.status != "pass" for v in visits)
 
     def _rounds_of(self, kind: Hashable) -> Iterator[list[Key]]:
         if self._rounds:

@@ -42,9 +42,9 @@ def split(samples: Sequence[float], gates: Sequence[int]) -> float | None:
     for count in gates:
         medians.append(statistics.median(samples[first : first + count]))
         first += count
-    if len(medians) < LEAST or min(medians) <= 0:
-        return None
     ordered = sorted(medians)
+    if len(ordered) < LEAST or not 0 < ordered[0] * (1 + _APART) < ordered[-1]:
+        return None
     place = _widest(ordered, lambda value: value)
     if place is None or _widest(ordered, math.log) is None:
         return None
@@ -79,15 +79,10 @@ def _widest(ordered: Sequence[float], scale: Callable[[float], float]) -> int | 
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))
+    at = max(range(least, count - least + 1), key=lambda at: values[at] - values[at - 1])
+    within = math.sqrt((_squares(values[:at]) + _squares(values[at:])) / (count - 2))
     needed = max(_GAP, _GAP_OF_FEW / count)
-    best, place = 0.0, None
-    for at in range(least, count - least + 1):
-        low, high = values[:at], values[at:]
-        within = math.sqrt((_squares(low) + _squares(high)) / (count - 2))
-        gap = values[at] - values[at - 1]
-        if gap > needed * within and gap > best:
-            best, place = gap, at
-    return place
+    return at if values[at] - values[at - 1] > needed * within else None
 
 
 def _squares(values: Sequence[float]) -> float:
