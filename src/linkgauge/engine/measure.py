@@ -26,27 +26,22 @@ from linkgauge.backends.base import (
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Reading
-from linkgauge.model.notation import parse_cell
-from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
+from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
 from linkgauge.model.statistics import relative_error, summarize
 from linkgauge.model.transfer import Cell, Report, Transfer
 
-from .headline import headline
+from .headline import definition_of, headline
 from .joined import JoinedGroup, LastingGroup
 from .pool import BufferPool
+from .reasons import failed
 from .sampler import Samples, run_once, take_samples, warm_up
 from .sensing import Sensing, devices_of
 from .staging import Staging, touches
+from .sustained import TrackedGroup
 
-DOING: dict[Phase, str] = {
-    "plan": "planning",
-    "allocate": "allocating",
-    "warm up": "warming up",
-    "fill": "filling the buffers",
-    "measure": "measuring",
-    "verify": "verifying",
-}
-"""Phases in the words of a reason."""
+SPAN_WARM_UPS = 4
+"""Of nvbandwidth (WARMUP_COUNT of its memcpy.cpp), behind the gate: what is left of them when the
+first copy starts is in its span, and so in its totals."""
 
 Tell = Callable[[Phase], None]
 
@@ -64,32 +59,12 @@ def measure_together(
         return together.carry_out(pool)
     except LinkgaugeError as error:
         if len(cells) == 1:
-            return (_failed(cells[0].planned, together.phase, error),)
+            return (failed(cells[0].planned, together.phase, error),)
     finally:
         pool.take_back()
     # One of them must not cost the others: each is measured alone.
     return tuple(
         result for cell in cells for result in measure_together([cell], settings, pool, tell)
-    )
-
-
-def _failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
-    if isinstance(error, Unsupported):
-        return unmeasured(planned, "skip", str(error))
-    return unmeasured(planned, "error", befell(planned, phase, str(error)))
-
-
-def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """A reason: what befell a cell, what was being done to it, and to which memories."""
-    memories = (memory for t in parse_cell(planned.transfers) for memory in t.memories)
-    places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
-    return f"while {DOING[phase]} ({places}): {what}"
-
-
-def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
-    """A cell without figures, and why."""
-    return CellResult(
-        planned.row, planned.column, planned.transfers, planned.report, status, reason
     )
 
 
@@ -144,6 +119,10 @@ class _Together:
     def _prepare(self) -> Group:
         if any(cell.is_latency for cell in self._cells):
             return self._latency()
+        group = self._grouped()
+        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
+
+    def _grouped(self) -> Group:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
         # Host threads last: their endless copies end once the others have.
@@ -170,6 +149,8 @@ class _Together:
         if any(cell.is_latency for cell in self._cells):
             return Pace(loops=1)
         pace = group.pace if follows(group, Paced) else Pace()  # type: ignore[type-abstract]
+        if isinstance(group, TrackedGroup):
+            return msgspec.structs.replace(pace, laps=1, sustained=True)
         if [cell.planned.report for cell in self._cells] == [Report.FIRST]:
             return pace
         return msgspec.structs.replace(pace, laps=1)
@@ -206,7 +187,10 @@ class _Together:
             own = slice(first, first + len(cell.copies))
             first = own.stop
             split.append(
-                [Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own]) for t in timings]
+                [
+                    Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own], t.progress[own])
+                    for t in timings
+                ]
             )
         return split
 
@@ -259,11 +243,16 @@ class Measurement:
     def is_latency(self) -> bool:
         return self.planned.report.is_latency
 
-    def figure(self, timing: Timing, loops: int) -> float:
+    @property
+    def is_tracked(self) -> bool:
+        """Whether it matters how far its transfers are at every moment."""
+        return self._cell.report is Report.TOTAL and len(self._cell.transfers) > 1
+
+    def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
         if self.is_latency:
             return timing.seconds[0] / loops / self.accesses
-        return headline(self._cell, self._size, timing, loops)
+        return headline(self._cell, self._size, timing, loops, definition)
 
     def allocate(self, pool: BufferPool, first_seed: int) -> None:
         """Borrows the buffers; no two copies that run at once have the same seed, but those that
@@ -294,6 +283,8 @@ class Measurement:
                 seed=seed,
                 interference=only_first and number > 0,
                 endless=self._staging.is_endless(transfer),
+                tracked=self.is_tracked,
+                warm_ups=SPAN_WARM_UPS if self._cell.report is Report.SPAN else None,
             )
 
     def fill(self) -> None:
@@ -352,7 +343,8 @@ class Measurement:
         `timings`."""
         planned = self.planned
         problem = next(self._mismatches(last), None) if self._verifies else None
-        figures = tuple(self.figure(timing, taken.loops) for timing in timings)
+        definition = definition_of(self._cell, timings)
+        figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())
         locks = [placement.locked for placement in placements if placement.locked is not None]
         return CellResult(
@@ -373,6 +365,7 @@ class Measurement:
             summary=summarize(figures),
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
+            definition=definition,
         )
 
     def _buffers(self) -> Iterator[Buffer]:
@@ -381,7 +374,7 @@ class Measurement:
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, transfer in enumerate(self._cell.transfers):
-            size = transfer.bytes_each_way(self._size)
+            size = transfer.counted(self._size, self._cell.report)
             figures = tuple(size * loops / timing.seconds[number] for timing in timings)
             yield Part(number, size, figures, summarize(figures))
 

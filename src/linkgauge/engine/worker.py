@@ -28,8 +28,9 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Measurement, Tell, measure_together, unmeasured
+from .measure import Measurement, Tell, measure_together
 from .pool import BufferPool
+from .reasons import unmeasured
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend

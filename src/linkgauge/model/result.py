@@ -20,6 +20,9 @@ from .units import Better
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time"]
 Verdict = Literal["ok", "low", "high", "unknown"]
+Definition = Literal["sustained", "serial", "span"]
+"""Of a total: the sum of the rates while all transfers run; bytes over the span because they never
+all ran together; or bytes over the span as nvbandwidth times it."""
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
 
@@ -27,7 +30,7 @@ SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
 class Part(msgspec.Struct, frozen=True, gc=False):
     """One concurrent transfer's own figure: `transfer` indexes the cell's transfers.
 
-    `bytes` is what one loop moves in the direction reported.
+    `bytes` is what one loop moves, counted as the headline does.
     """
 
     transfer: int
@@ -58,7 +61,8 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 class CellResult(msgspec.Struct, frozen=True, gc=False):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
-    of its accelerators, taken while it was measured."""
+    of its accelerators, taken while it was measured. `definition` says what a total is (null: the
+    figure is none, or of an earlier version, which divided by the span)."""
 
     row: str
     column: str
@@ -79,6 +83,7 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     expected: Expected | None = None
     verdict: Verdict = "unknown"
     readings: tuple[Reading, ...] = ()
+    definition: Definition | None = None
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

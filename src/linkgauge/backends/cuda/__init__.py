@@ -34,8 +34,6 @@ from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
 from .settings import (
     IN_KERNEL_LOOPS,
-    IN_PLACE_LOOPS,
-    LEAST_IN_KERNEL,
     CopySettings,
     defaults,
     key,
@@ -50,7 +48,9 @@ from .work import (
     ReadWork,
     Work,
     engine_pieces,
+    kernel_copy,
     kernel_pieces,
+    warm_ups,
 )
 
 UNGATED = frozenset({"pageable", "managed"})
@@ -201,7 +201,8 @@ class CudaBackend:
                 return PageableGroup(works)
             if any(isinstance(work, PieceCopies) for work in works):
                 return PageableGroup(works)  # more copies than the queues hold behind a gate
-            return CudaGroup(self._driver, works)
+            aligned = all(copy.warm_ups is None for copy in copies)
+            return CudaGroup(self._driver, works, aligned=aligned)
         except BaseException:
             for work in works:
                 work.close()
@@ -268,9 +269,6 @@ class CudaBackend:
         """What carries out one copy."""
         device = self._device(copy.transfer.engine.owner)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
-        # Before each sample a copy between devices is warmed up, since the first after a pause is
-        # slower there; one that crosses to the host is long, and another would show nothing.
-        warm_up = 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
         if copy.source is None:
             kernel = write_launch(device, _address(copy.destination), copy.size, copy.seed)
             return KernelWork(device, kernel, in_kernel)
@@ -282,6 +280,11 @@ class CudaBackend:
                 device.driver.call("cuMemFree", word)
                 raise
             return ReadWork(device, kernel, word, in_kernel)
+        return self._copy(device, copy, settings)
+
+    def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> Work:
+        """What moves bytes from one memory to another."""
+        warm_up = warm_ups(copy)
         ends = _address(copy.destination), _address(copy.source)
         pieces = self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
@@ -294,10 +297,7 @@ class CudaBackend:
             return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
         if copy.interference and not copy.transfer.both_ways:
             return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
-        kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
-        # How often a step is repeated where it is decides what caches serve of it.
-        least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
-        return KernelWork(device, kernel, in_kernel, warm_up, least_loops if in_kernel else 1)
+        return kernel_copy(device, copy, ends, settings, warm_up)
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""

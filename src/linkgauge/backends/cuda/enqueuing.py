@@ -19,7 +19,8 @@ from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
 from .driver import LIBRARY
-from .group import QUEUE, Gate
+from .gate import Gate
+from .group import QUEUE
 
 _GATE = 1
 """Of the operations behind one gate, the gate itself."""
@@ -53,8 +54,9 @@ class EnqueuingGroup:
         self._seconds: float | None = None
         self._closed = False
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         """Raises Unsupported where a call might wait for the device, which waits for the gate."""
+        loops *= laps
         if self._closed or self._loops:
             raise BackendError("arm", "the group is closed" if self._closed else "armed already")
         if loops > self.most_loops:
@@ -86,7 +88,7 @@ class EnqueuingGroup:
         self._device.driver.call("cuStreamSynchronize", self._stream)
         if self._gate.gave_up:
             raise BackendError("gate", "it opened before all calls were made")
-        return Timing((seconds,), seconds, (None,))
+        return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def close(self) -> None:
         """Opens the gate if it is shut, and waits for what is enqueued; idempotent."""

@@ -8,9 +8,12 @@ from functools import partial
 from itertools import cycle
 from typing import Any, Protocol
 
+from linkgauge.backends.base import Copy
+
 from .device import CudaDevice, Launch
 from .launches import LoopLaunch, copy_launch
-from .settings import CopySettings
+from .marks import Marks
+from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import read_word
 
 ALIGNMENT = 4096
@@ -200,6 +203,61 @@ class KernelWork:
 
     def close(self) -> None:
         """Nothing of its own: kernels belong to the device."""
+
+
+class RecordedWork(KernelWork):
+    """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
+    leaves in `marks` how far it is."""
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        kernel: LoopLaunch,
+        recording: LoopLaunch,
+        marks: Marks,
+        warm_up: int = 1,
+        least_loops: int = 1,
+    ) -> None:
+        super().__init__(device, kernel, True, warm_up, least_loops)
+        self.marks = marks
+        self._recording = recording
+
+    def enqueue_recorded(self, streams: Sequence[Any], loops: int) -> None:
+        self._recording.set_loops(loops)
+        self._recording.enqueue(streams[0])
+
+    def close(self) -> None:
+        self.marks.free()
+
+
+def warm_ups(copy: Copy) -> int:
+    """How many loops go before each sample: a copy between devices is warmed up, since the first
+    after a pause is slower there; one that crosses to the host is long, and another would show
+    nothing."""
+    if copy.warm_ups is not None:
+        return copy.warm_ups
+    return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
+
+
+def kernel_copy(
+    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings, warm_up: int
+) -> KernelWork:
+    """A copy by a kernel; of a tracked one, also its progress where one launch is all loops."""
+    how = *ends, copy.size, settings, copy.transfer.both_ways
+    kernel = copy_launch(device, *how)
+    if copy.size < IN_KERNEL_LOOPS:
+        return KernelWork(device, kernel, False, warm_up)
+    # How often a step is repeated where it is decides what caches serve of it.
+    least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
+    if not copy.tracked:
+        return KernelWork(device, kernel, True, warm_up, least_loops)
+    marks = Marks(device)
+    try:
+        recording = copy_launch(device, *how, marks)
+    except BaseException:
+        marks.free()
+        raise
+    return RecordedWork(device, kernel, recording, marks, warm_up, least_loops)
 
 
 class ReadWork:
