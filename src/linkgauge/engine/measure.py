@@ -261,6 +261,7 @@ class Measurement:
 
     def _allocate(self, pool: BufferPool, first_seed: int) -> Iterator[Copy]:
         only_first = self._cell.report is Report.FIRST
+        spans = self._cell.report is Report.SPAN and len(self._cell.transfers) > 1
         shared = self._staging.lend(pool, self.backends)
         for number, (transfer, backend) in enumerate(
             zip(self._cell.transfers, self.backends, strict=True)
@@ -284,7 +285,7 @@ class Measurement:
                 interference=only_first and number > 0,
                 endless=self._staging.is_endless(transfer),
                 tracked=self.is_tracked,
-                warm_ups=SPAN_WARM_UPS if self._cell.report is Report.SPAN else None,
+                warm_ups=SPAN_WARM_UPS if spans else None,
             )
 
     def fill(self) -> None:

@@ -164,7 +164,9 @@ class EngineSettings(msgspec.Struct, frozen=True):
     `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
     uses what was remembered as best for the device's model. `affinity` keeps the controlling
     thread on the node of the host memory, which is near the device or, if given, `numa_node`.
-    With `pieces`, copies are cut up, and the shape of the others does not count.
+    With `pieces`, copies are cut up, and the shape of the others does not count. Without
+    `peer_access`, devices do not reach each other's memory: what goes between two is left to the
+    driver.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -175,6 +177,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     affinity: bool = True
     numa_node: int | None = None
     pieces: Pieces | None = None
+    peer_access: bool = True
 
 
 class Simulation(msgspec.Struct, frozen=True):

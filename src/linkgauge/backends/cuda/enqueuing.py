@@ -19,7 +19,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
 from .driver import LIBRARY
-from .gate import Gate
+from .gate import GATE_SECONDS, PATIENCE, Gate
 from .group import QUEUE
 
 _GATE = 1
@@ -31,6 +31,8 @@ class Call(msgspec.Struct, frozen=True):
 
     function: str
     words: Callable[[Any], Sequence[int]]
+    may_block: bool = False
+    """It may wait for the device."""
 
 
 def address_of(function: str) -> int:
@@ -49,7 +51,8 @@ class EnqueuingGroup:
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._gate = Gate(device.driver, [device])
+        self._may_block = call.may_block
+        self._gate = Gate(device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS)
         self._loops = 0
         self._seconds: float | None = None
         self._closed = False
@@ -86,7 +89,7 @@ class EnqueuingGroup:
         seconds, self._seconds, self._loops = self._seconds, None, 0
         self._device.enter()
         self._device.driver.call("cuStreamSynchronize", self._stream)
-        if self._gate.gave_up:
+        if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", "it opened before all calls were made")
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 

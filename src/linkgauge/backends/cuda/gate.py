@@ -12,12 +12,17 @@ from .launches import GateLaunch
 
 GATE_SECONDS = 10.0
 """A gate opens by itself after this long: the sample is lost, the device is not."""
+PATIENCE = 0.005
+"""Before calls that may wait for the device, a gate opens by itself after this long, and the sample
+counts: as long as the delay kernel of p2pBandwidthLatencyTest waits (10^7 clocks)."""
 
 
 class Gate:
-    """A flag in pinned host memory, and the kernels that spin on it."""
+    """A flag in pinned host memory, and the kernels that spin on it, no longer than `seconds`."""
 
-    def __init__(self, driver: Driver, devices: Sequence[CudaDevice]) -> None:
+    def __init__(
+        self, driver: Driver, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS
+    ) -> None:
         self._driver = driver
         self._home = devices[0]
         self._home.enter()
@@ -25,7 +30,7 @@ class Gate:
         size = 2 * ctypes.sizeof(ctypes.c_uint32)
         self._address: int | None = int(driver.call("cuMemHostAlloc", size, flags))
         self._state = (ctypes.c_uint32 * 2).from_address(self._address)
-        limit = int(GATE_SECONDS * 1e9)
+        limit = int(seconds * 1e9)
         try:
             self._launches: dict[int, GateLaunch] = {
                 device.index: GateLaunch(device, self._address, limit) for device in devices

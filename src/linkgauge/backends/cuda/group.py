@@ -21,10 +21,10 @@ from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
 from .driver import Driver
-from .gate import GATE_SECONDS, Gate
+from .gate import GATE_SECONDS, PATIENCE, Gate
 from .settings import IN_PLACE_LOOPS
 from .track import Step, Track
-from .work import Interference, Work
+from .work import Interference, PeerCopy, Work
 
 QUEUE = 480
 """How many operations may wait behind a closed gate on one device. The driver's queues hold about
@@ -46,6 +46,7 @@ class CudaGroup:
     def __init__(self, driver: Driver, works: Sequence[Work], *, aligned: bool = True) -> None:
         self._driver = driver
         self._aligned = aligned
+        self._may_block = any(isinstance(work, PeerCopy) for work in works)
         self._made = ExitStack()
         """What is to be given back, also where making the rest fails."""
         try:
@@ -55,7 +56,8 @@ class CudaGroup:
             ]
             self._first = self._tracks[0]
             self._total = self._event(self._first.device)
-            self._gate = Gate(driver, [track.device for track in self._tracks])
+            patience = PATIENCE if self._may_block else GATE_SECONDS
+            self._gate = Gate(driver, [track.device for track in self._tracks], patience)
         except BaseException:
             self._made.close()
             raise
@@ -110,7 +112,7 @@ class CudaGroup:
         self._first.device.enter()
         self._driver.call("cuEventSynchronize", self._total)
         self._armed = False
-        if self._gate.gave_up:
+        if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         seconds = self._settled([self._elapsed(track.start, track.end) for track in self._tracks])
         if seconds is None:

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import cycle
 from typing import Any, Protocol
 
+import msgspec
+
 from linkgauge.backends.base import Copy
 
 from .device import CudaDevice, Launch
@@ -105,6 +107,47 @@ class EngineCopy:
         for event in self._joins:
             self.device.driver.call("cuEventDestroy", event)
         self._joins.clear()
+
+
+class PeerEnds(msgspec.Struct, frozen=True):
+    """A copy from one device's memory to another's, each address with its context: what
+    cuMemcpyPeerAsync takes before the stream."""
+
+    destination: int
+    destination_context: Any
+    source: int
+    source_context: Any
+    size: int
+
+    def arguments(self) -> tuple[Any, ...]:
+        return msgspec.structs.astuple(self)
+
+
+class PeerCopy:
+    """The driver's own copy between devices that do not reach each other's memory: it takes the
+    bytes by way of the host, and may hold the call up until the device gets on. It warms nothing
+    up, as p2pBandwidthLatencyTest."""
+
+    streams = 1
+    warm_up = 0
+    least_loops = 1
+
+    def __init__(self, device: CudaDevice, ends: PeerEnds) -> None:
+        self.device = device
+        self._ends = ends
+
+    def operations(self, loops: int) -> int:
+        return loops
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        for _ in range(loops):
+            self.device.driver.call("cuMemcpyPeerAsync", *self._ends.arguments(), streams[0])
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing of its own."""
 
 
 Piece = Callable[[Any], object]
