@@ -4,8 +4,8 @@ Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options
 copied). With P2P disabled a copy is left to CUDA's driver, in a process that never opens peer
 access. Other backends stage it in host memory, on the source's node: its bandwidth is that of both
 legs at the same time, its latency that of one after the other. Pairs that do not reach each other
-go so in all matrices. The CPU latency is the time in which the host enqueues a copy, of a staged one both
-legs; nan where the backend does not tell.
+go so in all matrices. The CPU latency is the time in which the host enqueues a copy, of a staged
+one both legs; nan where the backend does not tell.
 """
 
 from __future__ import annotations
