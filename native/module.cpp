@@ -143,8 +143,8 @@ void bind_team(nb::module_& module) {
       .def(
           "arm",
           [](Team& self, std::int64_t loops, std::int64_t laps) {
-            const auto count = [](std::int64_t n) { return static_cast<std::uint64_t>(n < 0 ? 0 : n); };
-            self.arm(count(loops), count(laps));
+            if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+            self.arm(static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(laps));
           },
           "loops"_a, "laps"_a = 1, Unlocked())
       .def("open", &Team::open, Unlocked())

@@ -97,7 +97,7 @@ struct alignas(2 * kCacheLine) Team::Worker {
   int pin_error = 0;
   std::uint64_t loops = 0;  // of a lap
   std::uint64_t laps = 1;
-  std::uint64_t done = 0;       // loops
+  std::uint64_t done = 0;     // loops
   std::vector<double> times;  // begin, and the end of each lap
   Span span{};
 };
