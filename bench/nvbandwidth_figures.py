@@ -157,7 +157,8 @@ def results_of(run: Run) -> Iterator[Result]:
 
 
 def read_linkgauge(run: Run) -> Reading:
-    """Medians of the cells that passed; a cell without a path (`skip`) is no problem."""
+    """Medians of the cells that passed; a cell without a path (`skip`) is no problem. Totals of
+    several transfers are left out unless they are nvbandwidth's, bytes over the span."""
     figures: Figures = {}
     problems: list[str] = []
     for result in results_of(run):
@@ -169,7 +170,8 @@ def read_linkgauge(run: Run) -> Reading:
                 problems.append(f"{key.test} {key}: {cell.status}: {cell.reason}")
             if cell.status != "pass" or cell.summary is None:
                 continue
-            figures[key] = cell.summary.median
+            if len(cell.transfers) == 1 or cell.definition in (None, "span"):
+                figures[key] = cell.summary.median
             named = zip(PARTS[result.benchmark], cell.parts, strict=False)
             for name, part in named:
                 if part.summary is not None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from linkgauge.backends import cuda
 from linkgauge.backends.base import Copy, Group, Pattern
-from linkgauge.backends.cuda import CudaBackend, group
+from linkgauge.backends.cuda import CudaBackend, group, work
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver, open_driver
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
@@ -97,7 +97,7 @@ class Recorder(Driver):
 def run_kernels(driver: Driver, compiler: Compiler | None = None) -> list[str]:
     """Runs every kernel; returns what was wrong."""
     nodes = read_host().nodes
-    cuda.IN_KERNEL_LOOPS = 1  # one launch for all loops, whatever the size
+    cuda.IN_KERNEL_LOOPS = work.IN_KERNEL_LOOPS = 1  # one launch for all loops, whatever the size
     problems = []
     for pieces in (None, *(Pieces(4096, 8, payload) for payload in (128, 256, 512))):
         engines = EngineSettings(tuned=False, pieces=pieces)
@@ -118,6 +118,12 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
     for settings in PLAIN:
         for size in (1024, LARGE):
             yield from _copy(backend, BOTH, size, settings)
+            yield from _copy(backend, BOTH, size, settings, tracked=True)
+    for settings in (*PLAIN, *BULK):
+        try:
+            yield from _copy(backend, LOCAL, LARGE, settings, tracked=True)
+        except Unsupported as reason:
+            yield str(reason)
     for size in (*SMALL, LARGE):
         yield from _copy(backend, "null -> cuda:0 by sm", size)
         yield from _copy(backend, "cuda:0 -> null by sm", size)
@@ -180,7 +186,12 @@ def _copies(backend: CudaBackend, variants: tuple[CopySettings | None, ...]) -> 
 
 
 def _copy(
-    backend: CudaBackend, text: str, size: int, settings: CopySettings | None = None
+    backend: CudaBackend,
+    text: str,
+    size: int,
+    settings: CopySettings | None = None,
+    *,
+    tracked: bool = False,
 ) -> Iterator[str]:
     """One copy (or read, or write), whose every byte is compared."""
     transfer = parse_transfer(text)
@@ -194,7 +205,8 @@ def _copy(
         backend.fill(source, size, Pattern.WORDS, 7, inverted=False)
     if destination is not None:
         backend.fill(destination, size, Pattern.WORDS, 7, inverted=True)
-    prepared = backend.prepare_with([Copy(transfer, source, destination, size, 7)], settings)
+    copy = Copy(transfer, source, destination, size, 7, tracked=tracked)
+    prepared = backend.prepare_with([copy], settings)
     (checksum,) = _run(prepared)
     compared = [destination, source] if transfer.both_ways else [destination]
     wrong = any(b and backend.first_mismatch(b, size, pattern, 7) is not None for b in compared)

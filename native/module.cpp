@@ -134,17 +134,19 @@ void bind_team(nb::module_& module) {
       .def_ro("begin", &Span::begin)
       .def_ro("end", &Span::end)
       .def_ro("checksum", &Span::checksum)
-      .def_ro("passes", &Span::passes);
+      .def_ro("passes", &Span::passes)
+      .def_ro("progress", &Span::progress);
   nb::class_<Team>(module, "Team")
       .def(
           "__init__", [](Team* self, const std::vector<Job>& jobs) { new (self) Team(jobs); },
           "jobs"_a, Unlocked())
       .def(
           "arm",
-          [](Team& self, std::int64_t loops) {
-            self.arm(static_cast<std::uint64_t>(loops < 0 ? 0 : loops));
+          [](Team& self, std::int64_t loops, std::int64_t laps) {
+            if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+            self.arm(static_cast<std::uint64_t>(loops), static_cast<std::uint64_t>(laps));
           },
-          "loops"_a, Unlocked())
+          "loops"_a, "laps"_a = 1, Unlocked())
       .def("open", &Team::open, Unlocked())
       .def("wait", &wait)
       .def("close", &Team::close, Unlocked());

@@ -95,8 +95,10 @@ struct alignas(2 * kCacheLine) Team::Worker {
   std::byte* destination = nullptr;
   std::size_t size = 0;
   int pin_error = 0;
-  std::uint64_t loops = 0;
-  std::uint64_t done = 0;  // loops
+  std::uint64_t loops = 0;  // of a lap
+  std::uint64_t laps = 1;
+  std::uint64_t done = 0;     // loops
+  std::vector<double> times;  // begin, and the end of each lap
   Span span{};
 };
 
@@ -130,12 +132,13 @@ void Team::start() {
   }
 }
 
-void Team::arm(std::uint64_t loops) {
-  if (loops < 1) throw std::invalid_argument("loops must be at least 1");
+void Team::arm(std::uint64_t loops, std::uint64_t laps) {
+  if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
   std::unique_lock lock(mutex_);
   require(State::Idle, "arm: the team is armed already, or running");
   state_ = State::Arming;
   loops_ = loops;
+  laps_ = laps;
   bounded_ = bounded_count_;
   ++round_;
   work_.notify_all();
@@ -167,8 +170,8 @@ std::vector<Span> Team::wait() {
   await_all(lock);
   state_ = State::Idle;
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0, 0});
-  std::vector<double> bytes(job_count_), moved(job_count_);
+  std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0, 0, {}});
+  std::vector<double> bytes(job_count_), moved(job_count_), threads(job_count_);
   for (const auto& worker : workers_) {
     Span& span = spans[worker->job_index];
     span.begin = std::min(span.begin, worker->span.begin);
@@ -177,8 +180,14 @@ std::vector<Span> Team::wait() {
     const auto size = static_cast<double>(worker->size);
     bytes[worker->job_index] += size;
     moved[worker->job_index] += size * static_cast<double>(worker->done);
+    threads[worker->job_index] += 1;
+    span.progress.resize(worker->times.size());
+    for (std::size_t i = 0; i < worker->times.size(); ++i) span.progress[i] += worker->times[i];
   }
-  for (std::size_t job = 0; job < job_count_; ++job) spans[job].passes = moved[job] / bytes[job];
+  for (std::size_t job = 0; job < job_count_; ++job) {
+    spans[job].passes = moved[job] / bytes[job];
+    for (double& time : spans[job].progress) time /= threads[job];
+  }
   return spans;
 }
 
@@ -209,15 +218,18 @@ void Team::live(Worker& worker) {
     report();
     if (!pass_gate(round)) return;
     worker.span.begin = now();
+    worker.times.assign(1, worker.span.begin);
     worker.done = 0;
+    const std::uint64_t all = worker.loops * worker.laps;
     do {
       worker.once();
       ++worker.done;
+      if (!worker.endless && worker.done % worker.loops == 0) worker.times.push_back(now());
       // A long sample need not end before the team can close.
       if (gate_.load(std::memory_order_relaxed) == kClosing) return;
-    } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round
-                            : worker.done < worker.loops);
-    worker.span.end = now();
+    } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round : worker.done < all);
+    if (worker.endless) worker.times.push_back(now());
+    worker.span.end = worker.times.back();
     if (!worker.endless && --bounded_ == 0) ending_.store(round, std::memory_order_relaxed);
     report();
   }
@@ -228,6 +240,8 @@ bool Team::next_round(Worker& worker, std::uint32_t round) {
   std::unique_lock lock(mutex_);
   work_.wait(lock, [&] { return round_ == round || state_ == State::Closed; });
   worker.loops = loops_;
+  worker.laps = laps_;
+  worker.times.reserve(laps_ + 1);
   return state_ != State::Closed;
 }
 

@@ -37,6 +37,8 @@ struct Span {
   double end;    // its last thread ends
   std::uint64_t checksum;
   double passes;  // how often all of its bytes were gone over: of an endless job, any number
+  // When its threads began and ended each lap, on average; of an endless job, begin and end alone.
+  std::vector<double> progress;
 };
 
 // One sample is arm, open, wait. Between samples the threads sleep. Calls out of order throw
@@ -48,7 +50,8 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  void arm(std::uint64_t loops);  // returns once every thread stands at the gate
+  // So many laps of so many loops. Returns once every thread stands at the gate.
+  void arm(std::uint64_t loops, std::uint64_t laps = 1);
   void open();
   // Whether all threads are done, after at most this long: the caller may see to signals meanwhile.
   bool done_within(std::chrono::milliseconds patience);
@@ -73,7 +76,8 @@ class Team {
   std::condition_variable reported_;  // for the controller: all workers got where they should
   State state_ = State::Idle;
   std::uint32_t round_ = 0;  // the latest round armed
-  std::uint64_t loops_ = 0;  // of that round
+  std::uint64_t loops_ = 0;  // of a lap of that round
+  std::uint64_t laps_ = 1;
   std::size_t arrived_ = 0;  // workers that have reported since the controller last asked
   std::atomic<std::uint32_t> gate_ = 0;    // the latest round let through; all ones: closing
   std::atomic<std::uint32_t> ending_ = 0;  // the latest round whose endless jobs are to end

@@ -92,7 +92,8 @@ class FakeDevice:
         return f"stream {self.index}.{number}"
 
     def kernel(self, file, function, defines=()):
-        return f"{file}.{function}"
+        records = " PROGRESS=1" if "PROGRESS=1" in defines else ""
+        return f"{file}.{function}{records}"
 
     def attribute(self, name):
         return self.driver.call("cuDeviceGetAttribute", name)
@@ -117,9 +118,9 @@ def gpu(devices=1, **answers):
     return bindings
 
 
-def engine_copies(bindings, devices=(0,), streams=1):
+def engine_copies(bindings, devices=(0,), streams=1, warm_up=1):
     driver = Driver(bindings)
     return driver, [
-        EngineCopy(FakeDevice(driver, index), 1 << 40, 1 << 41, 8 * MiB, streams)
+        EngineCopy(FakeDevice(driver, index), 1 << 40, 1 << 41, 8 * MiB, streams, warm_up)
         for index in devices
     ]

@@ -43,10 +43,10 @@ class FakeGroup:
     most_loops = 1 << 20
 
     def __init__(self, backend, copies):
-        self.backend, self.copies, self.loops = backend, copies, None
+        self.backend, self.copies, self.loops, self.laps = backend, copies, None, 1
 
-    def arm(self, loops):
-        self.loops = loops
+    def arm(self, loops, laps=1):
+        self.loops, self.laps = loops * laps, laps
 
     def open(self):
         for copy in self.copies:
@@ -61,7 +61,8 @@ class FakeGroup:
         ]
         sums = [checksum(copy.source, copy.size) if not copy.destination else None
                 for copy in self.copies]  # fmt: skip
-        return Timing(tuple(seconds), max(seconds), tuple(sums))
+        ends = [[each * lap / self.laps for lap in range(self.laps + 1)] for each in seconds]
+        return Timing(tuple(seconds), max(seconds), tuple(sums), tuple(map(tuple, ends)))
 
     def close(self):
         self.backend.open_groups -= 1

@@ -168,6 +168,10 @@ class Span:
     @property
     def passes(self) -> float:
         """How often all of its bytes were gone over: the loops, of an endless job any number."""
+    @property
+    def progress(self) -> list[float]:
+        """When it began and when each of its laps ended, the mean over its threads; of an endless
+        job, begin and end alone."""
 
 class Team:
     """Threads that run jobs at the same time, sample by sample: arm, open, wait.
@@ -181,10 +185,10 @@ class Team:
         Raises OSError where a thread cannot be started or pinned, and ValueError without jobs.
         """
 
-    def arm(self, loops: int) -> None:
-        """Bring all threads to the gate, each to run its job ``loops`` times once it opens.
+    def arm(self, loops: int, laps: int = 1) -> None:
+        """Bring all threads to the gate: once it opens, each runs its job ``loops`` times a lap.
 
-        Returns when all stand there. Raises ValueError for loops below 1.
+        Returns when all stand there. Raises ValueError for loops or laps below 1.
         """
 
     def open(self) -> None:

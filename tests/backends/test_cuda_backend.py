@@ -1,5 +1,7 @@
 """The cuda backend over a driver that answers every call: devices, refusals, affinity, failures."""
 
+import ctypes
+import itertools
 import os
 from types import SimpleNamespace
 
@@ -7,8 +9,9 @@ import pytest
 
 from cuda_kit import FakeCompiler, Status, engine_copies, gpu
 from linkgauge.backends.base import Copy
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda import CudaBackend, enqueuing
 from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.cuda.gate import PATIENCE
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
 from linkgauge.model.errors import BackendError
@@ -90,6 +93,83 @@ class TestRefusal:
             assert backend.refusal(parse_transfer(text)) is None
 
 
+class TestWithoutPeerAccess:
+    TEXT = "cuda:0 -> cuda:1 by ce"
+
+    def copy(self, backend, text=TEXT, **more):
+        transfer = parse_transfer(text)
+        ends = [backend.allocate(memory, 4096, transfer.engine) for memory in transfer.memories]
+        return Copy(transfer, *ends, 4096, 1, **more)
+
+    @pytest.fixture
+    def bindings(self):
+        bindings = gpu(2)
+        made = itertools.count(100)
+        bindings.cuMemAlloc = lambda size: (Status.CUDA_SUCCESS, next(made))
+        bindings.cuDevicePrimaryCtxRetain = lambda device: (Status.CUDA_SUCCESS, 10 * device)
+        devices = itertools.count(1)
+        bindings.cuDeviceGet = lambda index: (Status.CUDA_SUCCESS, next(devices))
+        return bindings
+
+    @pytest.mark.parametrize("reach", [0, 1])
+    def test_no_pair_is_refused_to_copy_engines(self, reach):
+        backend = backend_of(gpu(2, cuDeviceCanAccessPeer=[reach]), peer_access=False)
+        assert backend.refusal(parse_transfer(self.TEXT)) is None
+        assert backend.refusal(parse_transfer("cuda:0 -> cuda:1 by cuda:1.ce")) is None
+        by_kernel = backend.refusal(parse_transfer("cuda:0 -> cuda:1 by sm"))
+        assert by_kernel == "peer access from cuda:0 to cuda:1 is not asked for"
+
+    def test_the_driver_copies_between_contexts_that_do_not_reach_each_other(self, bindings):
+        backend = backend_of(bindings, peer_access=False)
+        copies = [self.copy(backend), self.copy(backend, "cuda:1 -> cuda:0 by ce", warm_ups=4)]
+        group = backend.prepare(copies)
+        group.arm(5)
+        group.open()
+        there, back = copies
+        assert [call[:5] for call in bindings.of("cuMemcpyPeerAsync")] == [
+            *[(there.destination.address, 20, there.source.address, 10, 4096)] * 5,
+            *[(back.destination.address, 10, back.source.address, 20, 4096)] * 5,
+        ]
+        assert "cuCtxEnablePeerAccess" not in bindings.names()
+        assert "cuMemcpyAsync" not in bindings.names()
+        group.wait()
+        group.close()
+
+    def test_a_call_that_waits_for_the_device_does_not_wait_for_ever(self, bindings):
+        """The gate opens by itself soon, and that is no error."""
+        backend = backend_of(bindings, peer_access=False)
+        group = backend.prepare([self.copy(backend)])
+        group.arm(1)
+        (ctypes.c_uint32 * 2).from_buffer(bindings.memory[0])[1] = 1
+        group.open()
+        assert len(group.wait().seconds) == 1
+        gates = group._gate._launches.values()
+        assert [gate.arguments[1].value for gate in gates] == [int(PATIENCE * 1e9)]
+        group.close()
+
+    def test_its_own_call_is_what_enqueues_it(self, bindings, monkeypatch):
+        seen = []
+        monkeypatch.setattr(enqueuing, "address_of", lambda name: seen.append(name) or 1)
+        backend = backend_of(bindings, peer_access=False)
+        backend.enqueuing(self.copy(backend)).close()
+        assert seen == ["cuMemcpyPeerAsync"]
+
+    def test_the_result_says_so(self):
+        backend = backend_of(gpu(2), peer_access=False)
+        assert "the driver's own copy" in backend.remarks(parse_transfer(self.TEXT))[-1]
+        assert backend.remarks(parse_transfer("host:0 -> cuda:1 by ce")) == ()
+
+    def test_copies_within_a_device_and_with_the_host_are_as_ever(self, bindings):
+        backend = backend_of(bindings, peer_access=False)
+        for text in ("cuda:1 -> cuda:1 by ce", "host:0 -> cuda:1 by ce"):
+            group = backend.prepare([self.copy(backend, text)])
+            group.arm(1)
+            group.open()
+            group.close()
+        assert bindings.names().count("cuMemcpyPeerAsync") == 0
+        assert bindings.names().count("cuMemcpyAsync") == 3  # one warms up
+
+
 class TestAffinity:
     @pytest.fixture
     def moves(self, monkeypatch):
@@ -135,7 +215,7 @@ class TestFailures:
         bindings.failing["cuMemHostAlloc"] = Status.CUDA_ERROR_OUT_OF_MEMORY
         with pytest.raises(BackendError, match="cuMemHostAlloc"):
             CudaGroup(driver, works)
-        assert len(set(bindings.of("cuEventDestroy"))) == len(bindings.of("cuEventCreate")) == 5
+        assert len(set(bindings.of("cuEventDestroy"))) == len(bindings.of("cuEventCreate")) == 9
 
     def test_what_an_older_driver_does_not_have_is_an_error_of_that_call(self):
         bindings = gpu()

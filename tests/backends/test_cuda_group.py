@@ -2,13 +2,15 @@
 
 import ctypes
 import math
+import struct
 
 import pytest
 
 from cuda_kit import Bindings, FakeDevice, Status, engine_copies
+from linkgauge.backends.base import MOST_LAPS, Copy
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
-from linkgauge.backends.cuda.group import CudaGroup, most_loops
+from linkgauge.backends.cuda.group import CudaGroup, batches, most_loops
 from linkgauge.backends.cuda.launches import copy_launch
 from linkgauge.backends.cuda.settings import SPLIT_DEFAULT, CopySettings
 from linkgauge.backends.cuda.work import (
@@ -18,14 +20,19 @@ from linkgauge.backends.cuda.work import (
     Interference,
     KernelWork,
     engine_pieces,
+    kernel_copy,
     kernel_pieces,
 )
 from linkgauge.model.errors import BackendError
+from linkgauge.model.notation import parse_transfer
 
 
 @pytest.fixture
 def bindings():
     return Bindings()
+
+
+OPENING = ("cuLaunchKernel", "cuEventRecord", "cuMemcpyAsync")
 
 
 class TestGroup:
@@ -36,18 +43,34 @@ class TestGroup:
         group.arm(2)
         calls = [call for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
         assert [call[0] for call in calls] == [
-            *("cuLaunchKernel", "cuMemcpyAsync"),  # gate and warm-up of each stream
-            *("cuLaunchKernel", "cuMemcpyAsync"),
+            *OPENING,  # gate, its opening and warm-up of each stream
+            *OPENING,
+            *("cuEventRecord", "cuStreamWaitEvent"),  # the other is warm
             *("cuEventRecord", "cuStreamWaitEvent", "cuEventRecord"),  # starts
             *["cuMemcpyAsync"] * 4,
             *("cuEventRecord", "cuEventRecord"),  # ends
             *("cuStreamWaitEvent", "cuEventRecord"),  # the whole
         ]
-        first_start, wait = calls[4], calls[5]
+        warm, wait = calls[6], calls[7]
+        assert warm[2] == "stream 1.0"
+        assert wait[1:3] == ("stream 0.0", warm[1])
+        first_start, wait = calls[8], calls[9]
         assert wait[1:3] == ("stream 1.0", first_start[1])
         assert calls[-1][2] == "stream 0.0"
         group.open()
         group.wait()
+        group.close()
+
+    def test_as_nvbandwidth_none_waits_for_the_others_warm_ups(self, bindings):
+        driver, works = engine_copies(bindings, devices=(0, 1), warm_up=4)
+        group = CudaGroup(driver, works, aligned=False)
+        bindings.calls.clear()
+        group.arm(2)
+        calls = [call[0] for call in bindings.calls if call[0] != "cuCtxSetCurrent"]
+        assert calls[:15] == [
+            *(*OPENING, *["cuMemcpyAsync"] * 3) * 2,
+            *("cuEventRecord", "cuStreamWaitEvent", "cuEventRecord"),  # starts
+        ]
         group.close()
 
     def test_works_of_one_device_have_streams_of_their_own(self, bindings):
@@ -102,53 +125,138 @@ class TestGroup:
 
 
 class TestLaps:
-    def test_an_event_stands_behind_each_lap_of_the_first_copy(self, bindings):
+    def test_an_event_stands_behind_each_lap_of_every_copy(self, bindings):
         driver, works = engine_copies(bindings, devices=(0, 1))
         group = CudaGroup(driver, works)
-        bindings.calls.clear()
-        group.arm_laps(2, 3)
-        copies_and_events = [
-            call[0]
-            for call in bindings.calls
-            if call[0] in ("cuMemcpyAsync", "cuEventRecord") and "stream 0.0" in call
-        ]
+        group.arm(2, 3)
         lap = ["cuMemcpyAsync", "cuMemcpyAsync", "cuEventRecord"]
-        assert copies_and_events == [
-            *("cuMemcpyAsync", "cuEventRecord"),  # warm-up, start
-            *(lap * 3),
-            *("cuEventRecord", "cuEventRecord"),  # end, the whole
-        ]
-        beside = [call for call in bindings.calls if call[0] == "cuMemcpyAsync"]
-        assert len(beside) - 7 == 7
+        for stream, whole in (("stream 0.0", ["cuEventRecord"]), ("stream 1.0", [])):
+            copies_and_events = [
+                call[0]
+                for call in bindings.calls
+                if call[0] in ("cuMemcpyAsync", "cuEventRecord") and stream in call
+            ]
+            warm = [] if whole else ["cuEventRecord"]
+            assert copies_and_events == [
+                *("cuEventRecord", "cuMemcpyAsync", *warm, "cuEventRecord"),  # opening to start
+                *(lap * 3),
+                *("cuEventRecord", *whole),
+            ]
         group.open()
         group.wait()
         group.close()
 
-    def test_laps_follow_each_other_from_the_start(self, bindings, monkeypatch):
+    def test_progress_counts_from_the_opening_of_each_gate(self, bindings, monkeypatch):
         driver, works = engine_copies(bindings)
         group = CudaGroup(driver, works)
         at: dict[object, float] = {}
         monkeypatch.setattr(group, "_elapsed", lambda start, end: at[end] - at[start])
-        group.arm_laps(1, 3)
+        group.arm(1, 3)
         recorded = [call[1] for call in bindings.calls if call[0] == "cuEventRecord"]
-        at.update(zip(recorded, [0.0, 1.0, 3.0, 6.0, 6.0, 6.5], strict=True))
+        at.update(zip(recorded, [-0.5, 0.0, 1.0, 3.0, 6.0, 6.0, 6.5], strict=True))
         group.open()
         timing = group.wait()
-        assert timing.laps == (1.0, 2.0, 3.0)
+        assert timing.progress == ((0.5, 1.5, 3.5, 6.5),)
         assert (timing.seconds, timing.span) == ((6.0,), 6.5)
         group.close()
 
-    def test_without_laps_there_are_none(self, bindings):
+    def test_without_laps_there_are_start_and_end(self, bindings):
         driver, works = engine_copies(bindings)
         group = CudaGroup(driver, works)
-        group.arm_laps(1, 2)
-        group.open()
-        assert len(group.wait().laps) == 2
-        group.arm(2)
-        group.open()
-        assert group.wait().laps == ()
+        for laps in (2, 1):
+            group.arm(2, laps)
+            group.open()
+            assert [len(own) for own in group.wait().progress] == [laps + 1]
         group.close()
 
+    def test_laps_that_do_not_fit_behind_the_gate_follow_when_it_is_open(self, bindings):
+        driver, works = engine_copies(bindings)
+        group = CudaGroup(driver, works)
+        loops = group.most_loops // 2 + 1
+        group.arm(loops, 3)
+        assert bindings.names().count("cuMemcpyAsync") == 1 + loops
+        group.open()
+        assert bindings.names().count("cuMemcpyAsync") == 1 + 3 * loops
+        assert len(group.wait().progress[0]) == 4
+        group.close()
+
+    @pytest.mark.parametrize(
+        ("given", "steps"),
+        [
+            ((2, 3, 9), [[(2, True)] * 3]),
+            ((2, 3, 5), [[(2, True), (2, True)], [(2, True)]]),
+            ((5, 2, 3), [[(3, False)], [(2, True)], [(3, False)], [(2, True)]]),
+            ((7, 1, 7), [[(7, True)]]),
+        ],
+    )
+    def test_batches_hold_every_loop_once(self, given, steps):
+        assert batches(*given) == steps
+
+    @pytest.mark.parametrize("devices", [1, 2, 7])
+    def test_with_all_of_its_laps_a_group_fits_behind_the_gate(self, bindings, devices):
+        driver = Driver(bindings)
+        device = FakeDevice(driver)
+        works = [EngineCopy(device, 1 << 40, 1 << 41, 1 << 20, 1) for _ in range(devices)]
+        group = CudaGroup(driver, works)
+        laps = min(group.most_loops, MOST_LAPS)
+        bindings.calls.clear()
+        group.arm(group.most_loops // laps, laps)
+        aside = ("cuCtxSetCurrent", "cuEventCreate")
+        behind = [call for call in bindings.calls if call[0] not in aside]
+        assert len(behind) <= cuda_group.QUEUE
+        group.close()
+
+
+class TestRecording:
+    """A kernel that carries out all laps in one launch records them itself."""
+
+    @pytest.fixture
+    def group(self, bindings):
+        device = FakeDevice(Driver(bindings))
+        transfer = parse_transfer("cuda:0 -> cuda:1 by sm")
+        copy = Copy(transfer, None, None, 1 << 30, 1, tracked=True)
+        work = kernel_copy(device, copy, (1 << 41, 1 << 40), CopySettings(), 1)
+        group = CudaGroup(device.driver, [work, *engine_copies(bindings)[1]])
+        bindings.calls.clear()
+        yield group
+        group.close()
+
+    def test_one_launch_carries_out_all_laps(self, group, bindings):
+        group.arm(2, 8)
+        launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
+        # What warms up records nothing.
+        assert launched == ["gate.gate", "copy.copy", "gate.gate", "copy.copy PROGRESS=1"]
+        group.open()
+
+    def test_its_words_are_set_back_before_the_gate(self, group, bindings):
+        group.arm(2, 8)
+        names = bindings.names()
+        assert names.index("cuMemsetD8Async") < names.index("cuLaunchKernel")
+        group.open()
+
+    def test_what_it_recorded_counts_from_the_gate_s_opening(self, group, bindings):
+        words = [10**9, 777, *(10**9 + 1000 * lap for lap in (5, 6, 8, 11))]
+
+        def copied(into, address, size):
+            into[: 8 * len(words)] = struct.pack(f"<{len(words)}Q", *words)
+            return (Status.CUDA_SUCCESS,)
+
+        bindings.cuMemcpyDtoH = copied
+        group.arm(2, 3)
+        group.open()
+        timing = group.wait()
+        assert timing.progress[0] == pytest.approx((5e-6, 6e-6, 8e-6, 11e-6))
+        assert len(timing.progress[1]) == 4
+
+    def test_in_several_launches_events_tell(self, group, bindings):
+        group.arm(group.most_loops, 2)
+        group.open()
+        launched = [call[1] for call in bindings.calls if call[0] == "cuLaunchKernel"]
+        assert "copy.copy PROGRESS=1" not in launched
+        assert len(group.wait().progress[0]) == 3
+
+
+class TestInPlace:
     def test_what_is_repeated_in_place_has_one_lap_of_all_its_loops(self, bindings):
         driver = Driver(bindings)
         device = FakeDevice(driver)
@@ -219,12 +327,13 @@ class TestInterference:
         measured = EngineCopy(device, 1 << 40, 1 << 41, 1 << 29, 1)
         other = Interference(device, engine_pieces(device, 1 << 42, 1 << 43, 1 << 30))
         group = CudaGroup(driver, [measured, other])
-        times = iter([1.0, 2.0, 1.0, 0.9, 1.0, 2.1, 1.0])
+        span_and_progress = [1.0] * 5
+        times = iter([1.0, 2.0, *span_and_progress])
         monkeypatch.setattr(group, "_elapsed", lambda start, end: next(times))
         group.arm(self.LOOPS)
         group.open()
         assert group.wait().seconds == (1.0, 2.0)
-        times = iter([1.0, 0.9, 1.0, 2.1, 1.0])
+        times = iter([1.0, 0.9, 1.0, 2.1, *span_and_progress])
         group.arm(self.LOOPS)
         group.open()
         assert group.wait().seconds == (1.0, 2.1)

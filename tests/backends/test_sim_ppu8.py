@@ -8,8 +8,8 @@ import yaml
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
-from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Fabric
+from linkgauge.compat.nvbandwidth_cases import BY_NAME
 from linkgauge.engine.measure import Measurement, measure_together
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
@@ -42,7 +42,9 @@ def read_matrices(text: str) -> dict[str, dict[tuple[str, str], float]]:
 def measured(benchmark: str) -> dict[tuple[str, str], float]:
     """The medians of a benchmark on the simulated machine, as they would be printed."""
     machine = simulate(Simulation(*load("ppu-8")), EngineSettings())
-    laid_out = CATALOG[benchmark].lay_out(Fabric("sim", machine.host().nodes, machine.devices()))
+    laid_out = BY_NAME[benchmark].row.lay_out(
+        Fabric("sim", machine.host().nodes, machine.devices())
+    )
     how, pool, scale = Settings((SIZE,)), BufferPool(), unit_of(laid_out.unit.symbol).scale
     found = {}
     for number, cell in enumerate(laid_out.cells):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 import nvbandwidth_figures as figures
 from nvbandwidth_figures import DEVICE_TESTS, HOST_TESTS, TESTS, Key
@@ -54,6 +55,18 @@ def test_cells_that_did_not_pass_have_no_figure():
     read = figures.read_linkgauge(run_of([result(test, [wrong, absent])]))
     assert not read.figures
     assert read.problems == (f"{test} 0,1: fail: wrong at byte 7",)
+
+
+@pytest.mark.parametrize(
+    ("count", "definition", "compared"),
+    [(1, "sustained", True), (3, "span", True), (3, None, True), (3, "sustained", False),
+     (3, "serial", False)],
+)  # fmt: skip
+def test_totals_of_another_definition_are_not_compared(count, definition, compared):
+    test = "all_to_one_read_ce"
+    transfers = ("cuda:1 -> cuda:0 by cuda:0.ce",) * count
+    one = replace(cell(test, "0", "0"), transfers=transfers, definition=definition)
+    assert bool(figures.read_linkgauge(run_of([result(test, [one])])).figures) == compared
 
 
 def test_the_last_whole_document_counts():

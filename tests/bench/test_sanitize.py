@@ -8,7 +8,7 @@ import pytest
 import sanitize
 from cuda_kit import FakeCompiler, gpu
 from linkgauge.backends import cuda
-from linkgauge.backends.cuda import group, verify
+from linkgauge.backends.cuda import group, verify, work
 
 EVERY = [
     "bulk.copy", "chase.chase", "chase.link", "copy.copy", "gate.gate", "pattern.compare",
@@ -24,7 +24,8 @@ def test_every_entry_point_is_known():
 
 
 def test_every_kernel_is_launched(monkeypatch):
-    monkeypatch.setattr(cuda, "IN_KERNEL_LOOPS", cuda.IN_KERNEL_LOOPS)
+    for module in (cuda, work):
+        monkeypatch.setattr(module, "IN_KERNEL_LOOPS", module.IN_KERNEL_LOOPS)
     monkeypatch.setattr(group, "GATE_SECONDS", group.GATE_SECONDS)
     monkeypatch.setattr(group.Gate, "shut", group.Gate.shut)
     monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
@@ -32,8 +33,9 @@ def test_every_kernel_is_launched(monkeypatch):
     sanitize.run_kernels(driver, FakeCompiler())
     ran = driver.ran()
     assert list(ran) == EVERY
-    assert (ran["bulk.copy"][0], ran["pieces.copy"][0]) == (3, 3)
-    assert ran["copy.copy"][0] >= 2 * len(sanitize.PLAIN)
+    # Each copies, and with its progress recorded.
+    assert (ran["bulk.copy"][0], ran["pieces.copy"][0]) == (6, 3)
+    assert ran["copy.copy"][0] >= 4 * len(sanitize.PLAIN)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,30 @@ def test_concurrent_transfers_each_arrive(subject):
         release(*copies)
 
 
+def test_progress_tells_when_each_lap_ended(subject):
+    for text in (str(paths(subject)[0]), *subject.groups):
+        transfers = parse_transfers(text)
+        if any(subject.backend.refusal(transfer) for transfer in transfers):
+            continue
+        copies = [lend(subject, t, 100_003 * t.scale, n) for n, t in enumerate(transfers, 1)]
+        group = subject.backend.prepare(copies)
+        for loops, laps in ((2, 4), (3, 1)):
+            group.arm(loops, laps)
+            group.open()
+            timing = group.wait()
+            assert len(timing.progress) == len(copies)
+            for times, seconds in zip(timing.progress, timing.seconds, strict=True):
+                assert len(times) in (2, laps + 1)
+                assert times[0] > -1e-3  # the gate's opening, within what clocks differ
+                assert list(times) == sorted(times)
+                assert times[-1] - times[0] <= seconds * 1.05 + 1e-4
+        assert [wrong(subject, copy) for copy in copies if copy.destination] == [
+            [None] for copy in copies if copy.destination
+        ]
+        group.close()
+        release(*copies)
+
+
 def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
     generator = random.Random(7)
     for name in subject.memories:

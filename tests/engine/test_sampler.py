@@ -134,10 +134,7 @@ class Lapping:
         self._seconds = seconds
         self._taken = 0
 
-    def arm(self, loops):
-        self.arm_laps(loops, 1)
-
-    def arm_laps(self, loops, laps):
+    def arm(self, loops, laps=1):
         self.gates.append((loops, laps))
 
     def open(self):
@@ -149,7 +146,8 @@ class Lapping:
         self._taken += laps
         seconds = tuple(loops * self._seconds(n) for n in taken)
         total = sum(seconds)
-        return Timing((total, 2 * total), 2 * total, (None, None), seconds if laps > 1 else ())
+        ends = tuple(itertools.accumulate(seconds, initial=0.0))
+        return Timing((total, 2 * total), 2 * total, (None, None), (ends, (0.0, 2 * total)))
 
     def sample(self, settings=SETTINGS, **given):
         """Warmed up and sampled: what was taken, and how many laps stood behind each gate."""

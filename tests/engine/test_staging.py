@@ -93,12 +93,13 @@ class Idle:
     def __init__(self, copies):
         self.copies = copies
 
-    def arm(self, loops): ...
+    def arm(self, loops, laps=1): ...
     def open(self): ...
     def close(self): ...
 
     def wait(self):
-        return Timing((1.0,) * len(self.copies), 1.0, (None,) * len(self.copies))
+        count = len(self.copies)
+        return Timing((1.0,) * count, 1.0, (None,) * count, ((0.0, 1.0),) * count)
 
 
 @pytest.mark.parametrize(

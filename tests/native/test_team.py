@@ -144,6 +144,17 @@ def test_many_samples_in_order(team: Team) -> None:
     assert all(earlier.end <= later.begin for earlier, later in pairwise(spans))
 
 
+@pytest.mark.parametrize("laps", [1, 5])
+def test_a_span_tells_when_each_lap_ended(team: Team, laps: int) -> None:
+    team.arm(3, laps)
+    team.open()
+    for span in team.wait():
+        assert len(span.progress) == laps + 1
+        assert span.passes == 3 * laps
+        assert span.begin <= span.progress[0] <= span.progress[-1] <= span.end
+        assert span.progress == sorted(span.progress)
+
+
 def test_spans_are_on_the_clock_of_monotonic(team: Team) -> None:
     before = time.monotonic()
     team.arm(3)

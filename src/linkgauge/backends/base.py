@@ -6,7 +6,7 @@ A backend is one file. The engine drives it so, for each cell:
     allocate(memory, size, …)      buffers, kept and used again by later cells
     fill(buffer, …)                a pattern in the source, its complement in the destination
     prepare(copies)                a Group; then for each sample
-        arm(loops)                     everything is enqueued, behind a closed gate
+        arm(loops, laps)               everything is enqueued, behind a closed gate
         open()                         the gate: all transfers start together
         wait()                         the Timing
     first_mismatch(buffer, …)      every byte compared
@@ -81,7 +81,13 @@ class Copy(msgspec.Struct, frozen=True):
     """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none. All
     that is asked of `interference` is to outlast the first copy of its group. An `endless` copy, by
     host threads only, goes on until the other copies of its group have ended, or where there are
-    none until somebody waits: its seconds are those that all loops would have taken."""
+    none until somebody waits: its seconds are those that all loops would have taken. Of a `tracked`
+    one, progress within a launch that carries out all loops is wanted, too.
+
+    `warm_ups` are loops behind the gate before the clock starts: null leaves them to the backend,
+    and they end before any copy of the group starts; as many as given are nvbandwidth's, which
+    those of other copies may outlast. Where the backend has a gate of its own making, they do not
+    count."""
 
     transfer: Transfer
     source: Buffer | None
@@ -90,19 +96,26 @@ class Copy(msgspec.Struct, frozen=True):
     seed: int
     interference: bool = False
     endless: bool = False
+    tracked: bool = False
+    warm_ups: int | None = None
 
 
 class Timing(msgspec.Struct, frozen=True):
     """Seconds that all loops of each copy took, and of the whole group, first start to last end.
 
     `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
-    other copies. `laps` are the seconds of each lap of the first copy, where there were several.
+    other copies. `progress` holds, for each copy, its start and then the end of each of its laps,
+    in seconds since the gate opened; where a copy cannot tell its laps, its start and its end.
     """
 
     seconds: tuple[float, ...]
     span: float
     checksums: tuple[int | None, ...] = ()
-    laps: tuple[float, ...] = ()
+    progress: tuple[tuple[float, ...], ...] = ()
+
+
+MOST_LAPS = 64
+"""Laps at most behind one gate."""
 
 
 class Group(Protocol):
@@ -114,7 +127,11 @@ class Group(Protocol):
 
     @property
     def most_loops(self) -> int: ...
-    def arm(self, loops: int) -> None: ...
+    def arm(self, loops: int, laps: int = 1) -> None:
+        """Of each copy, so many laps (`MOST_LAPS` at most) of so many loops, one right after the
+        other."""
+        ...
+
     def open(self) -> None: ...
     def wait(self) -> Timing: ...
     def close(self) -> None: ...
@@ -122,11 +139,14 @@ class Group(Protocol):
 
 class Pace(msgspec.Struct, frozen=True):
     """How a group is to be sampled: a sample lasts at least so many seconds and loops. Of a cell
-    that reports its first copy, up to `laps` samples may follow each other behind one gate."""
+    that reports its first copy, up to `laps` samples may follow each other behind one gate. Of a
+    `sustained` total, so much of a sample is to pass while all copies run that its slowest copy
+    carries out several loops meanwhile."""
 
     seconds: float = 0.02
     loops: int = 2
     laps: int = 1
+    sustained: bool = False
 
 
 @runtime_checkable
@@ -135,9 +155,6 @@ class Paced(Protocol):
 
     @property
     def pace(self) -> Pace: ...
-    def arm_laps(self, loops: int, laps: int) -> None:
-        """arm(), for so many laps of so many loops: together no more than `most_loops`."""
-        ...
 
 
 class Chase(Group, Protocol):

@@ -6,6 +6,7 @@ Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
@@ -75,13 +76,15 @@ class HostGroup:
         with native_errors("make threads"):
             self._team = _native.Team(jobs)
         self._loops = 0
+        self._opened = 0.0
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         with native_errors("arm threads"):
-            self._team.arm(loops)
-        self._loops = loops
+            self._team.arm(loops, laps)
+        self._loops = loops * laps
 
     def open(self) -> None:
+        self._opened = time.monotonic()
         with native_errors("start threads"):
             self._team.open()
 
@@ -93,6 +96,7 @@ class HostGroup:
             seconds=tuple((span.end - span.begin) * self._loops / span.passes for span in spans),
             span=max(span.end for span in spans) - min(span.begin for span in spans),
             checksums=tuple(span.checksum for span in spans),
+            progress=tuple(tuple(at - self._opened for at in span.progress) for span in spans),
         )
 
     def close(self) -> None:

@@ -1,10 +1,11 @@
 """p2pBandwidthLatencyTest of the CUDA samples: matrices over all pairs of devices.
 
 Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
-copied). With P2P disabled the driver stages a copy in host memory, on the source's node here: its
-bandwidth is that of both legs at the same time, its latency that of one after the other. Pairs
-that do not reach each other are staged in all matrices. The CPU latency is the time in which the
-host enqueues a copy, of a staged one both legs; nan where the backend does not tell.
+copied). With P2P disabled a copy is left to CUDA's driver, in a process that never opens peer
+access. Other backends stage it in host memory, on the source's node: its bandwidth is that of both
+legs at the same time, its latency that of one after the other. Pairs that do not reach each other
+go so in all matrices. The CPU latency is the time in which the host enqueues a copy, of a staged
+one both legs; nan where the backend does not tell.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import permutations
 
@@ -21,7 +23,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Memory, Report, Transfer
 
-from .base import UsageError, Where
+from .base import Context, UsageError, Where
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
 from .paths import Gauge, Path, memory_of, opened_devices
 
@@ -69,18 +71,57 @@ def run(arguments: Sequence[str], where: Where) -> int:
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
     options = Options("p2p_read" in given, engine, elements * _ELEMENT)
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
-    with opened_devices(where, settings) as context:
+    with opened_devices(where, settings) as context, _without_access(where, context) as apart:
         gauge = Gauge(context, TOOL)
-        reached = _bandwidths(gauge, context.devices, options)
+        reached = _bandwidths(gauge, apart, context.devices, options)
+        codes = [gauge.exit_code, apart.code]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
-    with opened_devices(where, fewer, tells=False) as context:
-        latency_gauge = Gauge(context, TOOL)
-        _latencies(latency_gauge, context.devices, options, reached)
+    with (
+        opened_devices(where, fewer, tells=False) as context,
+        _without_access(where, context) as apart,
+    ):
+        gauge = Gauge(context, TOOL)
+        _latencies(gauge, apart, context.devices, options, reached)
+        codes += [gauge.exit_code, apart.code]
     print(NOTE)
-    return gauge.exit_code or latency_gauge.exit_code
+    return next((code for code in codes if code), 0)
 
 
-def _bandwidths(gauge: Gauge, devices: Sequence[Device], options: Options) -> frozenset[Pair]:
+class Apart:
+    """How copies go between devices that do not reach each other: `driver` measures those that are
+    left to CUDA's driver; without it, there are two legs by way of the host."""
+
+    def __init__(self, driver: Gauge | None) -> None:
+        self.driver = driver
+
+    @property
+    def code(self) -> int:
+        return 0 if self.driver is None else self.driver.exit_code
+
+    def rates(self, gauge: Gauge, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
+        """GB/s of each cell's copies, from one device to the other."""
+        if self.driver is not None:
+            return _rates(
+                self.driver, {at: [_copy(*p) for p in pairs] for at, pairs in cells.items()}
+            )
+        legs = {at: [leg for p in pairs for leg in _staged(*p)] for at, pairs in cells.items()}
+        return _rates(gauge, legs, 1 / 2)  # what is staged moves twice, and counts once
+
+
+@contextmanager
+def _without_access(where: Where, context: Context) -> Iterator[Apart]:
+    if context.backend != "cuda" or len(context.devices) < 2:
+        yield Apart(None)
+        return
+    engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
+    settings = msgspec.structs.replace(context.settings, engines=engines)
+    with opened_devices(where, settings, tells=False) as closed:
+        yield Apart(Gauge(closed, TOOL))
+
+
+def _bandwidths(
+    gauge: Gauge, apart_from: Apart, devices: Sequence[Device], options: Options
+) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
@@ -92,8 +133,7 @@ def _bandwidths(gauge: Gauge, devices: Sequence[Device], options: Options) -> fr
     print("\n".join(_introduction(devices, reached)), flush=True)
     # Within a device every byte is read and written.
     local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
-    # What is staged moves twice, and counts once.
-    staged = local | _rates(gauge, {pair: _staged(*pair) for pair in apart}, 1 / 2)
+    staged = local | apart_from.rates(gauge, {pair: [pair] for pair in apart})
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     _show(
         "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)", devices, staged | writes
@@ -106,8 +146,7 @@ def _bandwidths(gauge: Gauge, devices: Sequence[Device], options: Options) -> fr
             staged | reads,
         )
     local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
-    round_trips = {(a, b): [*_staged(a, b), *_staged(b, a)] for a, b in apart}
-    staged = local | _rates(gauge, round_trips, 1 / 2)
+    staged = local | apart_from.rates(gauge, {(a, b): [(a, b), (b, a)] for a, b in apart})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     both = _rates(gauge, {(a, b): [_copy(a, b, engine), _copy(b, a, engine)] for a, b in among})
     _show("Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)", devices, staged | both)
@@ -115,12 +154,22 @@ def _bandwidths(gauge: Gauge, devices: Sequence[Device], options: Options) -> fr
 
 
 def _latencies(
-    gauge: Gauge, devices: Sequence[Device], options: Options, reached: frozenset[Pair]
+    gauge: Gauge,
+    apart_from: Apart,
+    devices: Sequence[Device],
+    options: Options,
+    reached: frozenset[Pair],
 ) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
-    measures = (partial(_times, gauge), partial(_enqueuing_times, gauge))
+    ways_to_measure = (_times, _enqueuing_times)
+    measures = [partial(measure, gauge) for measure in ways_to_measure]
     among = [pair for pair in permutations(devices, 2) if pair in reached]
-    staged = [_staged_times(measure, devices) for measure in measures]
+    if (driver := apart_from.driver) is not None:
+        copies = {pair: _copy(*pair) for pair in permutations(devices, 2)}
+        own = {(one, one): _copy(one, one) for one in devices}
+        staged = [measure(gauge, own) | measure(driver, copies) for measure in ways_to_measure]
+    else:
+        staged = [_staged_times(measure, devices) for measure in measures]
     _show_times("P2P=Disabled Latency Matrix (us)", devices, staged)
     ways = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
     for name, reads in ways:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
 from .base import digits
@@ -133,6 +134,8 @@ class Case(msgspec.Struct, frozen=True):
 
 
 def _case(row: Row) -> Case:
+    if row.report is Report.TOTAL:
+        row = replace(row, report=Report.SPAN)
     if row.name in _OTHERS:
         return Case(row, *_OTHERS[row.name])
     name, _, kind = row.name.rpartition("_")

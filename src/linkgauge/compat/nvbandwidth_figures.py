@@ -140,7 +140,7 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
         return
     for part in cell.parts:
         yield ways[part.transfer], part.samples[number]
-    if cell.report is Report.TOTAL:
+    if cell.report.is_total:
         yield "Total Bandwidth ", cell.samples[number]
 
 

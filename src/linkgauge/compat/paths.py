@@ -89,7 +89,7 @@ class Gauge:
     def measure(
         self,
         cells: Sequence[Sequence[Transfer]],
-        report: Report = Report.TOTAL,
+        report: Report = Report.SPAN,
         *,
         size: int | None = None,
         optional: bool = False,

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from linkgauge.backends.base import Timing
+from linkgauge.model.result import Definition
 from linkgauge.model.transfer import Cell, Report
 
+from .sustained import sustained
 
-def headline(cell: Cell, size: int, timing: Timing, loops: int) -> float:
-    """The bandwidth of one sample, in bytes/s."""
+
+def headline(
+    cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
+) -> float:
+    """The bandwidth of one sample, in bytes/s; of a total, by this definition."""
+    moved = [transfer.counted(size, cell.report) * loops for transfer in cell.transfers]
     if cell.report is Report.FIRST:
-        return cell.transfers[0].bytes_each_way(size) * loops / timing.seconds[0]
-    if cell.report is Report.TOTAL:
-        return cell.bytes_reported(size) * loops / timing.span
-    return sum(
-        transfer.bytes_moved(size) * loops / seconds
-        for transfer, seconds in zip(cell.transfers, timing.seconds, strict=True)
-    )
+        return moved[0] / timing.seconds[0]
+    if not cell.report.is_total:
+        return sum(own / each for own, each in zip(moved, timing.seconds, strict=True))
+    rates = None
+    if (definition or definition_of(cell, (timing,))) == "sustained":
+        rates = sustained(timing.progress, moved)
+    return sum(moved) / timing.span if rates is None else sum(rates)
+
+
+def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
+    """How the figures of a total came about, the same of all samples; None of another report."""
+    if not cell.report.is_total:
+        return None
+    if cell.report is Report.SPAN:
+        return "span"
+    alike = [1] * len(cell.transfers)
+    together = all(sustained(timing.progress, alike) is not None for timing in timings)
+    return "sustained" if together else "serial"

@@ -21,35 +21,41 @@ class JoinedGroup:
     def __init__(self, groups: Sequence[Group], places: Sequence[Sequence[int]]) -> None:
         self._groups = groups
         self._places = places
-        self._opened = 0.0
+        self._opened = [0.0] * len(groups)
 
     @property
     def most_loops(self) -> int:
         return min(group.most_loops for group in self._groups)
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         for group in self._groups:
-            group.arm(loops)
+            group.arm(loops, laps)
 
     def open(self) -> None:
-        self._opened = time.monotonic()
         # One that cannot hold all loops enqueues the rest when opened, which takes its time.
-        for group in sorted(self._groups, key=lambda group: -group.most_loops):
-            group.open()
+        for number in sorted(range(len(self._groups)), key=lambda n: -self._groups[n].most_loops):
+            self._opened[number] = time.monotonic()
+            self._groups[number].open()
 
     def wait(self) -> Timing:
         timings = [group.wait() for group in self._groups]
-        span = time.monotonic() - self._opened
+        first = min(self._opened)
+        span = time.monotonic() - first
         placed = {
-            place: (timing.seconds[number], timing.checksums[number])
-            for places, timing in zip(self._places, timings, strict=True)
+            place: (
+                timing.seconds[number],
+                timing.checksums[number],
+                tuple(at + opened - first for at in timing.progress[number]),
+            )
+            for places, timing, opened in zip(self._places, timings, self._opened, strict=True)
             for number, place in enumerate(places)
         }
         merged = [placed[place] for place in sorted(placed)]
         return Timing(
-            seconds=tuple(seconds for seconds, _ in merged),
+            seconds=tuple(seconds for seconds, _, _ in merged),
             span=span,
-            checksums=tuple(checksum for _, checksum in merged),
+            checksums=tuple(checksum for _, checksum, _ in merged),
+            progress=tuple(progress for _, _, progress in merged),
         )
 
     def close(self) -> None:
@@ -72,8 +78,8 @@ class LastingGroup:
         self._seconds = seconds
         self.most_loops = group.most_loops
 
-    def arm(self, loops: int) -> None:
-        self._group.arm(loops)
+    def arm(self, loops: int, laps: int = 1) -> None:
+        self._group.arm(loops, laps)
 
     def open(self) -> None:
         self._group.open()

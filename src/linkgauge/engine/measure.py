@@ -26,37 +26,33 @@ from linkgauge.backends.base import (
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Reading
-from linkgauge.model.notation import parse_cell
-from linkgauge.model.result import CellResult, Part, PlannedCell, Settings, Status
+from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
 from linkgauge.model.transfer import Cell, Report, Transfer
 
-from .headline import headline
+from .headline import definition_of, headline
 from .joined import JoinedGroup, LastingGroup
 from .pool import BufferPool
+from .reasons import failed
 from .sampler import Sample, Samples, run_once, take_samples, warm_up
 from .sensing import Sensing, devices_of
 from .staging import Staging, touches
+from .sustained import TrackedGroup
 
-DOING: dict[Phase, str] = {
-    "plan": "planning",
-    "allocate": "allocating",
-    "warm up": "warming up",
-    "fill": "filling the buffers",
-    "measure": "measuring",
-    "verify": "verifying",
-}
-"""Phases in the words of a reason."""
+SPAN_WARM_UPS = 4
+"""Of nvbandwidth (WARMUP_COUNT of its memcpy.cpp), behind the gate: what is left of them when the
+first copy starts is in its span, and so in its totals."""
 
 Tell = Callable[[Phase], None]
 
 
 class Visit(msgspec.Struct, frozen=True):
     """Which visit of cells this is, from 0, how many samples were `taken` of them before, and what
-    a `sample` of theirs is, where an earlier visit found that."""
+    a `sample` of theirs is and what its total means, where an earlier visit found that."""
 
     number: int = 0
     taken: int = 0
     sample: Sample | None = None
+    definition: Definition | None = None
 
 
 class Visited(msgspec.Struct, frozen=True):
@@ -80,32 +76,12 @@ def measure_together(
         return together.carry_out(pool)
     except LinkgaugeError as error:
         if len(cells) == 1:
-            return Visited((_failed(cells[0].planned, together.phase, error),))
+            return Visited((failed(cells[0].planned, together.phase, error),))
     finally:
         pool.take_back()
     # One of them must not cost the others: each is measured alone.
     alone = (measure_together([cell], settings, pool, tell, visit) for cell in cells)
     return Visited(tuple(result for one in alone for result in one.cells))
-
-
-def _failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
-    if isinstance(error, Unsupported):
-        return unmeasured(planned, "skip", str(error))
-    return unmeasured(planned, "error", befell(planned, phase, str(error)))
-
-
-def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """A reason: what befell a cell, what was being done to it, and to which memories."""
-    memories = (memory for t in parse_cell(planned.transfers) for memory in t.memories)
-    places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
-    return f"while {DOING[phase]} ({places}): {what}"
-
-
-def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
-    """A cell without figures, and why."""
-    return CellResult(
-        planned.row, planned.column, planned.transfers, planned.report, status, reason
-    )
 
 
 class _Together:
@@ -122,6 +98,8 @@ class _Together:
         self._tell = tell
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
+        for cell in cells:
+            cell.definition = visit.definition
         self._numbered = {cell.planned.number: cell.transfers for cell in cells}
 
     def carry_out(self, pool: BufferPool) -> Visited:
@@ -166,6 +144,10 @@ class _Together:
     def _prepare(self) -> Group:
         if any(cell.is_latency for cell in self._cells):
             return self._latency()
+        group = self._grouped()
+        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
+
+    def _grouped(self) -> Group:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
         # Host threads last: their endless copies end once the others have.
@@ -226,7 +208,10 @@ class _Together:
             own = slice(first, first + len(cell.copies))
             first = own.stop
             split.append(
-                [Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own]) for t in timings]
+                [
+                    Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own], t.progress[own])
+                    for t in timings
+                ]
             )
         return split
 
@@ -262,6 +247,8 @@ class Measurement:
         self.copies: tuple[Copy, ...] = ()
         self.accesses = 1
         """Of one loop of a pointer chase."""
+        self.definition: Definition | None = None
+        """What its total means, where an earlier visit found that."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
         self._verifies = settings.verify and planned.report is not Report.LATENCY
         self._staging = Staging(transfers, size)
@@ -279,11 +266,16 @@ class Measurement:
     def is_latency(self) -> bool:
         return self.planned.report.is_latency
 
-    def figure(self, timing: Timing, loops: int) -> float:
+    @property
+    def is_tracked(self) -> bool:
+        """Whether it matters how far its transfers are at every moment."""
+        return self._cell.report is Report.TOTAL and len(self._cell.transfers) > 1
+
+    def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
         if self.is_latency:
             return timing.seconds[0] / loops / self.accesses
-        return headline(self._cell, self._size, timing, loops)
+        return headline(self._cell, self._size, timing, loops, definition)
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
         """Borrows the buffers: others than at the visit before, but for what only interferes. No
@@ -292,6 +284,7 @@ class Measurement:
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
         only_first = self._cell.report is Report.FIRST
+        spans = self._cell.report is Report.SPAN and len(self._cell.transfers) > 1
         shared = self._staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
             zip(self._cell.transfers, self.backends, strict=True)
@@ -316,6 +309,8 @@ class Measurement:
                 seed=seed,
                 interference=interferes,
                 endless=self._staging.is_endless(transfer),
+                tracked=self.is_tracked,
+                warm_ups=SPAN_WARM_UPS if spans else None,
             )
 
     def fill(self) -> None:
@@ -374,7 +369,8 @@ class Measurement:
         `timings`."""
         planned = self.planned
         problem = next(self._mismatches(last), None) if self._verifies else None
-        figures = tuple(self.figure(timing, taken.loops) for timing in timings)
+        definition = self.definition or definition_of(self._cell, timings)
+        figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())
         locks = [placement.locked for placement in placements if placement.locked is not None]
         return CellResult(
@@ -395,6 +391,7 @@ class Measurement:
             seconds=taken.seconds,
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
+            definition=definition,
         )
 
     def _buffers(self) -> Iterator[Buffer]:
@@ -403,7 +400,7 @@ class Measurement:
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, transfer in enumerate(self._cell.transfers):
-            size = transfer.bytes_each_way(self._size)
+            size = transfer.counted(self._size, self._cell.report)
             figures = tuple(size * loops / timing.seconds[number] for timing in timings)
             yield Part(number, size, figures, None)
 

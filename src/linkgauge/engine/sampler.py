@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import msgspec
 
-from linkgauge.backends.base import Group, Pace, Paced, Timing
+from linkgauge.backends.base import Group, Pace, Timing
 from linkgauge.model.result import Settings
+
+from .sustained import marked_loops
 
 WARM_UPS = 2
 """Single copies before the loops are chosen: the first pays for page tables and caches, which does
@@ -49,17 +52,17 @@ def run_once(group: Group, loops: int) -> Timing:
 
 
 def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
-    """So many samples, behind one gate where the group can. What accompanies the first copy is
-    timed as a whole: of each lap it has taken its share."""
-    if laps == 1 or not isinstance(group, Paced):
+    """So many samples behind one gate. What accompanies the first copy is timed as a whole: of each
+    lap it has taken its share."""
+    if laps == 1:
         yield run_once(group, loops)
         return
-    group.arm_laps(loops, laps)
+    group.arm(loops, laps)
     group.open()
     whole = group.wait()
     others = tuple(seconds / laps for seconds in whole.seconds[1:])
-    for seconds in whole.laps:
-        yield Timing((seconds, *others), seconds, whole.checksums)
+    for begin, end in pairwise(whole.progress[0]):
+        yield Timing((end - begin, *others), end - begin, whole.checksums)
 
 
 Busy = Callable[[Timing], float]
@@ -80,20 +83,23 @@ def warm_up(
     """Warms up and returns what a sample is to be: what is `known` of an earlier visit, the loops
     asked for, else as the pace wants."""
     for _ in range(WARM_UPS):
-        seconds = busy(run_once(group, 1))
-        if seconds >= pace.seconds or known is not None:
+        timing = run_once(group, 1)
+        if busy(timing) >= pace.seconds or known is not None:
             break
     if known is not None:
         return known
     if settings.loops is not None:
-        return Sample(settings.loops, seconds * settings.loops)
+        return Sample(settings.loops, busy(timing) * settings.loops)
     loops = 1
     # A single short copy says little about many: measure a longer run before extrapolating.
-    while seconds < pace.seconds / 4 and loops < group.most_loops:
+    while busy(timing) < pace.seconds / 4 and loops < group.most_loops:
         loops = min(loops * 8, group.most_loops)
-        seconds = busy(run_once(group, loops))
-    each = max(seconds / loops, 1e-12)
-    needed = max(min(math.ceil(pace.seconds / each), group.most_loops), pace.loops)
+        timing = run_once(group, loops)
+    each = max(busy(timing) / loops, 1e-12)
+    needed = math.ceil(pace.seconds / each)
+    if pace.sustained:
+        needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
+    needed = max(min(needed, group.most_loops), pace.loops)
     laps = max(1, min(pace.laps, group.most_loops // needed))
     return Sample(needed, needed * each, laps)
 

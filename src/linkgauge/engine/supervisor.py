@@ -25,7 +25,6 @@ from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
 from .board import Standing
-from .measure import befell, unmeasured
 from .messages import (
     Answer,
     Look,
@@ -41,6 +40,7 @@ from .messages import (
     Tuned,
 )
 from .process import WorkerLost, WorkerProcess
+from .reasons import befell, unmeasured
 
 SURVEY_SECONDS = 60.0
 """A driver that does not say in this time what it has is taken for one that never will."""

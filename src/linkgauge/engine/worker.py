@@ -28,9 +28,9 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Measurement, Tell, Visit, measure_together, unmeasured
+from .measure import Measurement, Tell, Visit, measure_together
 from .pool import BufferPool
-from .sampler import Sample
+from .reasons import unmeasured
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
@@ -81,8 +81,8 @@ class LocalWorker:
         self._host: Host | None = None
         self._backends: dict[str, Backend] = {}
         self._pool = BufferPool()
-        self._samples: dict[tuple[tuple[int, ...], int], Sample] = {}
-        """What a sample is of the cells of these numbers, at this size, once they were visited."""
+        self._known: dict[tuple[tuple[int, ...], int], Visit] = {}
+        """The last visit of the cells of these numbers, at this size."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         simulated = self._simulated
@@ -165,10 +165,12 @@ class LocalWorker:
                 able.append(Measurement(cell, transfers, size, self._settings, backends))
         if able:
             numbers = tuple(cell.planned.number for cell in able)
-            known = Visit(visit, taken, self._samples.get((numbers, size)))
+            known = self._known.get((numbers, size), Visit())
+            known = msgspec.structs.replace(known, number=visit, taken=taken)
             measured = measure_together(able, self._settings, self._pool, self._tell, known)
             if measured.sample is not None:
-                self._samples[numbers, size] = measured.sample
+                definition = measured.cells[0].definition
+                self._known[numbers, size] = Visit(visit, taken, measured.sample, definition)
             results.update(zip((cell.planned for cell in able), measured.cells, strict=True))
         return tuple(results[cell] for cell in cells)
 

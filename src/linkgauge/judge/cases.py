@@ -58,7 +58,7 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             touched = [wiring.touched(transfer) for transfer in transfers]
             parts = frozenset[str]().union(*(each.parts for each in touched))
             shared = evidence.together and _is_pair(transfers)
-            peers = None if result.sweep or shared else _peers(result, transfers, touched)
+            peers = None if result.sweep or shared else _peers(result, cell, transfers, touched)
             found.append(Case(number, result, cell, parts, peers))
     return tuple(found)
 
@@ -69,12 +69,12 @@ def _is_pair(transfers: Sequence[Transfer]) -> bool:
 
 
 def _peers(
-    result: Result, transfers: Sequence[Transfer], touched: Sequence[Touched]
+    result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
 ) -> tuple[str, ...] | None:
     if len(transfers) != 1 or transfers[0].both_ways:
         return None
     size = "large" if result.size >= LARGE else str(result.size)
-    return (result.benchmark, result.backend, size, *touched[0].sort)
+    return (result.benchmark, result.backend, size, cell.definition or "", *touched[0].sort)
 
 
 class Blame(msgspec.Struct, frozen=True):

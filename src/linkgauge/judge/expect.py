@@ -13,11 +13,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.flow import Flow
+from linkgauge.model.flow import Flow, share
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_cell
-from linkgauge.model.result import CellResult, Expected, PlannedCell
+from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
 from linkgauge.model.transfer import Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
@@ -70,12 +70,14 @@ class Expectations:
             courses = self._courses_of(transfers, size, _under_load(readings))
         except Unknown as reason:
             return _unknown(str(reason))
-        key = (cell.report, size, *_alike(courses))
+        definition = _definition(cell, transfers)
+        key = (cell.report, definition, size, *_alike(courses))
         if key not in self._known:
             paths = [course.path for course in courses]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
             doubts += self._crowded(transfers, paths)
-            self._known[key] = _Sharing(transfers, paths, cell.report, size).estimate(doubts)
+            sharing = _Sharing(transfers, paths, cell.report, definition, size)
+            self._known[key] = sharing.estimate(doubts)
         return self._known[key]
 
     def _courses_of(
@@ -134,11 +136,17 @@ class _Sharing:
     """Concurrent transfers on what they cross, at best and with all that protocols add."""
 
     def __init__(
-        self, transfers: Sequence[Transfer], paths: Sequence[Path], report: Report, size: int
+        self,
+        transfers: Sequence[Transfer],
+        paths: Sequence[Path],
+        report: Report,
+        definition: Definition | None,
+        size: int,
     ) -> None:
         self._transfers = transfers
         self._paths = paths
         self._report = report
+        self._definition = definition
         self._size = size
         segments = {use.segment.name: use.segment for path in paths for use in path.uses}
         self._number = {name: number for number, name in enumerate(segments)}
@@ -157,13 +165,16 @@ class _Sharing:
         return Estimate(expected, self._most(), loose)
 
     def _bytes(self) -> int:
-        if self._report is Report.FIRST:
-            return self._transfers[0].bytes_each_way(self._size)
-        return sum(transfer.bytes_moved(self._size) for transfer in self._transfers)
+        counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
+        return counted[0] if self._report is Report.FIRST else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
         """What the cell reports if its transfers take so much. A kernel fills its device, so that
-        of several of one device (`queued`) the next starts when the last one ends."""
+        of several of one device (`queued`) the next starts when the last one ends, unless they were
+        seen to run together."""
+        if self._definition == "sustained":
+            total = sum(share(flows, self._capacity))
+            return None if total == math.inf else total
         loads = [
             Load(
                 flow,
@@ -177,7 +188,7 @@ class _Sharing:
             return None
         if self._report is Report.FIRST:
             return self._bytes() / seconds[0]
-        if self._report is Report.TOTAL:
+        if self._report.is_total:
             return self._bytes() / max(seconds)
         return sum(load.bytes / time for load, time in zip(loads, seconds, strict=True))
 
@@ -189,21 +200,33 @@ class _Sharing:
         return Flow(tuple((number, part) for number, part in sorted(taken.items()) if part))
 
     def _most(self) -> float | None:
-        """Of the first, what it gets alone; of a total, what the fullest segment lets through; of
-        a sum, what each gets alone."""
+        """Of the first, what it gets alone; of bytes over the span, what the fullest segment lets
+        through; of what all get while all run, what a segment lets through and what the others get
+        alone; of a sum, what each gets alone."""
         if not all(flow.usage for flow in self._least):
             return None
         alone = [min(self._capacity[n] / part for n, part in flow.usage) for flow in self._least]
         if self._report is Report.FIRST:
             first = self._transfers[0]
             return alone[0] * self._bytes() / first.bytes_moved(self._size)
-        if self._report is not Report.TOTAL:
+        if self._definition == "sustained":
+            return min(self._most_at(number, alone) for number in range(len(self._capacity)))
+        if not self._report.is_total:
             return sum(alone)
         load = [0.0] * len(self._capacity)
         for flow, transfer in zip(self._least, self._transfers, strict=True):
             for number, part in flow.usage:
                 load[number] += part * transfer.bytes_moved(self._size)
         return self._bytes() / max(b / rate for b, rate in zip(load, self._capacity, strict=True))
+
+    def _most_at(self, number: int, alone: Sequence[float]) -> float:
+        """What those that cross a segment, by the least that one of them takes of it, and all
+        others, alone, cannot exceed together."""
+        taken = [dict(flow.usage).get(number) for flow in self._least]
+        crossing = [part for part in taken if part is not None]
+        least = min(crossing, default=math.inf)
+        others = [own for own, part in zip(alone, taken, strict=True) if part is None]
+        return min(sum(alone), self._capacity[number] / least + sum(others))
 
     def _meets_itself(self) -> bool:
         """Whether payload goes both ways over one PCIe link: how its ends take turns is theirs."""
@@ -235,6 +258,19 @@ class _Sharing:
         if several > 1:
             return f"{several} transfers at once"
         return "read and written" if narrow.segment.shown == "memory" else "of what is reported"
+
+
+def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
+    """What a cell's total is: as it was measured (by its span, of an earlier version), else as it
+    is likely to be: kernels of one device never all run together."""
+    if not cell.report.is_total:
+        return None
+    if isinstance(cell, CellResult) and cell.summary is not None:
+        return cell.definition or "span"
+    if cell.report is Report.SPAN:
+        return "span"
+    kernels = [t.engine.owner for t in transfers if t.engine.kind == "sm"]
+    return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 
 
 def _alike(courses: Sequence[_Course]) -> Iterator[int]:

@@ -58,6 +58,8 @@ def _directions(result: Result) -> Iterator[Finding]:
         mine, theirs = _figure(cell), _figure(other) if other else None
         if row == column or other is None or mine is None or theirs is None:
             continue
+        if cell.definition != other.definition:
+            continue
         pairs += 1
         if mine < ASYMMETRIC * theirs:
             one_sided.append((mine / theirs, cell, other))
@@ -84,7 +86,8 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
             continue
         figures = sorted(f for cell in result.cells if (f := _figure(cell)) is not None)
         levels = split_levels(figures)
-        if levels is None or not _by_pairs(result):
+        alike = len({cell.definition for cell in result.cells if cell.summary}) == 1
+        if levels is None or not alike or not _by_pairs(result):
             continue
         low, high = levels
         ratio = high / low
@@ -151,9 +154,10 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
     for case in cases_of(evidence):
         cell, result = case.cell, case.result
         if _figure(cell) is not None and result.better == "higher" and not result.sweep:
-            key = (result.benchmark, result.backend, cell.row, cell.column)
+            place = (result.benchmark, result.backend, cell.row, cell.column)
+            key = (*place, cell.definition or "")
             by_size.setdefault(key, []).append(case)
-    for (benchmark, _, row, column), cases in by_size.items():
+    for (benchmark, _, row, column, _), cases in by_size.items():
         ordered = sorted(cases, key=lambda case: case.result.size)
         points = tuple((float(c.result.size), _figure(c.cell) or 0.0) for c in ordered)
         if len({size for size, _ in points}) >= 3:

@@ -1,8 +1,9 @@
 // Copies by the bulk copy unit (compute capability 9.0): one thread of each block moves chunks of
 // STAGE bytes through a ring of STAGES of them in shared memory. AHEAD loads are under way before
-// a chunk is stored; the other STAGES - AHEAD chunks may still be read by stores.
+// a chunk is stored; the other STAGES - AHEAD chunks may still be read by stores. With PROGRESS, it
+// records in `words` when it began and ended each of `laps`.
 
-typedef unsigned long long u64;
+#include "progress.cuh"
 
 #ifndef STAGE
 #define STAGE 32768
@@ -12,6 +13,9 @@ typedef unsigned long long u64;
 #endif
 #ifndef AHEAD
 #define AHEAD 2
+#endif
+#ifndef PROGRESS
+#define PROGRESS 0
 #endif
 
 static_assert(AHEAD > 0 && AHEAD < STAGES, "a ring needs both loads and stores");
@@ -61,7 +65,12 @@ __device__ __forceinline__ void wait_for(unsigned barrier, unsigned parity)
 
 // Chunk i of `loops` passes laid end to end belongs to block i % gridDim.x. Needs
 // STAGES * STAGE bytes of dynamic shared memory and 16-byte aligned ends.
-extern "C" __global__ void copy(char* destination, const char* source, u64 size, u64 loops)
+extern "C" __global__ void copy(char* destination, const char* source, u64 size, u64 loops
+#if PROGRESS
+                                ,
+                                u64* words, u64 laps
+#endif
+)
 {
     extern __shared__ __align__(128) char ring[];
     __shared__ __align__(8) u64 barriers[STAGES];
@@ -87,6 +96,9 @@ extern "C" __global__ void copy(char* destination, const char* source, u64 size,
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 
     const u64 mine = (all - blockIdx.x + gridDim.x - 1) / gridDim.x;
+#if PROGRESS
+    Progress progress(words, laps, all, mine);
+#endif
     for (u64 i = 0; i < mine + AHEAD; ++i) {
         if (i >= AHEAD) {  // chunk i - AHEAD has been asked for: store it once it is here
             const u64 turn = i - AHEAD;
@@ -94,6 +106,9 @@ extern "C" __global__ void copy(char* destination, const char* source, u64 size,
             const unsigned bytes = (unsigned)min((u64)STAGE, whole - offset);
             wait_for(shared_address(&barriers[turn % STAGES]), turn / STAGES & 1);
             store_chunk(destination + offset, shared_address(ring + turn % STAGES * STAGE), bytes);
+#if PROGRESS
+            progress.step();
+#endif
         }
         if (i < mine) {
             // Its stage was stored from at turn i - STAGES; since then STAGES - AHEAD stores were
@@ -106,4 +121,7 @@ extern "C" __global__ void copy(char* destination, const char* source, u64 size,
         }
     }
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+#if PROGRESS
+    progress.report();
+#endif
 }

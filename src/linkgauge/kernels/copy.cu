@@ -10,8 +10,13 @@
 //              in its split-warp kernel), 0: whole passes, one after the other
 //   STREAMING  1: evict-first loads and stores (ld.cs, st.cs), 0: the default
 //   SPLIT      1: odd 512-byte chunks go to the destination, even ones come back; 0: all go
+//   PROGRESS   1: records in `words` when it began and ended each of `laps`; 0, unless given: nothing
 
-typedef unsigned long long u64;
+#include "progress.cuh"
+
+#ifndef PROGRESS
+#define PROGRESS 0
+#endif
 
 static_assert(THREADS % 64 == 0, "a warp must keep to chunks of one parity");
 
@@ -33,7 +38,12 @@ __device__ __forceinline__ void store(uint4* to, uint4 value)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    copy(uint4* destination, uint4* source, u64 size, u64 loops)
+    copy(uint4* destination, uint4* source, u64 size, u64 loops
+#if PROGRESS
+         ,
+         u64* words, u64 laps
+#endif
+    )
 {
     const u64 units = size / 16;
     const u64 width = SPREAD ? (u64)gridDim.x * THREADS : THREADS;
@@ -52,6 +62,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const uint4* from = (back ? destination : source) + lane;
     uint4* to = (back ? source : destination) + lane;
 
+#if PROGRESS
+    const u64 own = all > first ? (all - first + next - 1) / next : 0;
+    Progress progress(words, laps, SPREAD ? all * gridDim.x : all, own);
+#endif
     u64 at = steps > 0 ? first % steps : 0;
     for (u64 done = first; done < all; done += next) {
         const u64 base = at * step;
@@ -76,9 +90,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                         store(to + base + i * width, value[i]);
             }
         }
+#if PROGRESS
+        if (threadIdx.x == 0)
+            progress.step();
+#endif
         for (at += next; at >= steps;)
             at -= steps;
     }
+#if PROGRESS
+    if (threadIdx.x == 0)
+        progress.report();
+#endif
 
     // The last size % 16 bytes, by as many threads.
     if (blockIdx.x == 0 && threadIdx.x < size % 16) {

@@ -2,17 +2,11 @@
 // start only when the host says so. It gives up by itself, so that a controller that died leaves
 // no spinning device behind.
 
-typedef unsigned long long u64;
+#include "progress.cuh"
 
-__device__ __forceinline__ u64 nanoseconds()
-{
-    u64 now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
-// state[0]: 0 closed, else open. state[1]: becomes 1 if the gate gave up after `limit` ns.
-extern "C" __global__ void gate(volatile unsigned* state, u64 limit)
+// state[0]: 0 closed, else open. state[1]: becomes 1 if the gate gave up after `limit` ns. Where
+// `opened` is given, it becomes the time at which the gate opened.
+extern "C" __global__ void gate(volatile unsigned* state, u64 limit, u64* opened)
 {
     const u64 begin = nanoseconds();
     while (state[0] == 0) {
@@ -22,4 +16,6 @@ extern "C" __global__ void gate(volatile unsigned* state, u64 limit)
             return;
         }
     }
+    if (opened)
+        *opened = nanoseconds();
 }

@@ -21,6 +21,9 @@ from .units import Better
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
+Definition = Literal["sustained", "serial", "span"]
+"""Of a total: the sum of the rates while all transfers run; bytes over the span because they never
+all ran together; or bytes over the span as nvbandwidth times it."""
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
 
@@ -28,7 +31,7 @@ SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
 class Part(msgspec.Struct, frozen=True, gc=False):
     """One concurrent transfer's own figure: `transfer` indexes the cell's transfers.
 
-    `bytes` is what one loop moves in the direction reported.
+    `bytes` is what one loop moves, counted as the headline does.
     """
 
     transfer: int
@@ -73,7 +76,8 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
     of its accelerators, taken while it was measured. `visits` are how many samples each gate of
     each visit let through, `seconds` how long sampling took in all; `modes` are the two groups
-    that the samples fall into, the larger first, where they do."""
+    that the samples fall into, the larger first, where they do. `definition` says what a total is
+    (null: the figure is none, or of an earlier version, which divided by the span)."""
 
     row: str
     column: str
@@ -98,6 +102,7 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     expected: Expected | None = None
     verdict: Verdict = "unknown"
     readings: tuple[Reading, ...] = ()
+    definition: Definition | None = None
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +183,9 @@ class EngineSettings(msgspec.Struct, frozen=True):
     `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
     uses what was remembered as best for the device's model. `affinity` keeps the controlling
     thread on the node of the host memory, which is near the device or, if given, `numa_node`.
-    With `pieces`, copies are cut up, and the shape of the others does not count.
+    With `pieces`, copies are cut up, and the shape of the others does not count. Without
+    `peer_access`, devices do not reach each other's memory: what goes between two is left to the
+    driver.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -189,6 +196,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     affinity: bool = True
     numa_node: int | None = None
     pieces: Pieces | None = None
+    peer_access: bool = True
 
 
 class Simulation(msgspec.Struct, frozen=True):

@@ -124,6 +124,12 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
         """Payload bytes of one loop in all directions."""
         return size * self.scale
 
+    def counted(self, size: int, report: Report) -> int:
+        """Payload bytes of one loop that a figure of a cell with this report counts, the headline
+        as well as a part: one direction where the first transfer is reported, else both."""
+        first = report is Report.FIRST
+        return self.bytes_each_way(size) if first else self.bytes_moved(size)
+
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
         """From where to where the payload goes, whether it is read or written there, and which part
         of it: an engine pulls from the source and pushes to the destination, where these are not
@@ -170,7 +176,10 @@ class Report(StrEnum):
     SUM = "sum"
     """The sum of every transfer's own rate."""
     TOTAL = "total"
-    """All bytes over the whole span, first start to last end."""
+    """The sum of every transfer's rate while all of them run; where they never do, all bytes over
+    the whole span."""
+    SPAN = "span"
+    """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
     EACH = "each"
     """Each transfer for itself (the parts); the headline is their sum."""
     LATENCY = "latency"
@@ -183,6 +192,11 @@ class Report(StrEnum):
         """Whether the figure is a time, not a rate."""
         return self in (Report.LATENCY, Report.ENQUEUE)
 
+    @property
+    def is_total(self) -> bool:
+        """Whether the figure is one of all transfers, which their own do not add up to."""
+        return self in (Report.TOTAL, Report.SPAN)
+
 
 class Cell(msgspec.Struct, frozen=True, gc=False):
     """Transfers that run at the same time, and what is reported of them."""
@@ -194,9 +208,8 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
 
     def bytes_reported(self, size: int) -> int:
         """Payload bytes of one loop that the headline figure counts."""
-        if self.report is Report.FIRST:
-            return self.transfers[0].bytes_each_way(size)
-        return sum(transfer.bytes_moved(size) for transfer in self.transfers)
+        counted = [transfer.counted(size, self.report) for transfer in self.transfers]
+        return counted[0] if self.report is Report.FIRST else sum(counted)
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.transfers))

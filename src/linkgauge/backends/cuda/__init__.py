@@ -34,8 +34,6 @@ from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
 from .settings import (
     IN_KERNEL_LOOPS,
-    IN_PLACE_LOOPS,
-    LEAST_IN_KERNEL,
     CopySettings,
     defaults,
     key,
@@ -47,10 +45,14 @@ from .work import (
     EngineCopy,
     Interference,
     KernelWork,
+    PeerCopy,
+    PeerEnds,
     ReadWork,
     Work,
     engine_pieces,
+    kernel_copy,
     kernel_pieces,
+    warm_ups,
 )
 
 UNGATED = frozenset({"pageable", "managed"})
@@ -139,10 +141,16 @@ class CudaBackend:
             return f"CUDA does not reach {memory}"
         if not 0 <= (memory.index or 0) < len(self._devices):
             return f"there is no {memory}: this machine has {len(self._devices)} CUDA devices"
-        peer = self._device(memory)
-        if peer is owner:
-            return None
-        if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer.handle):
+        return None if self._device(memory) is owner else self._no_access(owner, memory, transfer)
+
+    def _no_access(self, owner: CudaDevice, memory: Memory, transfer: Transfer) -> str | None:
+        """Why it cannot reach another device's memory, or None."""
+        if not self._engines.peer_access:
+            if transfer.engine.kind == "ce" and owner.index in _places(transfer):
+                return None
+            return f"peer access from cuda:{owner.index} to {memory} is not asked for"
+        peer = self._device(memory).handle
+        if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer):
             return f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
         return None
 
@@ -156,6 +164,8 @@ class CudaBackend:
             return tuple(remarks)  # pure reads, writes and chases have no settings
         if self._engines.pieces is not None and not transfer.both_ways:
             return (*remarks, self._engines.pieces.describe(transfer.engine.kind))
+        if self._is_left_to_the_driver(transfer):
+            return (*remarks, "without peer access: the driver's own copy, by way of the host")
         settings = self.settings_of(transfer)
         if settings.in_place:
             remarks.append(
@@ -201,7 +211,8 @@ class CudaBackend:
                 return PageableGroup(works)
             if any(isinstance(work, PieceCopies) for work in works):
                 return PageableGroup(works)  # more copies than the queues hold behind a gate
-            return CudaGroup(self._driver, works)
+            aligned = all(copy.warm_ups is None for copy in copies)
+            return CudaGroup(self._driver, works, aligned=aligned)
         except BaseException:
             for work in works:
                 work.close()
@@ -226,6 +237,9 @@ class CudaBackend:
         self._settle((copy,))
         self._connect(transfer)
         device = self._device(transfer.engine.owner)
+        if self._is_left_to_the_driver(transfer):
+            words = partial(_words_of_copy, self._peer_ends(copy).arguments())
+            return EnqueuingGroup(device, Call("cuMemcpyPeerAsync", words, may_block=True))
         ends = _address(copy.destination), _address(copy.source)
         if transfer.engine.kind == "ce":
             words = partial(_words_of_copy, (*ends, copy.size))
@@ -268,9 +282,6 @@ class CudaBackend:
         """What carries out one copy."""
         device = self._device(copy.transfer.engine.owner)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
-        # Before each sample a copy between devices is warmed up, since the first after a pause is
-        # slower there; one that crosses to the host is long, and another would show nothing.
-        warm_up = 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
         if copy.source is None:
             kernel = write_launch(device, _address(copy.destination), copy.size, copy.seed)
             return KernelWork(device, kernel, in_kernel)
@@ -282,6 +293,13 @@ class CudaBackend:
                 device.driver.call("cuMemFree", word)
                 raise
             return ReadWork(device, kernel, word, in_kernel)
+        return self._copy(device, copy, settings)
+
+    def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> Work:
+        """What moves bytes from one memory to another."""
+        if self._is_left_to_the_driver(copy.transfer):
+            return PeerCopy(device, self._peer_ends(copy))
+        warm_up = warm_ups(copy)
         ends = _address(copy.destination), _address(copy.source)
         pieces = self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
@@ -294,10 +312,21 @@ class CudaBackend:
             return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
         if copy.interference and not copy.transfer.both_ways:
             return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
-        kernel = copy_launch(device, *ends, copy.size, settings, copy.transfer.both_ways)
-        # How often a step is repeated where it is decides what caches serve of it.
-        least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
-        return KernelWork(device, kernel, in_kernel, warm_up, least_loops if in_kernel else 1)
+        return kernel_copy(device, copy, ends, settings, warm_up)
+
+    def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
+        """Whether it goes between devices that do not reach each other's memory."""
+        return not self._engines.peer_access and len(_places(transfer)) > 1
+
+    def _peer_ends(self, copy: Copy) -> PeerEnds:
+        source, destination = (self._device(memory) for memory in copy.transfer.memories)
+        return PeerEnds(
+            _address(copy.destination),
+            destination.context,
+            _address(copy.source),
+            source.context,
+            copy.size,
+        )
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""
@@ -312,6 +341,8 @@ class CudaBackend:
 
     def _connect(self, transfer: Transfer) -> None:
         """Opens peer access, both ways, between the devices of a transfer; once."""
+        if not self._engines.peer_access:
+            return
         devices = {m.index or 0 for m in (*transfer.memories, transfer.engine.owner) if m.is_device}
         for one in devices:
             for other in devices - {one}:
@@ -342,5 +373,10 @@ def _address(buffer: Buffer | None) -> int:
     return _ours(buffer).address
 
 
-def _words_of_copy(ends_and_size: tuple[int, int, int], stream: Any) -> tuple[int, ...]:
-    return (*ends_and_size, int(stream))
+def _words_of_copy(before: tuple[Any, ...], stream: Any) -> tuple[int, ...]:
+    return tuple(map(int, (*before, stream)))
+
+
+def _places(transfer: Transfer) -> set[int]:
+    """The devices in whose memory a transfer begins and ends."""
+    return {memory.index or 0 for memory in transfer.memories if memory.is_device}

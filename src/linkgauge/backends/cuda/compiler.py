@@ -15,6 +15,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 from .cache import cache_folder, write_whole
 
 _DIGEST = hashlib.sha256().digest_size
+_KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
@@ -37,7 +38,7 @@ class Compiler:
         finishes the work. `defines` are macros, `UNROLL=4` say. Raises BackendError with the
         compiler's log, Unsupported for an architecture older than the compiler knows.
         """
-        source = (files("linkgauge.kernels") / f"{name}.cu").read_bytes()
+        source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"
         binary = _read(path)
@@ -59,10 +60,13 @@ class Compiler:
 
     def _key(self, source: bytes, options: Sequence[str]) -> str:
         parts = [source, self._version.encode(), *(option.encode() for option in options)]
+        parts += _headers().values()
         return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
     def _compile(self, name: str, source: bytes, options: Sequence[str]) -> bytes:
-        program = self._call("nvrtcCreateProgram", source, f"{name}.cu".encode(), 0, [], [])
+        headers = _headers()
+        included = (len(headers), [*headers.values()], [*headers])
+        program = self._call("nvrtcCreateProgram", source, f"{name}.cu".encode(), *included)
         try:
             arguments = [option.encode() for option in options]
             try:
@@ -86,6 +90,12 @@ class Compiler:
         if int(status) != 0:
             raise BackendError(name, str(getattr(status, "name", status)))
         return values[0] if len(values) == 1 else values
+
+
+def _headers() -> dict[bytes, bytes]:
+    """What kernels may include: contents by name."""
+    found = (file for file in _KERNELS.iterdir() if file.name.endswith(".cuh"))
+    return {file.name.encode(): file.read_bytes() for file in found}
 
 
 def _open_nvrtc() -> Any:

@@ -19,7 +19,8 @@ from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
 from .driver import LIBRARY
-from .group import QUEUE, Gate
+from .gate import GATE_SECONDS, PATIENCE, Gate
+from .group import QUEUE
 
 _GATE = 1
 """Of the operations behind one gate, the gate itself."""
@@ -30,6 +31,8 @@ class Call(msgspec.Struct, frozen=True):
 
     function: str
     words: Callable[[Any], Sequence[int]]
+    may_block: bool = False
+    """It may wait for the device."""
 
 
 def address_of(function: str) -> int:
@@ -48,13 +51,15 @@ class EnqueuingGroup:
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._gate = Gate(device.driver, [device])
+        self._may_block = call.may_block
+        self._gate = Gate(device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS)
         self._loops = 0
         self._seconds: float | None = None
         self._closed = False
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         """Raises Unsupported where a call might wait for the device, which waits for the gate."""
+        loops *= laps
         if self._closed or self._loops:
             raise BackendError("arm", "the group is closed" if self._closed else "armed already")
         if loops > self.most_loops:
@@ -84,9 +89,9 @@ class EnqueuingGroup:
         seconds, self._seconds, self._loops = self._seconds, None, 0
         self._device.enter()
         self._device.driver.call("cuStreamSynchronize", self._stream)
-        if self._gate.gave_up:
+        if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", "it opened before all calls were made")
-        return Timing((seconds,), seconds, (None,))
+        return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def close(self) -> None:
         """Opens the gate if it is shut, and waits for what is enqueued; idempotent."""

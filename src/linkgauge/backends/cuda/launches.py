@@ -10,6 +10,7 @@ from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import InputError, Unsupported
 
 from .device import CudaDevice, Launch
+from .marks import Marks
 from .memory import CudaBuffer
 from .settings import CopySettings
 
@@ -43,6 +44,16 @@ class LoopLaunch(Launch):
         self._loops.value = loops
 
 
+class GateLaunch(Launch):
+    """Spins until the word at `state` is not 0, no longer than `limit_ns`; when that was, it notes
+    at the address `opened`, unless that is 0."""
+
+    def __init__(self, device: CudaDevice, state: int, limit_ns: int) -> None:
+        self.opened = c_uint64(0)
+        arguments = (c_uint64(state), c_uint64(limit_ns), self.opened)
+        super().__init__(device, device.kernel("gate", "gate"), (1, 1), arguments)
+
+
 def copy_launch(
     device: CudaDevice,
     destination: int,
@@ -50,14 +61,16 @@ def copy_launch(
     size: int,
     settings: CopySettings,
     both_ways: bool,
+    marks: Marks | None = None,
 ) -> LoopLaunch:
-    """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned.
+    """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. With `marks` it
+    records there how far it is.
 
     Raises InputError for bulk settings that the kernel's ring has no room for, Unsupported for bulk
     copies before compute capability 9.0 or both ways.
     """
     if settings.kernel == "bulk":
-        return _bulk_launch(device, destination, source, size, settings, both_ways)
+        return _bulk_launch(device, destination, source, size, settings, both_ways, marks)
     blocks, unroll = plain_grid(size, settings, device.multiprocessors)
     defines = (
         f"UNROLL={unroll}",
@@ -67,10 +80,23 @@ def copy_launch(
         f"STREAMING={int(settings.streaming)}",
         f"SPLIT={int(both_ways)}",
     )
-    kernel = device.kernel("copy", "copy", defines)
+    kernel = device.kernel("copy", "copy", (*defines, *_recording(marks)))
     loops = c_uint64(1)
-    arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
+    arguments = _copying(destination, source, size, loops, marks)
     return LoopLaunch(device, kernel, (blocks, settings.threads), arguments, loops)
+
+
+def _recording(marks: Marks | None) -> tuple[str, ...]:
+    """What makes the variant of a kernel that records its progress: the other has no such code."""
+    return () if marks is None else ("PROGRESS=1",)
+
+
+def _copying(
+    destination: int, source: int, size: int, loops: c_uint64, marks: Marks | None
+) -> tuple[c_uint64, ...]:
+    """A copy kernel's arguments."""
+    copied = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
+    return copied if marks is None else (*copied, c_uint64(marks.steps), marks.laps)
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
@@ -94,6 +120,7 @@ def _bulk_launch(
     size: int,
     settings: CopySettings,
     both_ways: bool,
+    marks: Marks | None,
 ) -> LoopLaunch:
     if device.capability < 90:
         raise Unsupported(f"bulk copies need compute capability 9.0: {device.model} has less")
@@ -102,13 +129,13 @@ def _bulk_launch(
     if not 1 <= settings.unroll < STAGES:
         raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
     defines = (f"STAGE={STAGE}", f"STAGES={STAGES}", f"AHEAD={settings.unroll}")
-    kernel = device.kernel("bulk", "copy", defines)
+    kernel = device.kernel("bulk", "copy", (*defines, *_recording(marks)))
     shared = (
         device.driver.enums.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     )
     device.driver.call("cuFuncSetAttribute", kernel, shared, STAGE * STAGES)
     loops = c_uint64(1)
-    arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
+    arguments = _copying(destination, source, size, loops, marks)
     blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
     # One thread copies; those beside it take the last size % 16 bytes.
     return LoopLaunch(device, kernel, (blocks, 32), arguments, loops, shared=STAGE * STAGES)
@@ -171,12 +198,6 @@ def chase_launches(
         arguments = (c_uint64(start), c_uint32(accesses), c_uint32(block))
         launches.append(Launch(device, kernel, grid, arguments))
     return launches
-
-
-def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:
-    """Spins until the word at `state` is not 0, no longer than `limit_ns`."""
-    arguments = (c_uint64(state), c_uint64(limit_ns))
-    return Launch(device, device.kernel("gate", "gate"), (1, 1), arguments)
 
 
 def first_word(seed: int) -> int:

@@ -15,7 +15,8 @@ from contextlib import suppress
 from linkgauge.backends.base import Timing
 from linkgauge.model.errors import BackendError
 
-from .group import GATE_SECONDS, streams_of
+from .gate import GATE_SECONDS
+from .group import streams_of
 from .work import Work
 
 
@@ -28,18 +29,19 @@ class PageableGroup:
         self._works = works
         self._streams = streams_of(works)
         self._barrier = threading.Barrier(len(works) + 1)
-        self._spans: list[tuple[float, float]] = []
+        self._spans: list[list[float]] = []
+        """When each copy began and ended its laps, by the host's clock."""
         self._failures: list[BackendError] = []
         self._threads: list[threading.Thread] = []
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         """Starts a thread for each copy, which enters its context and waits at the barrier."""
         self._barrier.reset()
         self._failures.clear()
-        self._spans = [(0.0, 0.0)] * len(self._works)
+        self._spans = [[] for _ in self._works]
         self._threads = []
         for number in range(len(self._works)):
-            thread = threading.Thread(target=self._run, args=(number, loops), daemon=True)
+            thread = threading.Thread(target=self._run, args=(number, loops, laps), daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:
@@ -62,11 +64,12 @@ class PageableGroup:
         self._threads.clear()
         if self._failures:
             raise self._failures[0]
-        begin = min(begin for begin, _ in self._spans)
+        begin = min(times[0] for times in self._spans)
         return Timing(
-            seconds=tuple(end - begin for begin, end in self._spans),
-            span=max(end for _, end in self._spans) - begin,
+            seconds=tuple(times[-1] - times[0] for times in self._spans),
+            span=max(times[-1] for times in self._spans) - begin,
             checksums=tuple(work.checksum() for work in self._works),
+            progress=tuple(tuple(at - begin for at in times) for times in self._spans),
         )
 
     def close(self) -> None:
@@ -78,15 +81,16 @@ class PageableGroup:
             work.close()
         self._works = ()
 
-    def _run(self, number: int, loops: int) -> None:
-        work, streams = self._works[number], self._streams[number]
+    def _run(self, number: int, loops: int, laps: int) -> None:
+        work, streams, times = self._works[number], self._streams[number], self._spans[number]
         try:
             work.device.enter()
             self._barrier.wait(GATE_SECONDS)
-            begin = time.monotonic()
-            work.enqueue(streams, loops)
-            work.device.driver.call("cuStreamSynchronize", streams[0])
-            self._spans[number] = (begin, time.monotonic())
+            times.append(time.monotonic())
+            for _ in range(laps):
+                work.enqueue(streams, loops)
+                work.device.driver.call("cuStreamSynchronize", streams[0])
+                times.append(time.monotonic())
         except threading.BrokenBarrierError:
             self._failures.append(BackendError("gate", f"not opened within {GATE_SECONDS:g} s"))
         except BackendError as error:

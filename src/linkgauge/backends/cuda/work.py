@@ -8,9 +8,14 @@ from functools import partial
 from itertools import cycle
 from typing import Any, Protocol
 
+import msgspec
+
+from linkgauge.backends.base import Copy
+
 from .device import CudaDevice, Launch
 from .launches import LoopLaunch, copy_launch
-from .settings import CopySettings
+from .marks import Marks
+from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import read_word
 
 ALIGNMENT = 4096
@@ -102,6 +107,47 @@ class EngineCopy:
         for event in self._joins:
             self.device.driver.call("cuEventDestroy", event)
         self._joins.clear()
+
+
+class PeerEnds(msgspec.Struct, frozen=True):
+    """A copy from one device's memory to another's, each address with its context: what
+    cuMemcpyPeerAsync takes before the stream."""
+
+    destination: int
+    destination_context: Any
+    source: int
+    source_context: Any
+    size: int
+
+    def arguments(self) -> tuple[Any, ...]:
+        return msgspec.structs.astuple(self)
+
+
+class PeerCopy:
+    """The driver's own copy between devices that do not reach each other's memory: it takes the
+    bytes by way of the host, and may hold the call up until the device gets on. It warms nothing
+    up, as p2pBandwidthLatencyTest."""
+
+    streams = 1
+    warm_up = 0
+    least_loops = 1
+
+    def __init__(self, device: CudaDevice, ends: PeerEnds) -> None:
+        self.device = device
+        self._ends = ends
+
+    def operations(self, loops: int) -> int:
+        return loops
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        for _ in range(loops):
+            self.device.driver.call("cuMemcpyPeerAsync", *self._ends.arguments(), streams[0])
+
+    def checksum(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing of its own."""
 
 
 Piece = Callable[[Any], object]
@@ -200,6 +246,61 @@ class KernelWork:
 
     def close(self) -> None:
         """Nothing of its own: kernels belong to the device."""
+
+
+class RecordedWork(KernelWork):
+    """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
+    leaves in `marks` how far it is."""
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        kernel: LoopLaunch,
+        recording: LoopLaunch,
+        marks: Marks,
+        warm_up: int = 1,
+        least_loops: int = 1,
+    ) -> None:
+        super().__init__(device, kernel, True, warm_up, least_loops)
+        self.marks = marks
+        self._recording = recording
+
+    def enqueue_recorded(self, streams: Sequence[Any], loops: int) -> None:
+        self._recording.set_loops(loops)
+        self._recording.enqueue(streams[0])
+
+    def close(self) -> None:
+        self.marks.free()
+
+
+def warm_ups(copy: Copy) -> int:
+    """How many loops go before each sample: a copy between devices is warmed up, since the first
+    after a pause is slower there; one that crosses to the host is long, and another would show
+    nothing."""
+    if copy.warm_ups is not None:
+        return copy.warm_ups
+    return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
+
+
+def kernel_copy(
+    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings, warm_up: int
+) -> KernelWork:
+    """A copy by a kernel; of a tracked one, also its progress where one launch is all loops."""
+    how = *ends, copy.size, settings, copy.transfer.both_ways
+    kernel = copy_launch(device, *how)
+    if copy.size < IN_KERNEL_LOOPS:
+        return KernelWork(device, kernel, False, warm_up)
+    # How often a step is repeated where it is decides what caches serve of it.
+    least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
+    if not copy.tracked:
+        return KernelWork(device, kernel, True, warm_up, least_loops)
+    marks = Marks(device)
+    try:
+        recording = copy_launch(device, *how, marks)
+    except BaseException:
+        marks.free()
+        raise
+    return RecordedWork(device, kernel, recording, marks, warm_up, least_loops)
 
 
 class ReadWork:

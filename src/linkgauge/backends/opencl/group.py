@@ -40,16 +40,20 @@ class Lane:
         self.sums = PartialSums(unit) if copy.destination is None else None
         self._commands, self._keeps_events = self._commands_of(copy)
         self._events: list[cl.Event] = []
+        self._ends: list[cl.Event] = []
+        """Of each lap, its last command's."""
 
-    def arm(self, loops: int, gate: cl.UserEvent) -> None:
-        """Enqueues all loops, the first of them waiting for the gate, and hands them over."""
-        keeps, last = self._keeps_events, loops * self.commands - 1
-        first, *rest = self._commands * loops
-        self._events.append(first(wait_for=[gate]))
-        for number, enqueue in enumerate(rest, 1):
-            event = enqueue(wait_for=None)
-            if keeps or number == last:
+    def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
+        """Enqueues all laps, the first command waiting for the gate, and hands them over."""
+        lap = loops * self.commands
+        gates: list[cl.Event] | None = [gate]
+        for number, enqueue in enumerate(self._commands * loops * laps, 1):
+            event = enqueue(wait_for=gates)
+            gates = None
+            if self._keeps_events or number == 1:
                 self._events.append(event)
+            if number % lap == 0:
+                self._ends.append(event)
         self.queue.flush()
 
     @property
@@ -57,20 +61,20 @@ class Lane:
         """Of one loop."""
         return len(self._commands)
 
-    def times(self) -> tuple[int, int]:
-        """Start of the first loop and end of the last, in the device's nanoseconds. The queue
+    def times(self) -> tuple[int, ...]:
+        """Start of the first loop and end of each lap, in the device's nanoseconds. The queue
         must have been finished. Raises BackendError where a loop failed."""
         with calling("clGetEventProfilingInfo"):
-            first, last = self._events[0], self._events[-1]
-            for event in (first, last):
+            for event in (self._events[0], *self._ends):
                 status = event.command_execution_status
                 if status < 0:
                     name = status_name(status)
                     raise BackendError("clFinish", f"a copy ended with {name}")
-            return first.profile.start, last.profile.end
+            return self._events[0].profile.start, *(event.profile.end for event in self._ends)
 
     def clear(self) -> None:
         self._events.clear()
+        self._ends.clear()
 
     def _commands_of(self, copy: Copy) -> tuple[list[Enqueue], bool]:
         """How a loop is enqueued, and whether each command's event must be kept: pyopencl's events
@@ -144,12 +148,13 @@ class OpenCLGroup:
         """Drivers hold what waits in queues of about a thousand commands, and some block then."""
         return max(1, _QUEUE // max(lane.commands for lane in self._lanes))
 
-    def arm(self, loops: int) -> None:
+    def arm(self, loops: int, laps: int = 1) -> None:
         if self._gates:
             raise BackendError("arm", "the group is armed already")
-        if loops * max(lane.commands for lane in self._lanes) > _QUEUE:
+        count = loops * laps
+        if count * max(lane.commands for lane in self._lanes) > _QUEUE:
             raise Unsupported(
-                f"{loops} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
+                f"{count} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
                 f"or fewer, and no more than {_QUEUE // LEAST_LOOPS} pieces a buffer"
             )
         try:
@@ -160,7 +165,7 @@ class OpenCLGroup:
                 self._gates = list(gates.values())
             with calling("clEnqueueNDRangeKernel"):
                 for lane in self._lanes:
-                    lane.arm(loops, gates[lane.unit.domain])
+                    lane.arm(loops, laps, gates[lane.unit.domain])
         except BaseException:
             self._let_go()
             raise
@@ -185,12 +190,23 @@ class OpenCLGroup:
             times = [lane.times() for lane in self._lanes]
         finally:
             self._let_go()
-        span = (max(end for _, end in times) - min(start for start, _ in times)) * _NANO
+        span = (max(own[-1] for own in times) - min(own[0] for own in times)) * _NANO
         return Timing(
-            seconds=tuple((end - start) * _NANO for start, end in times),
+            seconds=tuple((own[-1] - own[0]) * _NANO for own in times),
             span=span if self._one_clock else elapsed,
             checksums=tuple(lane.sums.total() if lane.sums else None for lane in self._lanes),
+            progress=tuple(
+                tuple((at - origin) * _NANO for at in own)
+                for own, origin in zip(times, self._origins(times), strict=True)
+            ),
         )
+
+    def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
+        """About when the gate opened, by each lane's clock: the first start that it knows of."""
+        devices = [lane.unit.facts.device.memory for lane in self._lanes]
+        clocks = ["" if self._one_clock else device for device in devices]
+        starts = list(zip(clocks, (own[0] for own in times), strict=True))
+        return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
         """Idempotent. A closed gate is opened first: what waits behind it can only be run."""

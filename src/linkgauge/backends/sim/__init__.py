@@ -25,7 +25,7 @@ from .faults import Fault, parse_fault
 from .group import SimChase, SimGroup
 from .hardware import build
 from .memory import Room, SimBuffer
-from .motion import Course, Work, finish_times
+from .motion import Course, Work, movements, steady
 from .render import render
 from .resources import Demand, Resources
 from .schedule import Schedule, check_targets
@@ -160,9 +160,9 @@ class SimBackend:
             Work(demand, copy.size, copy.endless and bounded)
             for demand, copy in zip(demands, copies, strict=True)
         ]
-        seconds = finish_times(works, self._trouble.capacity(demands))
+        moving = movements(works, self._trouble.capacity(demands))
         sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
-        return SimGroup(copies, seconds, sigmas, self._course, self._stall)
+        return SimGroup(copies, moving, sigmas, self._course, self._stall)
 
     def chase(self, copy: Copy) -> SimChase:
         """One thread of the copy's engine follows pointers through all of the source buffer."""
@@ -179,8 +179,8 @@ class SimBackend:
             raise Unsupported("host threads enqueue nothing")
         demand = self._demand(copy.transfer, (copy,))
         self._trouble.begin((copy,), (demand,))
-        seconds, sigmas = (self._description.host.call,), (self._description.noise,)
-        return SimGroup((copy,), seconds, sigmas, self._course, self._stall)
+        moving, sigmas = (steady(self._description.host.call),), (self._description.noise,)
+        return SimGroup((copy,), moving, sigmas, self._course, self._stall)
 
     def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
         """Threads that ask for no number share their node's CPUs evenly."""

@@ -8,37 +8,37 @@ from linkgauge.backends.base import Copy, Pattern, Timing
 from linkgauge.model.errors import BackendError
 
 from .memory import SimBuffer, exchange, move
-from .motion import Course
+from .motion import Course, Movement, steady
 
 Stall = Callable[[int, int], float]
 """Seconds that a copy of the group, by its place, stands still in a sample, by its number."""
 
 
 class SimGroup:
-    """Copies behind a gate. Copy i takes `seconds[i]` a loop, give or take its `sigmas[i]`, and
-    stands still as `stall` says, if at all."""
+    """Copies behind a gate. Copy i gets on as `movements[i]` says, give or take its `sigmas[i]`,
+    and stands still in its first lap as `stall` says, if at all."""
 
     most_loops = 1 << 30
 
     def __init__(
         self,
         copies: Sequence[Copy],
-        seconds: Sequence[float],
+        movements: Sequence[Movement],
         sigmas: Sequence[float],
         course: Course,
         stall: Stall | None = None,
     ) -> None:
         self._copies = copies
-        self._paces = list(zip(seconds, sigmas, strict=True))
+        self._paces = list(zip(movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
-        self._loops = 0
+        self._loops = self._laps = 0
         self._opened = False
 
-    def arm(self, loops: int) -> None:
-        if self._loops or loops < 1:
+    def arm(self, loops: int, laps: int = 1) -> None:
+        if self._loops or min(loops, laps) < 1:
             raise BackendError("arm", "armed already" if self._loops else "no loops to run")
-        self._loops = loops
+        self._loops, self._laps = loops * laps, laps
 
     def open(self) -> None:
         if not self._loops or self._opened:
@@ -50,17 +50,23 @@ class SimGroup:
     def wait(self) -> Timing:
         if not self._opened:
             raise BackendError("wait", "the gate is not open")
-        course, loops = self._course, self._loops
-        seconds = [
-            seconds * loops * course.noise(number, sigma)
-            for number, (seconds, sigma) in enumerate(self._paces)
-        ]
-        if self._stall is not None:
-            seconds = [each + self._stall(at, course.sample) for at, each in enumerate(seconds)]
-        span = max(seconds)
-        course.pass_by(span)
+        course = self._course
+        progress = tuple(
+            self._progress(number, movement, self._loops * course.noise(number, sigma))
+            for number, (movement, sigma) in enumerate(self._paces)
+        )
+        # From the common start on: kernels of one device wait for each other.
+        seconds = tuple(times[-1] for times in progress)
+        course.pass_by(max(seconds))
         self._loops, self._opened = 0, False
-        return Timing(tuple(seconds), span, tuple(map(_checksum, self._copies)))
+        return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
+
+    def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
+        """When the copy at this place starts, and ends each lap."""
+        stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
+        ends = [movement.at(lap / self._laps) for lap in range(1, self._laps)]
+        ends.append(movement.end)
+        return (movement.turn * loops, *(end * loops + stall for end in ends))
 
     def close(self) -> None:
         self._loops, self._opened = 0, False
@@ -78,7 +84,7 @@ class SimChase(SimGroup):
         course: Course,
         stall: Stall | None = None,
     ) -> None:
-        super().__init__((copy,), (latency * accesses,), (sigma,), course, stall)
+        super().__init__((copy,), (steady(latency * accesses),), (sigma,), course, stall)
         self.accesses = accesses
 
 

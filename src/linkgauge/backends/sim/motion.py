@@ -6,6 +6,7 @@ solved anew when one of them starts to move or ends; kernels of one device run o
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import math
 from collections import deque
@@ -37,23 +38,47 @@ class Work(msgspec.Struct, frozen=True):
     endless: bool = False
 
 
-def finish_times(works: Sequence[Work], capacity: Capacity) -> tuple[float, ...]:
-    """Seconds from the common start to the end of each, for one loop; of an endless one, at the
-    rate that it has while the others move. They grow in proportion to
-    the loops: starting takes its time once a loop, and no link meanwhile."""
+class Movement(msgspec.Struct, frozen=True):
+    """How a transfer gets on in one loop, in seconds from the common start: its turn comes, it
+    takes `startup`, and at each time of `steps` a share of its bytes has moved, from 0 to 1."""
+
+    turn: float
+    startup: float
+    steps: tuple[tuple[float, float], ...]
+
+    @property
+    def end(self) -> float:
+        return self.steps[-1][0]
+
+    def at(self, share: float) -> float:
+        """When this share of many loops is done, in loops: each of them has paid for its start."""
+        after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
+        (begin, before), (end, then) = self.steps[after - 1 : after + 1]
+        moved = begin + (end - begin) * (share - before) / (then - before)
+        return moved - self.startup * (1 - share)
+
+
+def steady(seconds: float, startup: float = 0.0) -> Movement:
+    """Of a transfer whose rate never changes, and which takes so long."""
+    return Movement(0.0, startup, ((startup, 0.0), (seconds, 1.0)))
+
+
+def movements(works: Sequence[Work], capacity: Capacity) -> tuple[Movement, ...]:
+    """How each gets on, for one loop; an endless one at the rate that it has while the others move.
+    All of it grows in proportion to the loops: starting takes its time once a loop, and no link
+    meanwhile."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.demand.flow], capacity)
-        return (work.demand.startup + work.size / rate,)
+        return (steady(work.demand.startup + work.size / rate, work.demand.startup),)
     run = _Run(works, capacity)
     while run.busy:
         run.step()
-    run.end_endless()
-    return tuple(run.ends)
+    return run.movements()
 
 
 class _Run:
-    """The events of one group. `ends` holds the time when each transfer ended."""
+    """The events of one group."""
 
     def __init__(self, works: Sequence[Work], capacity: Capacity) -> None:
         self._works = works
@@ -63,7 +88,8 @@ class _Run:
         self._starting: list[tuple[float, int]] = []
         self._queues: dict[str, deque[int]] = {}
         self._moved: dict[int, float] = {}
-        self.ends = [0.0] * len(works)
+        self._turns = [0.0] * len(works)
+        self._steps: list[list[tuple[float, float]]] = [[] for _ in works]
         for number, work in enumerate(works):
             queue = work.demand.queue
             if queue is not None:
@@ -77,6 +103,7 @@ class _Run:
         return any(not self._works[number].endless for number in running)
 
     def _start(self, number: int) -> None:
+        self._turns[number] = self._now
         heapq.heappush(self._starting, (self._now + self._works[number].demand.startup, number))
 
     def step(self) -> None:
@@ -93,21 +120,31 @@ class _Run:
                 continue
             rest = left - pace[number] * passed if pace[number] != math.inf else 0.0
             self._left[number] = rest
-            if rest <= _DONE * self._works[number].size:
+            size = self._works[number].size
+            if rest <= _DONE * size:
                 self._end(number)
+            elif passed > 0:
+                self._steps[number].append((self._now, 1 - rest / size))
         while self._starting and self._starting[0][0] <= self._now:
             _, number = heapq.heappop(self._starting)
             work = self._works[number]
             self._left[number] = math.inf if work.endless else float(work.size)
+            self._steps[number].append((self._now, 0.0))
 
-    def end_endless(self) -> None:
-        """Those that are left have moved for as long as all others."""
-        for number, moved in self._moved.items():
-            self.ends[number] = self._now * self._works[number].size / moved
+    def movements(self) -> tuple[Movement, ...]:
+        """Endless ones have moved for as long as all others."""
+        return tuple(
+            steady(self._now * work.size / self._moved[number])
+            if number in self._moved
+            else Movement(turn, work.demand.startup, tuple(steps))
+            for number, (work, turn, steps) in enumerate(
+                zip(self._works, self._turns, self._steps, strict=True)
+            )
+        )
 
     def _end(self, number: int) -> None:
         del self._left[number]
-        self.ends[number] = self._now
+        self._steps[number].append((self._now, 1.0))
         name = self._works[number].demand.queue
         if name is not None:
             queue = self._queues[name]

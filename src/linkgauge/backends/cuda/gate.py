@@ -1,0 +1,62 @@
+"""What holds devices back until all that is to start together is enqueued."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from .device import CudaDevice
+from .driver import Driver
+from .launches import GateLaunch
+
+GATE_SECONDS = 10.0
+"""A gate opens by itself after this long: the sample is lost, the device is not."""
+PATIENCE = 0.005
+"""Before calls that may wait for the device, a gate opens by itself after this long, and the sample
+counts: as long as the delay kernel of p2pBandwidthLatencyTest waits (10^7 clocks)."""
+
+
+class Gate:
+    """A flag in pinned host memory, and the kernels that spin on it, no longer than `seconds`."""
+
+    def __init__(
+        self, driver: Driver, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS
+    ) -> None:
+        self._driver = driver
+        self._home = devices[0]
+        self._home.enter()
+        flags = driver.enums.CU_MEMHOSTALLOC_PORTABLE | driver.enums.CU_MEMHOSTALLOC_DEVICEMAP
+        size = 2 * ctypes.sizeof(ctypes.c_uint32)
+        self._address: int | None = int(driver.call("cuMemHostAlloc", size, flags))
+        self._state = (ctypes.c_uint32 * 2).from_address(self._address)
+        limit = int(seconds * 1e9)
+        try:
+            self._launches: dict[int, GateLaunch] = {
+                device.index: GateLaunch(device, self._address, limit) for device in devices
+            }
+        except BaseException:
+            self.free()
+            raise
+
+    def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
+        """`opened` is where the device is to note when it saw the gate open; 0: nowhere."""
+        launch = self._launches[device.index]
+        launch.opened.value = opened
+        launch.enqueue(stream)
+
+    def shut(self) -> None:
+        self._state[0] = self._state[1] = 0
+
+    def open(self) -> None:
+        self._state[0] = 1
+
+    @property
+    def gave_up(self) -> bool:
+        return bool(self._state[1])
+
+    def free(self) -> None:
+        address, self._address = self._address, None
+        if address is not None:
+            self._home.enter()
+            self._driver.call("cuMemFreeHost", address)

@@ -1,0 +1,39 @@
+"""Why a cell has no figures, in the words of its reason."""
+
+from __future__ import annotations
+
+from linkgauge.backends.base import Phase
+from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.notation import parse_cell
+from linkgauge.model.result import CellResult, PlannedCell, Status
+
+DOING: dict[Phase, str] = {
+    "plan": "planning",
+    "allocate": "allocating",
+    "warm up": "warming up",
+    "fill": "filling the buffers",
+    "measure": "measuring",
+    "verify": "verifying",
+}
+"""Phases in the words of a reason."""
+
+
+def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
+    """A reason: what befell a cell, what was being done to it, and to which memories."""
+    memories = (memory for t in parse_cell(planned.transfers) for memory in t.memories)
+    places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
+    return f"while {DOING[phase]} ({places}): {what}"
+
+
+def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
+    """A cell without figures, and why."""
+    return CellResult(
+        planned.row, planned.column, planned.transfers, planned.report, status, reason
+    )
+
+
+def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
+    """What an error made of a cell, in this phase."""
+    if isinstance(error, Unsupported):
+        return unmeasured(planned, "skip", str(error))
+    return unmeasured(planned, "error", befell(planned, phase, str(error)))

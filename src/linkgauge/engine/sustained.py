@@ -1,0 +1,97 @@
+"""The sustained rate of copies that run at the same time: each one's while all of them run.
+
+Bytes over the span from the first start to the last end depend on how long the slowest copy goes
+on alone, and on how many loops a fixed delay is spread over; these rates depend on neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from msgspec.structs import replace
+
+from linkgauge.backends.base import MOST_LAPS, Group, Pace, Paced, follows
+
+LAPS_TOGETHER = 3
+"""Laps of the slowest copy that are to fit into the time in which all run."""
+STANDSTILL = 2.0
+"""Times as long as the other laps of a copy takes one in which it stands still."""
+LEAST_OVERLAP = 0.1
+"""Of the shortest copy: copies that run together for less than this follow each other."""
+
+Progress = Sequence[Sequence[float]]
+"""For each copy, its start and the end of each of its laps, in seconds of one clock."""
+
+
+def sustained(progress: Progress, amounts: Sequence[float]) -> tuple[float, ...] | None:
+    """Each copy's rate while all copies run, in its `amounts` (of all its laps) a second; None
+    where they never all run at once.
+
+    The window is from the latest start to the earliest end. Laps that lie within it count, from
+    the first one's begin to the last one's end; of a copy that has none, so much of its laps as
+    overlaps it. A copy whose overlapping lap takes much longer than its others stands still
+    meanwhile: it does not run, although it has begun.
+    """
+    if not progress:
+        return None
+    begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
+    shortest = min(own[-1] - own[0] for own in progress)
+    if end <= begin or end - begin < LEAST_OVERLAP * shortest:
+        return None
+    paces = [_laps_a_second(own, begin, end) for own in progress]
+    rates = (
+        amount / (len(own) - 1) * pace
+        for own, amount, pace in zip(progress, amounts, paces, strict=True)
+        if pace is not None
+    )
+    return None if None in paces else tuple(rates)
+
+
+def _laps_a_second(times: Sequence[float], begin: float, end: float) -> float | None:
+    laps = list(pairwise(times))
+    within = [lap for lap in laps if begin <= lap[0] and lap[1] <= end]
+    if within:
+        return len(within) / (within[-1][1] - within[0][0])
+    crossing = [lap for lap in laps if lap[0] < end and lap[1] > begin]
+    others = [lap[1] - lap[0] for lap in laps if lap not in crossing]
+    if others and max(lap[1] - lap[0] for lap in crossing) > STANDSTILL * median(others):
+        return None
+    overlaps = ((min(lap[1], end) - max(lap[0], begin)) / (lap[1] - lap[0]) for lap in crossing)
+    return sum(overlaps) / (end - begin)
+
+
+def marks_of(loops: int) -> int:
+    """Into how many laps so many loops are cut: as many as divide them."""
+    return next(laps for laps in range(min(loops, MOST_LAPS), 0, -1) if loops % laps == 0)
+
+
+def marked_loops(loops: int, spread: float) -> int:
+    """At least so many loops, of which several of the slowest copy, which takes `spread` times as
+    long as the fastest, fit into the time of the fastest; a number that can be cut into laps."""
+    wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
+    return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
+
+
+class TrackedGroup:
+    """A group whose samples show how far each copy is: the laps are marks of one sample."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self.wait = group.wait
+        self.open = group.open
+        self.close = group.close
+        pace = group.pace if follows(group, Paced) else Pace()  # type: ignore[type-abstract]
+        self.pace = replace(pace, laps=1, sustained=True)
+
+    @property
+    def most_loops(self) -> int:
+        """A number that can be cut into laps."""
+        most = self._group.most_loops
+        return most if most <= MOST_LAPS else most // MOST_LAPS * MOST_LAPS
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        marks = marks_of(loops * laps)
+        self._group.arm(loops * laps // marks, marks)

@@ -1,0 +1,107 @@
+"""Sustained rates: each copy's while all run, whatever the loops and whoever goes on alone."""
+
+import itertools
+import random
+
+import pytest
+
+from linkgauge.backends.base import MOST_LAPS
+from linkgauge.engine.sustained import TrackedGroup, marked_loops, marks_of, sustained
+
+
+def laps(start, *seconds):
+    return tuple(itertools.accumulate(seconds, initial=start))
+
+
+def steady(rate, amount, count, start=0.0):
+    """Progress of `count` laps of `amount` each."""
+    return laps(start, *[amount / rate] * count)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_copies_of_constant_rates_have_those(seed):
+    draw = random.Random(seed)
+    rates = [draw.uniform(50, 400) for _ in range(draw.randint(1, 7))]
+    count = draw.choice([4, 16, 64])
+    progress = [steady(rate, 8, count, draw.uniform(0, 0.01)) for rate in rates]
+    found = sustained(progress, [8 * count] * len(rates))
+    assert found == pytest.approx(rates, rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [8, 16, 64])
+def test_how_fast_the_last_one_goes_on_alone_does_not_matter(count):
+    """Two share 400: the slower has 100 until the faster is done, then 400."""
+    fast = steady(300, 1, count)
+    end, slow = fast[-1], [0.0]
+    for done in range(1, count + 1):
+        together = done / 100
+        slow.append(together if together <= end else end + (done - end * 100) / 400)
+    assert sum(sustained([fast, slow], [count] * 2)) == pytest.approx(400, rel=0.01)
+
+
+def test_a_start_that_lags_behind_and_what_runs_before_it_do_not_count():
+    early = laps(0.0, 0.1, 0.1, 1.0, 1.0, 1.0)  # alone at first
+    late = laps(0.2, 1.0, 1.0, 1.0)
+    assert sustained([early, late], [5, 3]) == pytest.approx((1, 1))
+
+
+def test_of_a_copy_without_a_whole_lap_the_part_that_overlaps_counts():
+    short, long = laps(0.0, 1.0, 1.0), laps(0.0, 10.0, 1.0)
+    assert sustained([short, long], [2, 2]) == pytest.approx((1, 0.1))
+    # Start and end alone are enough.
+    assert sustained([(0.0, 2.0), (0.0, 4.0)], [4, 2]) == pytest.approx((2, 0.5))
+
+
+def test_amounts_need_not_be_alike():
+    assert sustained([(0.0, 1.0, 2.0), (0.0, 2.0)], [10, 30]) == pytest.approx((5, 15))
+
+
+@pytest.mark.parametrize(
+    "progress",
+    [
+        [(0.0, 1.0), (1.0, 2.0)],  # one after the other
+        [(0.0, 1.0), (0.95, 1.95)],  # but for a twentieth
+        [(0.0, 1.0), (0.5, 1.5), (1.2, 2.2)],  # never all three
+        [],
+    ],
+)
+def test_copies_that_never_all_run_together_have_none(progress):
+    assert sustained(progress, [1] * len(progress)) is None
+
+
+def test_short_copies_beside_a_long_one_run_together_if_they_do_so_for_long():
+    assert sustained([(0.0, 100.0), (50.0, 51.0)], [100, 3]) == pytest.approx((1, 3))
+
+
+class TestMarks:
+    @pytest.mark.parametrize(
+        ("loops", "marks"),
+        [(1, 1), (2, 2), (16, 16), (17, 17), (64, 64), (66, 33), (128, 64), (67, 1)],
+    )
+    def test_divide_the_loops(self, loops, marks):
+        assert marks_of(loops) == marks
+        assert loops % marks == 0
+        assert marks <= MOST_LAPS
+
+    @pytest.mark.parametrize("spread", [1.0, 2.5, 7.3, 20.0])
+    @pytest.mark.parametrize("least", [1, 5, 200])
+    def test_loops_have_room_for_several_of_the_slowest_and_can_be_cut(self, spread, least):
+        loops = marked_loops(least, spread)
+        assert loops >= max(least, 3 * spread)
+        assert marks_of(loops) >= min(3 * spread, MOST_LAPS)
+
+    def test_a_group_is_armed_with_all_loops_in_laps(self):
+        armed = []
+
+        class Inner:
+            most_loops = 479
+            open = wait = close = None
+
+            def arm(self, loops, laps=1):
+                armed.append((loops, laps))
+
+        group = TrackedGroup(Inner())
+        for loops in (1, 16, 192):
+            group.arm(loops)
+        assert armed == [(1, 1), (1, 16), (3, 64)]
+        assert group.most_loops == 448
