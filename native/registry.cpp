@@ -102,9 +102,12 @@ std::vector<std::string> kernel_names(Op op) {
 }
 
 std::string default_kernel(Op op, bool streaming) {
-  const std::string wide = op != Op::Read && streaming ? "nt-1-avx2" : "plain-avx2";
-  const bool uses_wide = is_known(op, wide) && (op != Op::Copy || streaming);
-  return uses_wide ? wide : op == Op::Copy ? "libc" : "portable";
+  const std::string kind = op != Op::Read && streaming ? "nt-1" : "plain";
+  for (const char* unit : {"-avx2", "-neon"}) {
+    // Within the caches the C library knows best how to copy.
+    if ((op != Op::Copy || streaming) && is_known(op, kind + unit)) return kind + unit;
+  }
+  return op == Op::Copy ? "libc" : "portable";
 }
 
 Kernels kernels_for(bool streaming) {

@@ -46,6 +46,9 @@ inline std::size_t walk(const std::byte* source, std::size_t size, Body body) {
           body(offset, (page * kLines + i) % kLanes);
         }
       }
+      // Else the compiler unrolls this loop and sorts its loads by lane: a stride that a hardware
+      // prefetcher does not follow (an AVX-512 read of 8 GB/s instead of 25).
+      asm volatile("" ::: "memory");
     }
   }
   for (; size - done >= kCacheLine; done += kCacheLine) body(done, 0);

@@ -120,8 +120,13 @@ def make_engines(
     untuned: bool,
     no_affinity: bool = False,
     numa_node: int | None = None,
+    host_kernel: str | None = None,
 ) -> EngineSettings:
     """Raises InputError for what no engine can do."""
+    if host_kernel is not None:
+        from linkgauge.backends.host_kernels import check_kernel
+
+        check_kernel(host_kernel)
     if kernel not in (None, "plain", "bulk"):
         raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
     return EngineSettings(
@@ -132,6 +137,8 @@ def make_engines(
         tuned=not untuned,
         affinity=not no_affinity,
         numa_node=numa_node,
+        host_kernel=host_kernel,
+        host_tuned=not untuned,
     )
 
 
