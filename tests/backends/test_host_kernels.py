@@ -119,22 +119,24 @@ def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
     assert again.choose(COPY, [CPU], 4096) == chosen
     assert again.choose(READ, [CPU], 4096).why == "chosen on this machine"
     assert len(later) == 1  # once for all operations there
-    assert {len(kernels) for _, kernels, _, _ in later[0].turns} == {2}
+    assert {len(kernels) for _, kernels, _, _ in later[0].turns} == {2}  # nobody else takes part
     assert all(course.closed for course in courses + later)
     assert load(file) == known
 
 
-def test_two_that_changed_places_are_searched_again(tmp_path):
+@pytest.mark.parametrize("faster", ["second", "default"])
+def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     file = tmp_path / "host.json"
     first = measured(file, [])
     first.prepare()
     where = Surroundings(crowd=False, beyond=False)
     best, second = load(file)[where.case(COPY)]
-    other = next(name for name in _native.kernels(COPY) if name not in (best, second))
-    courses = []
-    again = measured(file, courses, paces() | {best: 4.9, second: 3.0, other: 1.0})
+    default = _native.default_kernel(COPY, streaming=False)
+    overtaking = second if faster == "second" else default
+    other = next(n for n in _native.kernels(COPY) if n not in (best, second, default))
+    again = measured(file, [], paces() | {best: 4.9, overtaking: 3.0, other: 1.0})
     assert again.choose(COPY, [CPU], 4096).kernel == other
-    assert load(file)[where.case(COPY)] == (other, second)
+    assert load(file)[where.case(COPY)] == (other, overtaking)
 
 
 @pytest.mark.parametrize(

@@ -129,12 +129,15 @@ class MeasuredKernels(Kernels):
         return Chosen(known[0], "chosen on this machine")
 
     def _check(self, where: Surroundings) -> None:
-        """The best two once more, and all where they have changed places."""
+        """The best two once more, and the default: all, where the best is no longer the best."""
         self._measured.add(where)
         before = dict(self._known or {})
         with suppress(OSError), closing(self._course_of(where)) as course:
             for op in OPS:
-                if is_reversed(course, op, *before[where.case(op)], CHECK_SECONDS):
+                best, second = before[where.case(op)]
+                # A search on a busy machine may have missed what is good everywhere.
+                others = {second, _native.default_kernel(op, where.beyond)} - {best}
+                if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
                     self._remember(where.case(op), search(course, op, _native.kernels(op), seconds))
         if self._known != before:
