@@ -82,6 +82,8 @@ def make_settings(
     for name, seconds in (("--max-time", max_time), ("--timeout", timeout)):
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"{name} {seconds} must be a positive number of seconds")
+    if simulation is not None and engines.host_kernel is not None:
+        raise InputError("--host-kernel is of real threads: a simulated machine has none")
     base = PROFILES[profile]
     return Settings(
         sizes=base.sizes if size is None else parse_sizes(size),
