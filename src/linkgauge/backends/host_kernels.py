@@ -117,7 +117,7 @@ class MeasuredKernels(Kernels):
         with suppress(OSError), closing(self._course_of(where)) as course:
             for left, op in zip((3, 2, 1), OPS, strict=True):
                 seconds = max(0.0, until - time.monotonic()) / left
-                self._remember(where.case(op), search(course, op, _native.kernels(op), seconds))
+                self._search(course, op, where, seconds)
 
     def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
         self.prepare()
@@ -139,12 +139,14 @@ class MeasuredKernels(Kernels):
                 others = {second, _native.default_kernel(op, where.beyond)} - {best}
                 if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
-                    self._remember(where.case(op), search(course, op, _native.kernels(op), seconds))
+                    self._search(course, op, where, seconds)
         if self._known != before:
             store(self._file, self._known or {})
 
-    def _remember(self, case: str, ranked: Sequence[str]) -> None:
-        self._known = (self._known or {}) | {case: (ranked[0], ranked[1])}
+    def _search(self, course: Course, op: _native.Op, where: Surroundings, seconds: float) -> None:
+        default = _native.default_kernel(op, where.beyond)
+        best, second = search(course, op, _native.kernels(op), default, seconds)[:2]
+        self._known = (self._known or {}) | {where.case(op): (best, second)}
 
 
 def _share(where: Surroundings) -> float:

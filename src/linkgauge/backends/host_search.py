@@ -44,9 +44,12 @@ class Course(Protocol):
 
 
 def search(
-    course: Course, op: _native.Op, kernels: Sequence[str], seconds: float
+    course: Course, op: _native.Op, kernels: Sequence[str], default: str, seconds: float
 ) -> tuple[str, ...]:
     """The best kernel and the second best, found in about so many seconds.
+
+    The `default`, which is good everywhere, takes part to the end: what bad luck left beside it
+    must still beat it.
 
     Each round has an equal share of the time, so that those who stay are told apart ever better.
     Kernels that differ in the width of their vectors alone hardly differ: the widest ones run
@@ -63,7 +66,8 @@ def search(
             families = {_family(kernel) for kernel in field}
             field = [*field, *(kernel for kernel in absent if _family(kernel) in families)]
             absent = []
-    return tuple(_ranked(course.take_turns(op, field, FINAL_TURNS, each)))
+    final = dict.fromkeys((*field, default))
+    return tuple(_ranked(course.take_turns(op, tuple(final), FINAL_TURNS, each)))
 
 
 def is_reversed(course: Course, op: _native.Op, best: str, second: str, seconds: float) -> bool:
