@@ -1,125 +1,324 @@
-"""Compare our host copy with STREAM's: alternating runs, the same size, all CPUs, the same count.
+"""Compare host reads, writes and copies, as linkgauge chooses them, with loops of the check's own.
 
-STREAM counts a copy's bytes twice, read and written. Here our payload is doubled to match it.
+Same buffers, in turns, by one thread and by all, in 4 KiB and in huge pages. The best reference is
+the one with the best median; a ratio is of two neighbours in time. Pairs are added until the
+ratio's interval is narrow, or time is up. `--markdown` prints the row of docs/benchmarks.md. Needs
+gcc, and linkgauge on PYTHONPATH.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import ctypes
+import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import product
 from pathlib import Path
 from statistics import median
 
+import msgspec
+import numpy as np
+
 from linkgauge import _native
+from linkgauge.backends.base import Copy
+from linkgauge.backends.host import HostBackend
+from linkgauge.backends.host_kernels import kernels_of
+from linkgauge.machine.cpu import revision
+from linkgauge.machine.environment import hypervisor
+from linkgauge.machine.host import read_host
+from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.model.machine import Host, Node
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import EngineSettings, Placement
+from linkgauge.model.statistics import median_interval
+from linkgauge.model.transfer import Memory
+from linkgauge.model.units import approximate_size
 
-SOURCE = Path(__file__).with_name("stream_copy.c")
-FLAGS = ("-O3", "-march=native", "-fopenmp")
-SMALLEST = 512 << 20
-REPETITIONS = 20
-
-
-@dataclass(frozen=True)
-class Run:
-    """Median and best of one run's repetitions, in bytes/s as STREAM counts them."""
-
-    median: float
-    best: float
-
-
-def ratio(host: Sequence[Run], stream: Sequence[Run]) -> float:
-    """Return host copy / STREAM copy: the median of one's medians over that of the other's."""
-    return median(run.median for run in host) / median(run.median for run in stream)
-
-
-def array_bytes(cpus: Sequence[int]) -> int:
-    """Return the size of each array: STREAM asks for 4 times all last-level caches, at least."""
-    caches = {}
-    for cpu in cpus:
-        for level in Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index3"):
-            kibibytes = int((level / "size").read_text().strip().removesuffix("K"))
-            caches[(level / "shared_cpu_list").read_text()] = kibibytes << 10
-    return max(SMALLEST, 4 * sum(caches.values()))
-
-
-def build_stream(folder: Path) -> Path:
-    """Compile STREAM's copy; raises RuntimeError where that cannot be done."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        raise RuntimeError("gcc is not installed: it compiles the STREAM copy to compare with")
-    program = folder / "stream_copy"
-    command = [compiler, *FLAGS, str(SOURCE), "-o", str(program)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        raise RuntimeError(f"gcc could not compile {SOURCE.name}: {built.stderr.strip()}")
-    return program
+SOURCE = Path(__file__).with_name("host_references.c")
+FLAGS = ("-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC")
+ROUNDS, NARROW, SECONDS = 15, 0.01, 20.0
+"""Pairs at a time, until half the interval is so narrow or so many seconds of a case are over."""
+PASSES = 3
+"""Of each in a round, by turns; the fastest counts: what disturbs a pass is not the kernel's."""
+HEATS, CLOSE = 5, 0.9
+"""References that after so many rounds reach less than this part of the best one drop out."""
+BAR, LOW_BAR = 0.97, 0.95
+"""What the ratio's median and the lower end of its interval must reach."""
+SMALLEST, TIMES, SHARE = 64 << 20, 4, 6
+"""Of a buffer: bytes at least, times the caches, and part of the free memory at most."""
+TRANSFERS = {
+    "read": "host:{0} -> null by cpu*{1}",
+    "write": "null -> host:{0} by cpu*{1}",
+    "copy": "host:{0} -> host:{0} by cpu*{1}",
+}
+PAGES = ("4 KiB", "huge")
+SEED = 3
 
 
-def run_stream(program: Path, size: int, cpus: Sequence[int]) -> Run:
-    """Run STREAM's copy once, in a process of its own; raises RuntimeError where it fails."""
-    environment = os.environ | {"OMP_NUM_THREADS": str(len(cpus)), "OMP_PROC_BIND": "true"}
-    command = [str(program), str(size // 8), str(REPETITIONS)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"the STREAM copy failed: {done.stderr.strip()}")
-    return Run(*map(float, done.stdout.split()))
+class Block(msgspec.Struct, frozen=True):
+    """Memory of the references' own, as a backend sees it."""
+
+    memory: Memory
+    address: int
+    size: int
+    warnings: tuple[str, ...] = ()
+
+    def placement(self) -> Placement:
+        return Placement(str(self.memory), self.size)
+
+    def free(self) -> None:
+        """It ends with the process."""
 
 
-def run_host(size: int, cpus: Sequence[int]) -> Run:
-    """Run our copy once; raises RuntimeError where it is not exact."""
-    source = _native.Memory(size, _native.Kind.PINNED, None, cpus)
-    target = _native.Memory(size, _native.Kind.PINNED, None, cpus)
-    _native.fill(source.address, size, 1, _native.Pattern.WORDS, False, cpus)
-    job = _native.Job(_native.Op.COPY, source.address, target.address, size, 0, cpus)
-    team = _native.Team([job])
-    seconds = []
-    for _ in range(1 + REPETITIONS):
-        team.arm(1)
-        team.open()
-        (span,) = team.wait()
-        seconds.append(span.end - span.begin)
-    team.close()
-    wrong = _native.first_mismatch(target.address, size, 1, _native.Pattern.WORDS, cpus)
-    if wrong is not None:
-        raise RuntimeError(f"the host copy is wrong at byte {wrong}")
-    counted = sorted(seconds[1:])
-    return Run(2 * size / counted[len(counted) // 2], 2 * size / counted[0])
+class References:
+    """The loops of host_references.c. Raises RuntimeError where they cannot be compiled."""
+
+    def __init__(self, folder: Path) -> None:
+        compiler = shutil.which("gcc")
+        if compiler is None:
+            raise RuntimeError("gcc is not installed: it compiles what is compared with")
+        library = folder / "references.so"
+        command = [compiler, *FLAGS, "-pthread", str(SOURCE), "-o", str(library)]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
+        if built.returncode != 0:
+            raise RuntimeError(f"gcc could not compile {SOURCE.name}: {built.stderr.strip()}")
+        self._library = ctypes.CDLL(str(library))
+        self._library.run.restype = ctypes.c_double
+        self._library.allocate.restype = ctypes.c_void_p
+        self._library.reference.restype = ctypes.c_char_p
+
+    def names(self, op: str) -> Iterator[tuple[int, str]]:
+        """Number and name of an operation's references."""
+        letter = ctypes.c_char()
+        number = 0
+        while name := self._library.reference(number, ctypes.byref(letter)):
+            if letter.value.decode() == op[0]:
+                yield number, name.decode()
+            number += 1
+
+    def allocate(self, size: int, *, huge: bool) -> int:
+        address = self._library.allocate(ctypes.c_size_t(size), int(huge))
+        if not address:
+            raise RuntimeError(f"no memory of {approximate_size(size)}")
+        return int(address)
+
+    def run(self, number: int, ends: tuple[Block, Block], cpus: Sequence[int]) -> tuple[float, int]:
+        """Seconds of one pass from the first block to the second, and the sum of what was read."""
+        source, target = ends
+        total = ctypes.c_uint64()
+        seconds = self._library.run(
+            number, ctypes.c_void_p(target.address), ctypes.c_void_p(source.address),
+            ctypes.c_size_t(source.size), (ctypes.c_int * len(cpus))(*cpus), len(cpus),
+            ctypes.byref(total),
+        )  # fmt: skip
+        if seconds <= 0:
+            raise RuntimeError("a reference could not run")
+        return float(seconds), total.value
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """Of one case: rates in bytes/s, and the ratio of ours to the best reference's."""
+
+    op: str
+    threads: int
+    pages: str
+    kernel: str
+    rate: float
+    reference: str
+    reference_rate: float
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio >= BAR and self.low >= LOW_BAR
+
+
+class Bench:
+    """One node's threads over two blocks of `size` bytes in pages of each kind."""
+
+    def __init__(self, references: References, host: Host, node: Node, rounds: int) -> None:
+        self._references = references
+        self._node = node
+        self._rounds = rounds
+        self._backend = HostBackend(host.nodes, kernels_of(EngineSettings(), host.nodes))
+        caches = _native.last_level_cache(node.cpus)
+        free = node.memory_available or SMALLEST * SHARE
+        self.size = max(SMALLEST, min(TIMES * caches, free // SHARE)) >> 21 << 21
+        memory = Memory("host", node.index)
+        self._ends: dict[str, tuple[Block, Block]] = {}
+        for pages in PAGES:
+            source, target = (
+                Block(memory, references.allocate(self.size, huge=pages == "huge"), self.size)
+                for _ in range(2)
+            )
+            for block in (source, target):
+                pattern = _native.Pattern.WORDS
+                _native.fill(block.address, self.size, SEED, pattern, block is target, node.cpus)
+            self._ends[pages] = source, target
+
+    def compare(self, op: str, threads: int, pages: str) -> Outcome:
+        ends, cpus = self._ends[pages], self._node.cpus[:threads]
+        (transfer,) = parse_transfers(TRANSFERS[op].format(self._node.index, threads))
+        if reason := self._backend.refusal(transfer):
+            raise RuntimeError(reason)
+        source = None if op == "write" else ends[0]
+        target = None if op == "read" else ends[1]
+        with closing(
+            self._backend.prepare([Copy(transfer, source, target, self.size, SEED)])
+        ) as group:
+            (remark,) = self._backend.remarks(transfer)
+
+            def ours() -> float:
+                group.arm(1)
+                group.open()
+                return group.wait().seconds[0]
+
+            runs: dict[str, Callable[[], float]] = {
+                name: lambda number=number: self._references.run(number, ends, cpus)[0]
+                for number, name in self._references.names(op)
+            }
+            self._check(op, ends, cpus, ours)
+            heats = take_turns(runs, HEATS)
+            best = min(median(own) for own in heats.values())
+            close = {n: run for n, run in runs.items() if median(heats[n]) <= best / CLOSE}
+            begun = time.monotonic()
+            taken: dict[str, list[float]] = {}
+            while True:
+                more = take_turns({"": ours, **close}, self._rounds)
+                taken = {name: [*taken.get(name, ()), *own] for name, own in more.items()}
+                mine, name, ratios, low, high = ratio(taken)
+                if high - low <= 2 * NARROW or time.monotonic() - begun > SECONDS:
+                    break
+        kernel = re.sub(r".* by (\S+),.*", r"\1", remark)
+        rates = (self.size / median(mine), self.size / median(taken[name]))
+        return Outcome(
+            op, threads, pages, kernel, rates[0], name, rates[1], median(ratios), low, high
+        )
+
+    def _check(
+        self, op: str, ends: tuple[Block, Block], cpus: Sequence[int], ours: Callable[[], float]
+    ) -> None:
+        """Both sides do the work: ours is exact, and references read and copy all bytes."""
+        source, target = ends
+        ours()
+        pattern = _native.Pattern.CONSTANT if op == "write" else _native.Pattern.WORDS
+        checked = source if op == "read" else target
+        if _native.first_mismatch(checked.address, self.size, SEED, pattern, cpus) is not None:
+            raise RuntimeError(f"linkgauge's {op} is not exact")
+        words = (ctypes.c_uint64 * (self.size // 8)).from_address(source.address)
+        total = int(np.frombuffer(words, np.uint64).sum())
+        for number, name in self._references.names(op):
+            _, read = self._references.run(number, ends, cpus)
+            if op == "read" and read != total:
+                raise RuntimeError(f"the reference {name} does not read all")
+            if (
+                op == "copy"
+                and _native.first_mismatch(
+                    target.address, self.size, SEED, _native.Pattern.WORDS, cpus
+                )
+                is not None
+            ):
+                raise RuntimeError(f"the reference {name} does not copy all")
+
+
+def ratio(
+    taken: dict[str, list[float]],
+) -> tuple[list[float], str, list[float], float, float]:
+    """Ours, the best reference, each round's ratio to it, and the interval of their median."""
+    mine = taken[""]
+    name = min((name for name in taken if name), key=lambda name: median(taken[name]))
+    ratios = sorted(other / own for own, other in zip(mine, taken[name], strict=True))
+    low, high = median_interval(ratios) or (ratios[0], ratios[-1])
+    return mine, name, ratios, low, high
+
+
+def take_turns(runs: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each one's fastest pass in each round, in an order that changes."""
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    order = list(runs)
+    shuffle = random.Random(SEED).shuffle
+    for _ in range(rounds):
+        passes: dict[str, list[float]] = {name: [] for name in runs}
+        for _ in range(PASSES):
+            shuffle(order)
+            for name in order:
+                passes[name].append(runs[name]())
+        for name, own in passes.items():
+            taken[name].append(min(own))
+    return taken
+
+
+def describe(host: Host, node: Node) -> str:
+    """The CPU, as the table of docs/benchmarks.md names it."""
+    numbers = dict(
+        re.findall(
+            r"(family|model|stepping) (\d+)", revision(read_text(ROOT, "proc/cpuinfo") or "")
+        )
+    )
+    of = " ".join(f"{name} {number}" for name, number in numbers.items())
+    beneath = hypervisor(ROOT)[0]
+    cache = approximate_size(_native.last_level_cache(node.cpus))
+    guest = f", guest of {beneath}" if beneath else ""
+    return f"{host.cpu_model} ({of}), {len(node.cpus)} CPUs, {cache} of L3{guest}"
+
+
+def markdown(about: str, outcomes: Sequence[Outcome]) -> str:
+    """A row: for each operation and number of threads, kernel, GB/s, and ratio by kind of pages."""
+    cells = []
+    keys = dict.fromkeys((one.op, one.threads) for one in outcomes)
+    for key in keys:
+        own = [one for one in outcomes if (one.op, one.threads) == key]
+        ratios = " / ".join(f"{one.ratio:.2f}" for one in own)
+        cells.append(f"{own[0].kernel} {own[-1].rate / 1e9:.1f}, {ratios}")
+    return f"| {about} | {' | '.join(cells)} |"
+
+
+def show(one: Outcome) -> str:
+    return (
+        f"{one.op:<6}{one.threads:>4}  {one.pages:<6} {one.kernel:<22}{one.rate / 1e9:7.1f}   "
+        f"{one.reference:<11}{one.reference_rate / 1e9:7.1f}   "
+        f"{one.ratio:.3f} [{one.low:.3f}, {one.high:.3f}]{'' if one.holds else '  MISSED'}"
+    )
 
 
 def main() -> int:
-    """Print each round, the medians and the ratio; 1 where that is impossible."""
+    """Prints each case; 1 where one misses the bar or cannot be measured."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="alternations (default: 7)")
-    rounds = max(1, parser.parse_args().rounds)
-    cpus = sorted(os.sched_getaffinity(0))
-    size = array_bytes(cpus)
-    host: list[Run] = []
-    stream: list[Run] = []
-    print(f"copy of {size >> 20} MiB by {len(cpus)} threads; GB/s, read + written, median (best)")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"pairs at a time (at least {ROUNDS})"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the row of the table, too")
+    options = parser.parse_args()
+    host = read_host()
+    node = max(host.nodes, key=lambda node: len(node.cpus))
+    counts = dict.fromkeys((1, len(node.cpus)))
+    outcomes = []
     try:
         with tempfile.TemporaryDirectory() as folder:
-            program = build_stream(Path(folder))
-            for number in range(1, rounds + 1):
-                stream.append(run_stream(program, size, cpus))
-                host.append(run_host(size, cpus))
-                print(f"round {number}: STREAM {show(stream[-1])}   linkgauge {show(host[-1])}")
+            rounds = max(ROUNDS, options.rounds)
+            bench = Bench(References(Path(folder)), host, node, rounds)
+            print(f"{describe(host, node)}; buffers of {bench.size >> 20} MiB")
+            print("op, threads, pages  our choice            GB/s   best of C      GB/s   ratio")
+            for op, threads, pages in product(TRANSFERS, counts, PAGES):
+                outcomes.append(bench.compare(op, threads, pages))
+                print(show(outcomes[-1]), flush=True)
     except (RuntimeError, OSError) as error:
         print(f"host_copy: {error}", file=sys.stderr)
         return 1
-    middle = [median(run.median for run in runs) / 1e9 for runs in (stream, host)]
-    print(f"median:  STREAM {middle[0]:6.2f}           linkgauge {middle[1]:6.2f}")
-    print(f"host copy / STREAM copy = {ratio(host, stream):.2f}")
-    return 0
-
-
-def show(run: Run) -> str:
-    """Format a run in GB/s."""
-    return f"{run.median / 1e9:6.2f} ({run.best / 1e9:6.2f})"
+    if options.markdown:
+        print(markdown(describe(host, node), outcomes))
+    missed = sum(not one.holds for one in outcomes)
+    print(f"{len(outcomes) - missed} of {len(outcomes)} reach {BAR} (lower end {LOW_BAR})")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

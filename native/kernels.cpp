@@ -14,16 +14,6 @@ bool streams(std::size_t footprint, std::span<const int> cpus) {
   return footprint > last_level_cache(cpus);
 }
 
-Kernels kernels_for([[maybe_unused]] bool streaming) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) {
-    return streaming ? Kernels{avx2::read, avx2::stream_write, avx2::stream_copy}
-                     : Kernels{avx2::read, avx2::write, portable::copy};
-  }
-#endif
-  return {portable::read, portable::write, portable::copy};
-}
-
 namespace portable {
 
 namespace {

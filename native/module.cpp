@@ -13,9 +13,12 @@
 #include <system_error>
 #include <vector>
 
+#include "cache.hpp"
 #include "calls.hpp"
+#include "kernels.hpp"
 #include "memory.hpp"
 #include "pattern.hpp"
+#include "race.hpp"
 #include "team.hpp"
 
 namespace nb = nanobind;
@@ -121,15 +124,18 @@ void bind_team(nb::module_& module) {
       .value("WRITE", Op::Write)
       .value("COPY", Op::Copy);
   nb::class_<Job>(module, "Job")
-      .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus, bool>(),
-           "op"_a, "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a, "endless"_a = false)
+      .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus, bool,
+                    std::optional<std::string>>(),
+           "op"_a, "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a, "endless"_a = false,
+           "kernel"_a.none() = nb::none())
       .def_ro("op", &Job::op)
       .def_ro("source", &Job::source)
       .def_ro("destination", &Job::destination)
       .def_ro("size", &Job::size)
       .def_ro("seed", &Job::seed)
       .def_ro("cpus", &Job::cpus)
-      .def_ro("endless", &Job::endless);
+      .def_ro("endless", &Job::endless)
+      .def_ro("kernel", &Job::kernel);
   nb::class_<Span>(module, "Span")
       .def_ro("begin", &Span::begin)
       .def_ro("end", &Span::end)
@@ -150,6 +156,16 @@ void bind_team(nb::module_& module) {
       .def("open", &Team::open, Unlocked())
       .def("wait", &wait)
       .def("close", &Team::close, Unlocked());
+}
+
+void bind_kernels(nb::module_& module) {
+  module.def("kernels", &kernel_names, "op"_a);
+  module.def("default_kernel", &default_kernel, "op"_a, "streaming"_a);
+  module.def(
+      "last_level_cache", [](const Cpus& cpus) { return last_level_cache(cpus); }, "cpus"_a,
+      Unlocked());
+  module.def("race", &race, "job"_a, "kernels"_a, "window"_a, "first"_a = 0, "loops"_a = 1,
+             Unlocked());
 }
 
 void bind_calls(nb::module_& module) {
@@ -176,5 +192,6 @@ NB_MODULE(_native, module) {
   linkgauge::bind_memory(module);
   linkgauge::bind_pattern(module);
   linkgauge::bind_team(module);
+  linkgauge::bind_kernels(module);
   linkgauge::bind_calls(module);
 }

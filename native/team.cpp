@@ -1,7 +1,6 @@
 #include "team.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "affinity.hpp"
+#include "clock.hpp"
 #include "kernels.hpp"
 #include "pattern.hpp"
 #include "slice.hpp"
@@ -21,12 +21,6 @@ constexpr std::uint32_t kClosing = std::numeric_limits<std::uint32_t>::max();
 constexpr double kSpinTime = 0.01;  // seconds at a shut gate before a thread goes to sleep
 constexpr int kSpinsAYield = 64;
 
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -37,18 +31,26 @@ void relax() {
 
 std::size_t footprint(const Job& job) { return job.op == Op::Copy ? 2 * job.size : job.size; }
 
+Kernels kernels_of(const Job& job) {
+  return job.kernel ? kernels_named(job.op, *job.kernel)
+                    : kernels_for(streams(footprint(job), job.cpus));
+}
+
 }  // namespace
 
 Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_t size_,
-         std::uint64_t seed_, std::vector<int> cpus_, bool endless_)
+         std::uint64_t seed_, std::vector<int> cpus_, bool endless_,
+         std::optional<std::string> kernel_)
     : op(op_),
       source(source_),
       destination(destination_),
       size(size_),
       seed(seed_),
       cpus(std::move(cpus_)),
-      endless(endless_) {
+      endless(endless_),
+      kernel(std::move(kernel_)) {
   check_cpus(cpus);
+  if (kernel) kernels_named(op, *kernel);
   if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
   if (op != Op::Write && source == 0) throw std::invalid_argument("this job needs a source");
   if (op != Op::Read && destination == 0)
@@ -106,7 +108,7 @@ Team::Team(std::span<const Job> jobs) : job_count_(jobs.size()) {
   if (jobs.empty()) throw std::invalid_argument("a team needs at least one job");
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const Job& job = jobs[j];
-    const Kernels kernels = kernels_for(streams(footprint(job), job.cpus));
+    const Kernels kernels = kernels_of(job);
     if (!job.endless) bounded_count_ += job.cpus.size();
     for (std::size_t i = 0; i < job.cpus.size(); ++i) {
       workers_.push_back(std::make_unique<Worker>(job, j, i, kernels));

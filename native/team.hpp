@@ -8,20 +8,25 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "kernels.hpp"
+
 namespace linkgauge {
 
-enum class Op { Read, Write, Copy };
-
 // One transfer: each listed CPU gets a thread, and each thread a contiguous share of the bytes.
-// An endless one goes on until the team's others have ended, or without others until wait().
+// An endless one goes on until the team's others have ended, or without others until wait(). One
+// without a kernel has that of kernels_for().
 struct Job {
-  // Throws std::invalid_argument for an empty size, no CPU, or a null address that `op` needs.
+  // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, or a
+  // kernel that this CPU does not run.
   Job(Op op, std::uintptr_t source, std::uintptr_t destination, std::size_t size,
-      std::uint64_t seed, std::vector<int> cpus, bool endless = false);
+      std::uint64_t seed, std::vector<int> cpus, bool endless = false,
+      std::optional<std::string> kernel = std::nullopt);
 
   Op op;
   std::uintptr_t source;
@@ -30,6 +35,7 @@ struct Job {
   std::uint64_t seed;
   std::vector<int> cpus;
   bool endless;
+  std::optional<std::string> kernel;
 };
 
 struct Span {

@@ -129,13 +129,16 @@ class Job:
         seed: int,
         cpus: Sequence[int],
         endless: bool = False,
+        kernel: str | None = None,
     ) -> None:
         """Describe a transfer; any size from 1 on and any alignment. 0 as an address is unused.
 
         An endless one goes on until the team's other jobs have ended, or without others until
-        ``wait``; the loop in progress is finished.
+        ``wait``; the loop in progress is finished. ``kernel`` is one of kernels(op); without it,
+        the one of default_kernel() that suits the size.
 
-        Raises ValueError for a size below 1, an empty ``cpus``, or a missing address.
+        Raises ValueError for a size below 1, an empty ``cpus``, a missing address, or a kernel
+        that this CPU does not run.
         """
 
     @property
@@ -152,6 +155,8 @@ class Job:
     def cpus(self) -> list[int]: ...
     @property
     def endless(self) -> bool: ...
+    @property
+    def kernel(self) -> str | None: ...
 
 class Span:
     """When a job ran, in seconds of CLOCK_MONOTONIC (the clock of time.monotonic())."""
@@ -197,6 +202,34 @@ class Team:
         """Return one span for each job, once all are done."""
     def close(self) -> None:
         """Stop and join the threads, at the latest after the loop in progress; may be repeated."""
+
+def kernels(op: Op) -> list[str]:
+    """Return the names of the operation's kernels that this CPU runs.
+
+    ``libc`` is the C library's, ``rep`` the processor's own string instruction, ``portable`` plain
+    C++. Others are named by their stores (``plain``, or ``nt``: past the caches), how many pages
+    they walk side by side, their vector unit, and ``prefetch`` where they ask for what comes next.
+    """
+
+def default_kernel(op: Op, streaming: bool) -> str:
+    """Return what is nowhere far from the fastest; streaming: beyond the caches."""
+
+def last_level_cache(cpus: Sequence[int]) -> int:
+    """Return the bytes of all the distinct last-level caches behind these CPUs.
+
+    From sysfs; where that is silent, from sysconf(3), else 32 MiB.
+    """
+
+def race(
+    job: Job, kernels: Sequence[str], window: int, first: int = 0, loops: int = 1
+) -> list[float]:
+    """Let kernels take turns at a job; return the seconds of each turn.
+
+    A turn goes over the next ``window`` bytes of the job's memory once, and then, timed, ``loops``
+    times over those after them; the first window is number ``first``, and after the last one comes
+    the first again. Raises ValueError for a kernel that this CPU does not run, a window that is not
+    within the job, or loops below 1, and OSError where a thread cannot be started or pinned.
+    """
 
 def time_calls(function: int, arguments: Sequence[int], count: int) -> tuple[float, int]:
     """Call the C function at this address ``count`` times; return the seconds of all calls, and 0.

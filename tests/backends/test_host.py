@@ -27,7 +27,8 @@ def test_threads_that_share_cpus_are_told(text, threads):
              for m in (t.source, t.destination)] for t in transfers]  # fmt: skip
     copies = [Copy(t, *own, 4096, 1) for t, own in zip(transfers, ends, strict=True)]
     backend.prepare(copies).close()
-    says = () if threads is None else (f"host:0: {threads} threads share 2 CPUs",)
-    assert [backend.remarks(transfer) for transfer in transfers] == [says] * len(transfers)
+    says = [] if threads is None else [f"host:0: {threads} threads share 2 CPUs"]
+    for transfer in transfers:
+        assert [words for words in backend.remarks(transfer) if "share" in words] == says
     backend.prepare(copies[:1]).close()
-    assert backend.remarks(transfers[0]) == ()
+    assert not any("share" in words for words in backend.remarks(transfers[0]))

@@ -6,7 +6,7 @@ import pytest
 
 from fakes import FakeBackend
 from linkgauge.backends.base import Copy, Pace, Timing
-from linkgauge.engine.sampler import Sample, take_samples, warm_up
+from linkgauge.engine.sampler import Sample, samples_a_visit, take_samples, warm_up
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Settings
 
@@ -59,68 +59,42 @@ def test_no_more_loops_wait_than_the_gate_holds():
     assert warm_up(prepared, SETTINGS, Pace()).loops == 7
 
 
-def test_a_steady_transfer_stops_at_six_samples_for_precision():
-    taken = take_samples(group(FakeBackend()), Sample(2), SETTINGS, rate, ticking())
-    assert (taken.stopped, len(taken.timings)) == ("precision", 6)
+def test_a_visit_takes_samples_for_some_time_whatever_they_say():
+    for seconds, count in ((0.02, 3), (0.008, 8), (1.0, 1), (1e-6, 32)):
+        taken = take_samples(group(FakeBackend()), Sample(2, seconds), SETTINGS, ticking())
+        assert (taken.loops, len(taken.timings), len(taken.gates)) == (2, count, count)
 
 
-def test_a_noisy_one_goes_on_until_the_interval_is_narrow():
-    backend = FakeBackend()
-    backend.seconds_a_byte = lambda n: 1e-9 * (2 if n in (1, 2) else 1)
-    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking())
-    assert (taken.stopped, len(taken.timings)) == ("precision", 14)
+def test_with_more_time_a_cell_has_longer_visits():
+    long = Settings((1000,), max_time=20.0)
+    assert samples_a_visit(Sample(2, 0.1), SETTINGS) == 5
+    assert samples_a_visit(Sample(2, 0.1), long) == 10
 
 
-def test_the_interval_is_not_looked_at_between_the_looks():
-    backend = FakeBackend()
-    backend.seconds_a_byte = lambda n: 1e-9 * (2 if n == 1 else 1)
-    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking())
-    assert len(taken.timings) == 9
+def test_the_time_of_the_cell_ends_a_visit():
+    short = Settings((1000,), max_time=0.05)
+    taken = take_samples(group(FakeBackend()), Sample(2, 0.01), short, ticking(0.03))
+    assert len(taken.timings) == 2
+    assert taken.seconds == 0.06
 
 
-def test_time_spent_stops_it_and_says_so():
-    backend = FakeBackend()
-    backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
-    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking(1.0))
-    assert (taken.stopped, len(taken.timings)) == ("max-time", 10)
-
-
-def test_a_precision_out_of_reach_is_given_up_before_the_time_is_spent():
-    backend = FakeBackend()
-    backend.seconds_a_byte = lambda n: 1e-9 * (1 + n % 2)
-    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking(0.1))
-    assert (taken.stopped, len(taken.timings)) == ("max-time", 21)
-
-
-def test_one_within_reach_is_not():
-    backend = FakeBackend()
-    # ±1.05 % after 1.4 s of 10: a few more might do.
-    backend.seconds_a_byte = lambda n: 1e-9 * (1 + 0.021 * (n % 2))
-    taken = take_samples(group(backend), Sample(2), SETTINGS, rate, ticking(0.1))
-    assert len(taken.timings) > 40
-
-
-def test_of_several_cells_the_least_certain_decides():
-    backend = FakeBackend()
-    backend.seconds_a_byte = lambda n: 1e-9 * (2 if n in (1, 2) else 1)
-
-    def two(timing, loops):
-        return [1.0, *rate(timing, loops)]
-
-    taken = take_samples(group(backend), Sample(2), SETTINGS, two, ticking())
-    assert (taken.stopped, len(taken.timings)) == ("precision", 14)
-
-
-def test_with_too_little_time_there_is_one_sample_and_no_interval():
-    taken = take_samples(group(FakeBackend()), Sample(2), SETTINGS, rate, ticking(100.0))
-    assert (taken.stopped, len(taken.timings)) == ("max-time", 1)
+def test_with_too_little_time_there_is_one_sample():
+    taken = take_samples(group(FakeBackend()), Sample(2, 0.01), SETTINGS, ticking(100.0))
+    assert len(taken.timings) == 1
 
 
 @pytest.mark.parametrize("count", [1, 3, 6, 25])
 def test_a_fixed_count_is_taken_exactly(count):
     settings = Settings((1000,), samples=count, max_time=1e-9)
-    taken = take_samples(group(FakeBackend()), Sample(2), settings, rate, ticking(1.0))
-    assert (taken.stopped, len(taken.timings)) == ("samples", count)
+    taken = take_samples(group(FakeBackend()), Sample(2), settings, ticking(1.0))
+    assert len(taken.timings) == count
+
+
+def test_what_an_earlier_visit_found_is_taken_as_it_is():
+    backend = FakeBackend()
+    known = Sample(7, 0.02, 3)
+    assert warm_up(group(backend), SETTINGS, Pace(), known=known) == known
+    assert backend.samples == 1
 
 
 class Lapping:
@@ -154,14 +128,14 @@ class Lapping:
         sample = warm_up(self, settings, self.pace)
         self.gates.clear()
         self._taken = 0
-        taken = take_samples(self, sample, settings, rate, given.get("clock", ticking()))
+        taken = take_samples(self, sample, settings, given.get("clock", ticking()))
         return taken, [laps for _, laps in self.gates]
 
 
 class TestLaps:
-    def test_a_steady_transfer_has_all_its_samples_behind_one_gate(self):
+    def test_all_samples_of_a_visit_stand_behind_one_gate(self):
         taken, gates = Lapping().sample()
-        assert (taken.stopped, taken.loops, gates) == ("precision", 1, [6])
+        assert (taken.loops, gates, taken.gates) == (1, [6], (6,))
 
     def test_each_lap_is_a_sample_with_its_share_of_what_goes_on_beside_it(self):
         taken, _ = Lapping(lambda n: 0.01 + n * 1e-5).sample()
@@ -172,34 +146,21 @@ class TestLaps:
         assert beside == pytest.approx([2 * (0.01 + 2.5e-5)] * 6)
 
     def test_short_copies_share_a_lap(self):
-        group = Lapping(lambda n: 0.001)
-        taken, gates = group.sample()
-        assert (taken.loops, gates) == (8, [6])
-
-    def test_a_noisy_one_is_given_as_many_more_as_its_interval_seems_to_take(self):
-        taken, gates = Lapping(lambda n: 0.01 * (1.04 if n in (0, 2, 4) else 1)).sample()
-        # ±2 % after 6 takes 24: the next look from there is at 30.
-        assert gates == [6, 24]
-        assert taken.stopped == "precision"
+        taken, gates = Lapping(lambda n: 0.001).sample()
+        assert (taken.loops, gates) == (8, [8])
 
     def test_no_gate_holds_more_than_the_pace_and_the_queues_allow(self):
-        noisy = lambda n: 0.01 * (1 + n % 2)  # noqa: E731
-        _, gates = Lapping(noisy).sample(clock=ticking(0.5))
-        assert max(gates) == 32
-        few = Lapping(noisy)
+        many = Settings((1000,), samples=40)
+        _, gates = Lapping().sample(many)
+        assert gates == [32, 8]
+        few = Lapping()
         few.most_loops = 9
-        _, gates = few.sample(clock=ticking(0.5))
-        assert max(gates) == 9
+        _, gates = few.sample(many)
+        assert gates == [9, 9, 9, 9, 4]
 
     def test_laps_end_with_the_time(self):
-        slow = Lapping(lambda n: 3.0)
-        _, gates = slow.sample(clock=ticking(0.0))
-        assert gates[0] == 3
-
-    def test_a_fixed_count_is_taken_exactly(self):
-        settings = Settings((1000,), samples=40)
-        taken, gates = Lapping(lambda n: 0.01 * (1 + n % 2)).sample(settings)
-        assert (taken.stopped, gates) == ("samples", [32, 8])
+        _, gates = Lapping(lambda n: 3.0).sample()
+        assert gates == [1]
 
     def test_loops_asked_for_have_a_gate_of_their_own(self):
         settings = Settings((1000,), loops=16, samples=3)

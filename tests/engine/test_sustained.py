@@ -46,10 +46,14 @@ def test_a_start_that_lags_behind_and_what_runs_before_it_do_not_count():
 
 
 def test_of_a_copy_without_a_whole_lap_the_part_that_overlaps_counts():
-    short, long = laps(0.0, 1.0, 1.0), laps(0.0, 10.0, 1.0)
+    short, long = laps(0.0, 1.0, 1.0), laps(0.0, 10.0, 10.0)
     assert sustained([short, long], [2, 2]) == pytest.approx((1, 0.1))
     # Start and end alone are enough.
     assert sustained([(0.0, 2.0), (0.0, 4.0)], [4, 2]) == pytest.approx((2, 0.5))
+
+
+def test_a_copy_that_stands_still_while_others_run_does_not_run_with_them():
+    assert sustained([laps(0.0, 1.0, 1.0, 1.0), laps(0.0, 4.0, 1.0, 1.0)], [3, 3]) is None
 
 
 def test_amounts_need_not_be_alike():

@@ -19,6 +19,8 @@ from linkgauge.model.units import approximate_size, format_size
 
 from . import native
 from .base import Addressed, Backend, Buffer, Copy, Pattern, Timing
+from .host_course import BEYOND
+from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .native import native_errors
 
 _KINDS = {
@@ -30,8 +32,7 @@ _KINDS = {
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Threads have no settings of their own: the notation says how many."""
-    return HostBackend(host.nodes, host.last_level_cache)
+    return HostBackend(host.nodes, kernels_of(engines, host.nodes))
 
 
 class HostBuffer:
@@ -64,6 +65,11 @@ class HostBuffer:
             yield (
                 f"{format_size(self.size)} fit into the last-level cache "
                 f"({approximate_size(cache)}): the figure may be the cache's"
+            )
+        elif self.size < BEYOND * cache:
+            yield (
+                f"{format_size(self.size)} are less than {BEYOND} times the last-level cache "
+                f"({approximate_size(cache)}): part of the figure may be the cache's"
             )
 
 
@@ -104,13 +110,15 @@ class HostGroup:
 
 
 class HostBackend:
-    """Host memories and threads. `nodes` are the NUMA nodes that have memory, `cache` the bytes
-    of the last-level caches."""
+    """Host memories and threads. `nodes` are the NUMA nodes that have memory, `kernels` what moves
+    the bytes."""
 
     name = "host"
 
-    def __init__(self, nodes: Sequence[Node], cache: int | None = None) -> None:
-        self._cache = cache
+    def __init__(self, nodes: Sequence[Node], kernels: Kernels | None = None) -> None:
+        self._kernels = kernels or Kernels()
+        self._chosen: dict[Transfer, Chosen] = {}
+        """The kernels of the group prepared last."""
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
         self._crowded: dict[Memory, int] = {}
@@ -136,17 +144,23 @@ class HostBackend:
             return "'<->' is one kernel of a device: join two transfers with '&' instead"
         if (transfer.engine.count or 0) > len(node.cpus):
             return f"{transfer.engine.owner} has {len(node.cpus)} CPUs to use"
+        self._kernels.prepare()
         return None
 
     def _known(self) -> str:
         return ", ".join(f"host:{index}" for index in self._nodes)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return tuple(self._remarks(transfer))
+
+    def _remarks(self, transfer: Transfer) -> Iterator[str]:
         owner = transfer.engine.owner
-        if owner not in self._crowded:
-            return ()
-        has = len(self._nodes[owner.index or 0].cpus)
-        return (f"{owner}: {self._crowded[owner]} threads share {has} CPUs",)
+        if transfer in self._chosen:
+            chosen = self._chosen[transfer]
+            yield f"{owner}.cpu: {OPS[_op(transfer)]} by {chosen.kernel}, {chosen.why}"
+        if owner in self._crowded:
+            has = len(self._nodes[owner.index or 0].cpus)
+            yield f"{owner}: {self._crowded[owner]} threads share {has} CPUs"
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         return memory
@@ -156,7 +170,7 @@ class HostBackend:
         alone, cpus = len(self._nodes) == 1, node.cpus or self._all_cpus
         kind = _KINDS[memory.kind]
         pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
-        return HostBuffer(memory, pages, placement, self._cache)
+        return HostBuffer(memory, pages, placement, node.last_level_cache)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         native.fill(_address(buffer), size, pattern, seed, inverted, self._all_cpus)
@@ -177,7 +191,17 @@ class HostBackend:
             for owner, count in threads.items()
             if count > len(self._nodes[owner.index or 0].cpus)
         }
-        return HostGroup([_job(*pair) for pair in zip(copies, placed, strict=True)])
+        self._chosen = {
+            copy.transfer: self._kernels.choose(_op(copy.transfer), cpus, copy.size)
+            for copy, cpus in zip(copies, placed, strict=True)
+        }
+        return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
+
+    def _job(self, copy: Copy, cpus: Sequence[int]) -> _native.Job:
+        ends = _address(copy.source), _address(copy.destination)
+        kernel = self._chosen[copy.transfer].kernel
+        op = _op(copy.transfer)
+        return _native.Job(op, *ends, copy.size, copy.seed, cpus, copy.endless, kernel)
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """CPUs of each copy's threads: copies of one node take turns over its CPUs, and those
@@ -194,14 +218,10 @@ class HostBackend:
         """Buffers are freed by whoever holds them; the backend itself holds nothing."""
 
 
-def _job(copy: Copy, cpus: Sequence[int]) -> _native.Job:
-    operation = _native.Op.COPY
-    if copy.source is None:
-        operation = _native.Op.WRITE
-    elif copy.destination is None:
-        operation = _native.Op.READ
-    ends = _address(copy.source), _address(copy.destination)
-    return _native.Job(operation, *ends, copy.size, copy.seed, cpus, copy.endless)
+def _op(transfer: Transfer) -> _native.Op:
+    if transfer.source.is_null:
+        return _native.Op.WRITE
+    return _native.Op.READ if transfer.destination.is_null else _native.Op.COPY
 
 
 def _address(buffer: Buffer | None) -> int:

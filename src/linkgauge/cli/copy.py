@@ -31,6 +31,7 @@ def copy(
     streams: options.Streams = None,
     untuned: options.Untuned = False,
     no_affinity: options.NoAffinity = False,
+    host_kernel: options.HostKernel = None,
     label: Label = "copy",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the run below this folder.")
@@ -64,7 +65,9 @@ def copy(
     )
 
     document = choose_document(json, csv)
-    engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity)
+    engines = make_engines(
+        kernel, blocks, threads, streams, untuned, no_affinity, host_kernel=host_kernel
+    )
     settings = make_settings(
         profile, size, samples, loops, precision, max_time, no_verify, engines, timeout,
         make_simulation(machine, fault),
@@ -79,7 +82,7 @@ def copy(
         surveyed = worker.survey(sorted(spaces))
         check_exists(parsed, surveyed)
         benchmark = Benchmark("copy", str(cell), "+".join(sorted(spaces)) or "host", (cell,))
-        plan = make_plan((benchmark,), surveyed, settings.sizes)
+        plan = make_plan((benchmark,), surveyed, settings.sizes, profile=None if size else profile)
         with hold(
             devices_measured(surveyed, plan), wait=wait, tell=make_console(stderr=True).print
         ):

@@ -151,7 +151,14 @@ Streams = Annotated[
     typer.Option("--streams", metavar="N", help="Split each copy by ce over N streams (cuda)."),
 ]
 Untuned = Annotated[
-    bool, typer.Option("--untuned", help="Do not use settings remembered by --tune.")
+    bool,
+    typer.Option("--untuned", help="Use nothing that was remembered as fastest: GPUs' and host's."),
+]
+HostKernel = Annotated[
+    str | None,
+    typer.Option(
+        "--host-kernel", metavar="NAME", help="Host threads: this kernel, wherever it can be used."
+    ),
 ]
 NoAffinity = Annotated[
     bool,

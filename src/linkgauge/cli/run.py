@@ -72,6 +72,7 @@ def run(
     untuned: options.Untuned = False,
     no_affinity: options.NoAffinity = False,
     numa_node: options.NumaNode = None,
+    host_kernel: options.HostKernel = None,
     tune: Annotated[
         bool,
         typer.Option("--tune", help="First search how each device copies best, and remember it."),
@@ -126,7 +127,9 @@ def run(
         raise InputError("--csv is of samples, and a dry run takes none: use --json")
     if resume is not None:
         return go_on(resume, context, wait=wait, display=display)
-    engines = make_engines(kernel, blocks, threads, streams, untuned, no_affinity, numa_node)
+    engines = make_engines(
+        kernel, blocks, threads, streams, untuned, no_affinity, numa_node, host_kernel
+    )
     stated = read_hardware(hardware) if hardware else {}
     simulation = make_simulation(machine, fault)
     settings = make_settings(
@@ -140,7 +143,10 @@ def run(
         _refuse_missing(backend or (), surveyed.unavailable)
         over = fabrics(surveyed, device or (), numa_node) if accelerators else ()
         laid_out = lay_out(rows, over, surveyed.host.nodes if with_host else ())
-        plan = make_plan(laid_out, surveyed, settings.sizes, parallel_pairs=parallel_pairs)
+        plan = make_plan(
+            laid_out, surveyed, settings.sizes,
+            parallel_pairs=parallel_pairs, profile=None if size else profile,
+        )  # fmt: skip
         if dry_run:
             return print_plan(plan, settings, as_json=json)
         with hold(

@@ -85,6 +85,8 @@ def make_settings(
     for name, seconds in (("--max-time", max_time), ("--timeout", timeout)):
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"{name} {seconds} must be a positive number of seconds")
+    if simulation is not None and engines.host_kernel is not None:
+        raise InputError("--host-kernel is of real threads: a simulated machine has none")
     base = PROFILES[profile]
     return Settings(
         sizes=base.sizes if size is None else parse_sizes(size),
@@ -123,8 +125,13 @@ def make_engines(
     untuned: bool,
     no_affinity: bool = False,
     numa_node: int | None = None,
+    host_kernel: str | None = None,
 ) -> EngineSettings:
     """Raises InputError for what no engine can do."""
+    if host_kernel is not None:
+        from linkgauge.backends.host_kernels import check_kernel
+
+        check_kernel(host_kernel)
     if kernel not in (None, "plain", "bulk"):
         raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
     return EngineSettings(
@@ -135,6 +142,8 @@ def make_engines(
         tuned=not untuned,
         affinity=not no_affinity,
         numa_node=numa_node,
+        host_kernel=host_kernel,
+        host_tuned=not untuned,
     )
 
 

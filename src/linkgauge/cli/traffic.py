@@ -67,6 +67,8 @@ def traffic(
     max_time: MaxTime = None,
     timeout: options.Timeout = None,
     no_verify: NoVerify = False,
+    host_kernel: options.HostKernel = None,
+    untuned: options.Untuned = False,
     label: Label = "traffic",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Keep the run below this folder.")
@@ -114,14 +116,16 @@ def traffic(
     options.at_least_one("--threads", threads)
     options.at_least_one("--repeat", repeat)
     simulation = make_simulation(machine, fault)
+    engines = make_engines(None, None, None, None, untuned, host_kernel=host_kernel)
     settings = make_settings(
         "standard", size, samples, loops, precision, max_time or duration, no_verify,
-        make_engines(None, None, None, None, untuned=True), timeout, simulation,
+        engines, timeout, simulation,
     )  # fmt: skip
     settings = msgspec.structs.replace(
         settings,
         precision=0.0 if duration is not None else settings.precision,
-        engines=msgspec.structs.replace(settings.engines, pieces=pieces),
+        # A device's pieces have a shape of their own: nothing that was tuned is of them.
+        engines=msgspec.structs.replace(engines, pieces=pieces, tuned=False),
     )
     accelerators, _ = choose_backends([backend] if backend else None, simulation)
     with closing(Supervisor(settings)) as worker:

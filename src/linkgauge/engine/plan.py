@@ -18,6 +18,7 @@ from linkgauge.model.transfer import Benchmark, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import tournament
+from .sizes import size_of, title_of
 
 Plan = tuple[PlannedSheet, ...]
 
@@ -105,21 +106,27 @@ def make_plan(
     *,
     parallel_pairs: bool = False,
     first: int = 0,
+    profile: str | None = None,
 ) -> Plan:
     """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason. The
-    `first` has that number.
+    `first` has that number. Sizes that are a `profile`'s grow where they would measure caches.
     With `parallel_pairs`, cells of device pairs stand in the rounds of a tournament.
 
     Raises InputError where a size is larger than every memory it would be measured on.
     """
     rooms = _rooms(machine)
     plan = [
-        _sheet(benchmark, size, [_why_not(c.transfers, size, rooms) for c in benchmark.cells])
+        _sheet(
+            benchmark,
+            size,
+            [_why_not(c.transfers, size, rooms) for c in benchmark.cells],
+            title_of(benchmark, size, machine, profile),
+        )
         for asked in sizes
         for benchmark in benchmarks
         # A benchmark with a size of its own is measured once, whatever sizes are asked for.
         if benchmark.size is None or asked == sizes[0]
-        for size in (benchmark.size or asked,)
+        for size in (size_of(benchmark, asked, machine, profile),)
     ]
     for size in sizes:
         cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]
@@ -160,10 +167,12 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedShee
     return msgspec.structs.replace(sheet, cells=tuple(cells))
 
 
-def _sheet(benchmark: Benchmark, size: int, reasons: Sequence[str | None]) -> PlannedSheet:
+def _sheet(
+    benchmark: Benchmark, size: int, reasons: Sequence[str | None], title: str
+) -> PlannedSheet:
     return PlannedSheet(
         benchmark=benchmark.name,
-        title=benchmark.title,
+        title=title,
         backend=benchmark.backend,
         size=size,
         unit=benchmark.unit.symbol,

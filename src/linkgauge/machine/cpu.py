@@ -168,3 +168,18 @@ def cpu_time(root: Root) -> tuple[float | None, float | None]:
     if line[:1] != ["cpu"] or len(counted) < 8 or not sum(counted):
         return None, None
     return float(sum(counted)), counted[7] / sum(counted)
+
+
+_REVISION = (
+    *("cpu family", "model", "stepping", "microcode"),  # x86
+    *("CPU implementer", "CPU part", "CPU variant", "CPU revision"),  # Arm
+    *("mvendorid", "marchid", "mimpid"),  # RISC-V
+)
+
+
+def revision(cpuinfo: str) -> str:
+    """What tells one make of a processor from the next, of /proc/cpuinfo's first: its numbers, and
+    those of its microcode, as they stand there. Empty where it has none."""
+    found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
+    known = zip(_REVISION, found, strict=True)
+    return ", ".join(f"{field} {match[1]}" for field, match in known if match)

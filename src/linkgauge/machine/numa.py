@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from linkgauge.model.machine import Node
 
+from .cache import last_level_cache
 from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, parse_meminfo, read_text
 
 NODES = "sys/devices/system/node"
@@ -31,7 +32,8 @@ def read_nodes(
     # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.
     index = with_memory[0].index if with_memory else 0
     total = parse_meminfo(read_text(root, "proc/meminfo") or "").get("MemTotal")
-    return (Node(index, tuple(sorted(usable)), total, memory_available),)
+    cache = last_level_cache(root, usable)
+    return (Node(index, tuple(sorted(usable)), total, memory_available, cache),)
 
 
 def node_numbers(root: Root) -> tuple[int, ...]:
@@ -64,7 +66,7 @@ def node_distances(root: Root, index: int) -> tuple[int, ...]:
 
 def _read_node(root: Root, index: int, usable: set[int], available: int | None) -> Node:
     folder = f"{NODES}/node{index}"
-    cpus = node_cpus(root, index)
+    cpus = tuple(cpu for cpu in node_cpus(root, index) if cpu in usable)
     meminfo = parse_meminfo(read_text(root, f"{folder}/meminfo") or "")
     free: int | None = None
     if "MemFree" in meminfo:
@@ -74,7 +76,8 @@ def _read_node(root: Root, index: int, usable: set[int], available: int | None) 
     bounds = [bound for bound in (free, available) if bound is not None]
     return Node(
         index,
-        tuple(cpu for cpu in cpus if cpu in usable),
+        cpus,
         meminfo.get("MemTotal"),
         min(bounds, default=None),
+        last_level_cache(root, cpus),
     )

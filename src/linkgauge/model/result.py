@@ -178,14 +178,15 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
-    """How accelerators' engines are to work; null leaves it to the backend.
+    """How engines are to work; null leaves it to the backend.
 
     `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
     uses what was remembered as best for the device's model. `affinity` keeps the controlling
     thread on the node of the host memory, which is near the device or, if given, `numa_node`.
     With `pieces`, copies are cut up, and the shape of the others does not count. Without
     `peer_access`, devices do not reach each other's memory: what goes between two is left to the
-    driver.
+    driver. Host threads use `host_kernel` for what it can do, else, if `host_tuned`, what is found
+    to be best.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -197,6 +198,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     numa_node: int | None = None
     pieces: Pieces | None = None
     peer_access: bool = True
+    host_kernel: str | None = None
+    host_tuned: bool = True
 
 
 class Simulation(msgspec.Struct, frozen=True):

@@ -10,9 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from linkgauge.backends.cache import cache_folder, write_whole
 from linkgauge.model.errors import BackendError, Unsupported
-
-from .cache import cache_folder, write_whole
 
 _DIGEST = hashlib.sha256().digest_size
 _KERNELS = files("linkgauge.kernels")

@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from linkgauge.backends.cache import cache_folder, write_whole
 from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Memory, Transfer
-
-from .cache import cache_folder, write_whole
 
 IN_KERNEL_LOOPS = 64 << 20
 """From this size on (bytes) one launch carries out all loops of a kernel copy, as nvbandwidth's

@@ -1,0 +1,128 @@
+// Which kernels there are, by their names, and which of them this CPU runs.
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernels.hpp"
+#include "variants.hpp"
+
+namespace linkgauge {
+
+namespace {
+
+template <class Function>
+struct Named {
+  std::string name;
+  Function function;
+};
+
+template <class Function>
+using List = std::vector<Named<Function>>;
+
+template <class Function>
+void append(List<Function>& known, const Table<Function>& table, const char* unit) {
+  for (std::size_t i = 0; i < table.count; ++i) {
+    const Variant<Function>& variant = table.variants[i];
+    const char* suffix = variant.prefetches ? "-prefetch" : "";
+    known.push_back({std::string(variant.name) + "-" + unit + suffix, variant.function});
+  }
+}
+
+#if defined(__x86_64__)
+void rep_copy(std::byte* destination, const std::byte* source, std::size_t size) {
+  asm volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(size) : : "memory");
+}
+
+void rep_write(std::byte* destination, std::size_t size, std::uint64_t word) {
+  std::size_t words = size / sizeof word;
+  asm volatile("rep stosq" : "+D"(destination), "+c"(words) : "a"(word) : "memory");
+  portable::write(destination, size % sizeof word, word);
+}
+#endif
+
+struct Registry {
+  List<Read> reads{{"portable", portable::read}};
+  List<Write> writes{{"portable", portable::write}};
+  List<Copy> copies{{"libc", portable::copy}};
+
+  Registry() {
+#if defined(__x86_64__)
+    writes.push_back({"rep", rep_write});
+    copies.push_back({"rep", rep_copy});
+    // These ask whether the system saves the registers, too.
+    if (__builtin_cpu_supports("avx2")) append(kAvx2, "avx2");
+    if (__builtin_cpu_supports("avx512f")) append(kAvx512, "avx512");
+#elif defined(__aarch64__)
+    append(kNeon, "neon");
+#endif
+  }
+
+  void append(const Unit& unit, const char* name) {
+    linkgauge::append(reads, unit.reads, name);
+    linkgauge::append(writes, unit.writes, name);
+    linkgauge::append(copies, unit.copies, name);
+  }
+};
+
+const Registry& registry() {
+  static const Registry known;
+  return known;
+}
+
+template <class Function>
+std::vector<std::string> names_of(const List<Function>& known) {
+  std::vector<std::string> names;
+  for (const auto& kernel : known) names.push_back(kernel.name);
+  return names;
+}
+
+template <class Function>
+Function find(const List<Function>& known, const std::string& name) {
+  const auto found = std::ranges::find(known, name, &Named<Function>::name);
+  if (found == known.end()) throw std::invalid_argument("this CPU runs no kernel " + name);
+  return found->function;
+}
+
+bool is_known(Op op, const std::string& name) {
+  return std::ranges::count(kernel_names(op), name) > 0;
+}
+
+}  // namespace
+
+std::vector<std::string> kernel_names(Op op) {
+  const Registry& known = registry();
+  switch (op) {
+    case Op::Read:
+      return names_of(known.reads);
+    case Op::Write:
+      return names_of(known.writes);
+    case Op::Copy:
+      return names_of(known.copies);
+  }
+  return {};
+}
+
+std::string default_kernel(Op op, bool streaming) {
+  const std::string kind = op != Op::Read && streaming ? "nt-1" : "plain";
+  for (const char* unit : {"-avx2", "-neon"}) {
+    // Within the caches the C library knows best how to copy.
+    if ((op != Op::Copy || streaming) && is_known(op, kind + unit)) return kind + unit;
+  }
+  return op == Op::Copy ? "libc" : "portable";
+}
+
+Kernels kernels_for(bool streaming) {
+  const Registry& known = registry();
+  return {find(known.reads, default_kernel(Op::Read, streaming)),
+          find(known.writes, default_kernel(Op::Write, streaming)),
+          find(known.copies, default_kernel(Op::Copy, streaming))};
+}
+
+Kernels kernels_named(Op op, const std::string& name) {
+  Kernels kernels{portable::read, portable::write, portable::copy};
+  if (op == Op::Read) kernels.read = find(registry().reads, name);
+  if (op == Op::Write) kernels.write = find(registry().writes, name);
+  if (op == Op::Copy) kernels.copy = find(registry().copies, name);
+  return kernels;
+}
+
+}  // namespace linkgauge

@@ -1,0 +1,37 @@
+// The kernels of one vector unit, as tables: plain values, so that no code of the files that are
+// compiled for it runs before it is known that the CPU has it.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels.hpp"
+
+namespace linkgauge {
+
+template <class Function>
+struct Variant {
+  const char* name;
+  Function function;
+  bool prefetches;
+};
+
+template <class Function>
+struct Table {
+  const Variant<Function>* variants;
+  std::size_t count;
+};
+
+struct Unit {
+  Table<Read> reads;
+  Table<Write> writes;
+  Table<Copy> copies;
+};
+
+#if defined(__x86_64__)
+extern const Unit kAvx2;
+extern const Unit kAvx512;
+#elif defined(__aarch64__)
+extern const Unit kNeon;
+#endif
+
+}  // namespace linkgauge

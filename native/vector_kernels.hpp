@@ -1,0 +1,169 @@
+// Kernels for any vector unit, as templates over what it can do with a cache line.
+//
+// Files that include this are compiled for the unit that they name. None of the standard library's
+// inline functions may be called here: the linker keeps one copy of each for all files, and it must
+// not be one that an older CPU cannot run. `Vector` is local to its file, and so is all that is
+// made from it:
+//
+//   Line                      a cache line in registers
+//   load(source)              from any address
+//   store(destination, line)  to any address
+//   stream(destination, line) past the caches, to a multiple of a cache line
+//   broadcast(word), exclusive_or(line, line), fold(line)
+//   fence()                   the streamed stores are done
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "slice.hpp"
+#include "variants.hpp"
+
+namespace linkgauge {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLanes = 4;  // lines that are under way independently of each other
+
+enum class Store { Plain, Streaming };
+
+// Calls body(offset, lane) for every whole cache line of `size` bytes, and returns how many bytes
+// these are. So many pages are walked side by side, some lines of each in turn: more misses are in
+// flight than one stream's hardware prefetcher asks for. With `Prefetch` the same lines of the next
+// block are asked for meanwhile; beyond the end that is harmless.
+template <std::size_t Pages, bool Prefetch, class Body>
+inline std::size_t walk(const std::byte* source, std::size_t size, Body body) {
+  constexpr std::size_t kBlock = Pages * kPage;
+  constexpr std::size_t kLines = Pages < kLanes ? kLanes / Pages : 1;
+  std::size_t done = 0;
+  for (; size - done >= kBlock; done += kBlock) {
+    for (std::size_t line = 0; line < kPage; line += kLines * kCacheLine) {
+#pragma GCC unroll 8
+      for (std::size_t page = 0; page < Pages; ++page) {
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < kLines; ++i) {
+          const std::size_t offset = done + page * kPage + line + i * kCacheLine;
+          if constexpr (Prefetch) __builtin_prefetch(source + offset + kBlock);
+          body(offset, (page * kLines + i) % kLanes);
+        }
+      }
+      // Else the compiler unrolls this loop and sorts its loads by lane: a stride that a hardware
+      // prefetcher does not follow (an AVX-512 read of 8 GB/s instead of 25).
+      asm volatile("" ::: "memory");
+    }
+  }
+  for (; size - done >= kCacheLine; done += kCacheLine) body(done, 0);
+  return done;
+}
+
+// Bytes up to the first cache line boundary, at most `size`.
+static inline std::size_t head_of(const std::byte* destination, std::size_t size) {
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(destination) % kCacheLine;
+  const std::size_t head = (kCacheLine - past) % kCacheLine;
+  return head < size ? head : size;
+}
+
+template <class Vector, Store store>
+inline void put(std::byte* destination, typename Vector::Line line) {
+  if constexpr (store == Store::Streaming) {
+    Vector::stream(destination, line);
+  } else {
+    Vector::store(destination, line);
+  }
+}
+
+template <class Vector, std::size_t Pages, bool Prefetch>
+std::uint64_t read(const std::byte* source, std::size_t size) {
+  typename Vector::Line sums[kLanes];
+  for (auto& sum : sums) sum = Vector::broadcast(0);
+  const std::size_t done =
+      walk<Pages, Prefetch>(source, size, [&](std::size_t offset, std::size_t lane) {
+        sums[lane] = Vector::exclusive_or(sums[lane], Vector::load(source + offset));
+      });
+  std::uint64_t sum = portable::read(source + done, size - done);
+  for (const auto& each : sums) sum ^= Vector::fold(each);
+  return sum;
+}
+
+template <class Vector, Store store, std::size_t Pages>
+void write(std::byte* destination, std::size_t size, std::uint64_t word) {
+  const std::size_t head = head_of(destination, size);
+  portable::write(destination, head, word);
+  destination += head;
+  size -= head;
+  // What comes next is the word from where its head ended.
+  const std::size_t bits = head % sizeof word * 8;
+  const std::uint64_t turned = bits == 0 ? word : word >> bits | word << (64 - bits);
+  const typename Vector::Line line = Vector::broadcast(turned);
+  const std::size_t done = walk<Pages, false>(
+      destination, size,
+      [&](std::size_t offset, std::size_t) { put<Vector, store>(destination + offset, line); });
+  portable::write(destination + done, size - done, turned);
+  if constexpr (store == Store::Streaming) Vector::fence();
+}
+
+template <class Vector, Store store, std::size_t Pages, bool Prefetch>
+void copy(std::byte* destination, const std::byte* source, std::size_t size) {
+  const std::size_t head = head_of(destination, size);
+  portable::copy(destination, source, head);
+  destination += head;
+  source += head;
+  size -= head;
+  const std::size_t done =
+      walk<Pages, Prefetch>(source, size, [&](std::size_t offset, std::size_t) {
+        put<Vector, store>(destination + offset, Vector::load(source + offset));
+      });
+  portable::copy(destination + done, source + done, size - done);
+  if constexpr (store == Store::Streaming) Vector::fence();
+}
+
+template <class Vector>
+inline constexpr Variant<Read> kReads[] = {
+    {"plain", read<Vector, 1, false>, false},   {"plain", read<Vector, 1, true>, true},
+    {"plain-2", read<Vector, 2, false>, false}, {"plain-2", read<Vector, 2, true>, true},
+    {"plain-4", read<Vector, 4, false>, false}, {"plain-4", read<Vector, 4, true>, true},
+    {"plain-8", read<Vector, 8, false>, false}, {"plain-8", read<Vector, 8, true>, true},
+};
+
+template <class Vector>
+inline constexpr Variant<Write> kWrites[] = {
+    {"plain", write<Vector, Store::Plain, 1>, false},
+    {"plain-2", write<Vector, Store::Plain, 2>, false},
+    {"plain-4", write<Vector, Store::Plain, 4>, false},
+    {"plain-8", write<Vector, Store::Plain, 8>, false},
+    {"nt-1", write<Vector, Store::Streaming, 1>, false},
+    {"nt-2", write<Vector, Store::Streaming, 2>, false},
+    {"nt-4", write<Vector, Store::Streaming, 4>, false},
+    {"nt-8", write<Vector, Store::Streaming, 8>, false},
+};
+
+template <class Vector>
+inline constexpr Variant<Copy> kCopies[] = {
+    {"plain", copy<Vector, Store::Plain, 1, false>, false},
+    {"plain", copy<Vector, Store::Plain, 1, true>, true},
+    {"plain-2", copy<Vector, Store::Plain, 2, false>, false},
+    {"plain-2", copy<Vector, Store::Plain, 2, true>, true},
+    {"plain-4", copy<Vector, Store::Plain, 4, false>, false},
+    {"plain-4", copy<Vector, Store::Plain, 4, true>, true},
+    {"plain-8", copy<Vector, Store::Plain, 8, false>, false},
+    {"plain-8", copy<Vector, Store::Plain, 8, true>, true},
+    {"nt-1", copy<Vector, Store::Streaming, 1, false>, false},
+    {"nt-1", copy<Vector, Store::Streaming, 1, true>, true},
+    {"nt-2", copy<Vector, Store::Streaming, 2, false>, false},
+    {"nt-2", copy<Vector, Store::Streaming, 2, true>, true},
+    {"nt-4", copy<Vector, Store::Streaming, 4, false>, false},
+    {"nt-4", copy<Vector, Store::Streaming, 4, true>, true},
+    {"nt-8", copy<Vector, Store::Streaming, 8, false>, false},
+    {"nt-8", copy<Vector, Store::Streaming, 8, true>, true},
+};
+
+template <class Function, std::size_t Count>
+constexpr Table<Function> table_of(const Variant<Function> (&variants)[Count]) {
+  return {variants, Count};
+}
+
+template <class Vector>
+constexpr Unit unit_of() {
+  return {table_of(kReads<Vector>), table_of(kWrites<Vector>), table_of(kCopies<Vector>)};
+}
+
+}  // namespace linkgauge

@@ -1,0 +1,81 @@
+"""Host memory over which kernels take turns, beyond the caches or within them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from linkgauge import _native
+
+from .host_search import Paces
+
+BEYOND = 4
+"""Memory beyond the caches is so many times as large as they are, where there is so much."""
+SHARE = 4
+"""And no more than this part of what is available."""
+WITHIN = 4
+"""Memory within the caches is this part of them, and a thread's share at most WITHIN_MOST bytes."""
+WITHIN_MOST = 4 << 20
+LEAST_WINDOW = 1 << 20
+"""A thread's share of a turn has so many bytes, where there are so many."""
+_SEED = 7
+
+
+class NativeCourse:
+    """Memory on `node` that threads on `cpus` move, each kernel in windows of it. Raises OSError
+    where it cannot be had."""
+
+    def __init__(
+        self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
+    ) -> None:
+        caches = _native.last_level_cache(cpus)
+        size = BEYOND * caches if beyond else min(caches // WITHIN, WITHIN_MOST * len(cpus))
+        if available is not None:
+            size = min(size, available // SHARE)
+        self._size = max(size // (2 << 20), 1) * (2 << 20)
+        self._cpus = list(cpus)
+        self._least = LEAST_WINDOW * len(cpus) if beyond else self._size
+        self._memory = _native.Memory(self._size, _native.Kind.PINNED, node, self._cpus)
+        self._paces: dict[_native.Op, float] = {}
+        self._window = 0
+        self._shuffle = random.Random(_SEED).shuffle  # noqa: S311 (no secret: an order)
+
+    def take_turns(
+        self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
+    ) -> Paces:
+        job = self._job(op)
+        if op not in self._paces:  # a first impression
+            (took,) = _native.race(job, [_native.default_kernel(op, True)], job.size)
+            self._paces[op] = took / job.size
+        # Each turn goes over one window untimed, and then over others.
+        share = seconds / (turns * len(kernels)) / self._paces[op]
+        window = int(min(max(share / 2, self._least), job.size)) // 4096 * 4096
+        loops = max(1, int(share / window) - 1)
+        paces: dict[str, list[float]] = {kernel: [] for kernel in kernels}
+        begun = time.monotonic()
+        order = list(kernels)
+        for _ in range(turns):
+            self._shuffle(order)
+            taken = _native.race(job, order, window, self._window, loops)
+            self._window = (self._window + 2 * len(order)) % max(1, job.size // window)
+            for kernel, took in zip(order, taken, strict=True):
+                paces[kernel].append(took / (window * loops))
+        # With what others took of it: seconds are the clock's.
+        moved = window * (loops + 1) * turns * len(kernels)
+        self._paces[op] = (time.monotonic() - begun) / moved
+        return paces
+
+    def _job(self, op: _native.Op) -> _native.Job:
+        """A copy goes from one half of the memory to the other."""
+        half = self._size // 2
+        base = self._memory.address
+        ends = {
+            _native.Op.READ: (base, 0, self._size),
+            _native.Op.WRITE: (0, base, self._size),
+            _native.Op.COPY: (base, base + half, half),
+        }
+        return _native.Job(op, *ends[op], _SEED, self._cpus)
+
+    def close(self) -> None:
+        self._memory.close()

@@ -1,0 +1,206 @@
+"""Which kernel moves the bytes of a host's job: asked for, chosen by measuring, or a default.
+
+What is fastest differs from CPU to CPU, by a factor of four, and between one thread and all, beyond
+the caches and within them. It is searched once on each machine, remembered, and tested anew by each
+run that uses it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+from linkgauge import _native
+from linkgauge.machine.cpu import revision
+from linkgauge.machine.environment import hypervisor
+from linkgauge.machine.host import cpu_model
+from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Node
+from linkgauge.model.result import EngineSettings
+
+from .cache import cache_folder, write_whole
+from .host_course import NativeCourse
+from .host_search import Course, is_reversed, search
+
+OPS = {_native.Op.READ: "read", _native.Op.WRITE: "write", _native.Op.COPY: "copy"}
+SEARCH_SECONDS = 4.0
+"""What a search of everything takes, but for a last turn that is longer than it was to be."""
+BEYOND_SHARE = 0.7
+"""Of it, for kernels beyond the caches: what they move takes longer."""
+CHECK_SECONDS = 0.06
+
+Remembered = dict[str, tuple[str, str]]
+"""The best kernel and the second best, by the names of their cases."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A kernel, and why it is this one."""
+
+    kernel: str
+    why: str
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What decides beside the operation. `crowd`: all threads of a node, not one."""
+
+    crowd: bool
+    beyond: bool
+
+    def case(self, op: _native.Op) -> str:
+        threads = "all threads" if self.crowd else "1 thread"
+        return f"{OPS[op]}, {threads}, {'beyond' if self.beyond else 'within'} the caches"
+
+
+EVERYWHERE = tuple(Surroundings(*both) for both in product((False, True), repeat=2))
+
+
+def surroundings(op: _native.Op, cpus: Sequence[int], size: int) -> Surroundings:
+    """Of a job: what it touches may fit into the last-level caches behind its CPUs. Two threads
+    and more count as all: together they run into the memory's limit, one into its own."""
+    touched = 2 * size if op == _native.Op.COPY else size
+    return Surroundings(len(cpus) > 1, touched > _native.last_level_cache(cpus))
+
+
+class Kernels:
+    """Kernels of their defaults, but for operations that know the one `forced`."""
+
+    def __init__(self, forced: str | None = None) -> None:
+        self._forced = forced
+
+    def prepare(self) -> None:
+        """What takes long, before a cell's time begins to count."""
+
+    def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
+        if self._forced in _native.kernels(op):
+            return Chosen(self._forced or "", "as asked for")
+        return self._choose(op, surroundings(op, cpus, size))
+
+    def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
+        return Chosen(_native.default_kernel(op, where.beyond), "by default, unmeasured")
+
+
+CourseOf = Callable[[Surroundings], Course]
+
+
+class MeasuredKernels(Kernels):
+    """The fastest that were found, remembered in `file`; `course_of` opens memory to find them."""
+
+    def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
+        super().__init__(forced)
+        self._course_of = course_of
+        self._file = file
+        self._known: Remembered | None = None
+        self._measured: set[Surroundings] = set()
+
+    def prepare(self) -> None:
+        """Searches unless it is remembered what is best."""
+        if self._known is not None:
+            return
+        self._known = load(self._file)
+        if any(where.case(op) not in self._known for where in EVERYWHERE for op in OPS):
+            begun, share = time.monotonic(), 0.0
+            for where in EVERYWHERE:
+                share += _share(where)
+                self._measure(where, until=begun + share * SEARCH_SECONDS)
+            store(self._file, self._known)
+
+    def _measure(self, where: Surroundings, until: float) -> None:
+        """Searches the kernels of all operations there."""
+        self._measured.add(where)
+        with suppress(OSError), closing(self._course_of(where)) as course:
+            for left, op in zip((3, 2, 1), OPS, strict=True):
+                seconds = max(0.0, until - time.monotonic()) / left
+                self._search(course, op, where, seconds)
+
+    def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
+        self.prepare()
+        if where not in self._measured:
+            self._check(where)
+        known = (self._known or {}).get(where.case(op))
+        if known is None:
+            return super()._choose(op, where)
+        return Chosen(known[0], "chosen on this machine")
+
+    def _check(self, where: Surroundings) -> None:
+        """The best two once more, and the default: all, where the best is no longer the best."""
+        self._measured.add(where)
+        before = dict(self._known or {})
+        with suppress(OSError), closing(self._course_of(where)) as course:
+            for op in OPS:
+                best, second = before[where.case(op)]
+                # A search on a busy machine may have missed what is good everywhere.
+                others = {second, _native.default_kernel(op, where.beyond)} - {best}
+                if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
+                    seconds = _share(where) * SEARCH_SECONDS / len(OPS)
+                    self._search(course, op, where, seconds)
+        if self._known != before:
+            store(self._file, self._known or {})
+
+    def _search(self, course: Course, op: _native.Op, where: Surroundings, seconds: float) -> None:
+        default = _native.default_kernel(op, where.beyond)
+        best, second = search(course, op, _native.kernels(op), default, seconds)[:2]
+        self._known = (self._known or {}) | {where.case(op): (best, second)}
+
+
+def _share(where: Surroundings) -> float:
+    """Of the search's time."""
+    return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
+
+
+def load(file: Path) -> Remembered:
+    """What was remembered; nothing where there is no such file or it does not read, and no kernel
+    that this CPU does not run."""
+    try:
+        known = msgspec.json.decode(file.read_bytes(), type=Remembered)
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return {}
+    return {
+        where.case(op): known[where.case(op)]
+        for where, op in product(EVERYWHERE, OPS)
+        if set(known.get(where.case(op), ("",))) <= set(_native.kernels(op))
+    }
+
+
+def store(file: Path, known: Remembered) -> None:
+    """Remembers it where that can be written; else the next run searches anew."""
+    content = msgspec.json.format(msgspec.json.encode(known), indent=2)
+    with suppress(OSError):
+        write_whole(file, content + b"\n")
+
+
+def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
+    """Where it is remembered for this processor, its microcode and hypervisor, and so many CPUs."""
+    made = revision(read_text(root, "proc/cpuinfo") or "")
+    beneath = hypervisor(root)[0] or "no hypervisor"
+    words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
+    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    return (folder or cache_folder() / "tuned") / f"{slug}.json"
+
+
+def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
+    """What a run with these settings uses on a host of these nodes: of several, the one with most
+    CPUs stands for all."""
+    node = max(nodes, key=lambda node: len(node.cpus))
+    if not engines.host_tuned or not node.cpus:
+        return Kernels(engines.host_kernel)
+
+    def course_of(where: Surroundings) -> NativeCourse:
+        cpus = node.cpus if where.crowd else node.cpus[:1]
+        index = node.index if len(nodes) > 1 else None
+        return NativeCourse(index, cpus, node.memory_available, beyond=where.beyond)
+
+    return MeasuredKernels(course_of, remembered_file(len(node.cpus)), engines.host_kernel)
+
+
+def check_kernel(name: str) -> None:
+    """Raises InputError for a name that none of this CPU's kernels has."""
+    known = list(dict.fromkeys(kernel for op in OPS for kernel in _native.kernels(op)))
+    if name not in known:
+        raise InputError(f"unknown host kernel {name!r}: this CPU runs {', '.join(known)}")

@@ -1,0 +1,265 @@
+"""Which kernel a host's job gets: found by turns, remembered, tested anew, or asked for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from linkgauge import _native
+from linkgauge.backends.base import Copy
+from linkgauge.backends.host import HostBackend
+from linkgauge.backends.host_kernels import (
+    EVERYWHERE,
+    OPS,
+    Kernels,
+    MeasuredKernels,
+    Surroundings,
+    check_kernel,
+    kernels_of,
+    load,
+    remembered_file,
+    store,
+    surroundings,
+)
+from linkgauge.backends.host_search import is_reversed, search
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import EngineSettings
+
+CPU = read_host().nodes[0].cpus[0]
+COPY, READ, WRITE = _native.Op.COPY, _native.Op.READ, _native.Op.WRITE
+
+
+class FakeCourse:
+    """Takes no time: `paces` are seconds per byte, `disturbed` turns take ten times as long."""
+
+    def __init__(self, paces, disturbed=0.0):
+        self.paces = paces
+        self.disturbed = disturbed
+        self.turns = []
+        self.closed = False
+
+    def take_turns(self, op, kernels, turns, seconds):
+        self.turns.append((op, tuple(kernels), turns, seconds))
+        late = round(turns * self.disturbed)
+        return {
+            kernel: [self.paces.get(kernel, 9.0) * (10 if turn < late else 1 + turn / 1e6)
+                     for turn in range(turns)]
+            for kernel in kernels
+        }  # fmt: skip
+
+    def close(self):
+        self.closed = True
+
+
+NAMES = [f"k{number}" for number in range(20)]
+
+
+@pytest.mark.parametrize("disturbed", [0.0, 0.5])
+def test_a_search_finds_the_best_two_whatever_disturbs_half_of_the_turns(disturbed):
+    course = FakeCourse({name: 20.0 - number for number, name in enumerate(NAMES)}, disturbed)
+    assert search(course, COPY, NAMES, "k3", 1.0)[:2] == ("k19", "k18")
+    fields = [len(kernels) for _, kernels, _, _ in course.turns]
+    assert fields == [20, 10, 5, 3, 3]  # the slower half leaves, the default joins the end
+    assert sum(seconds for *_, seconds in course.turns) <= 1.0
+
+
+def test_what_bad_luck_left_must_still_beat_the_default():
+    class Unlucky(FakeCourse):
+        def take_turns(self, op, kernels, turns, seconds):
+            found = super().take_turns(op, kernels, turns, seconds)
+            return found | {"k9": [50.0] * turns} if len(kernels) > 5 else found
+
+    course = Unlucky(dict.fromkeys(NAMES, 20.0) | {"k9": 1.0})
+    assert search(course, COPY, NAMES, "k9", 1.0)[0] == "k9"
+
+
+def test_twins_of_narrower_vectors_join_once_few_are_left():
+    families = ["nt-1", "nt-2", "nt-4", "nt-8", "plain", "plain-2"]
+    names = [f"{family}-{unit}" for family in families for unit in ("avx2", "avx512")]
+    paces = {name: 2.0 + number for number, name in enumerate(names)} | {"nt-2-avx2": 1.0}
+    course = FakeCourse(paces)
+    assert search(course, COPY, ["libc", *names], "libc", 1.0)[:2] == ("nt-2-avx2", "nt-1-avx2")
+    assert course.turns[0][1] == ("libc", *names[1::2])
+
+
+@pytest.mark.parametrize(("second", "reversed_"), [(0.9, True), (0.99, False), (1.1, False)])
+def test_an_order_is_reversed_only_by_more_than_noise(second, reversed_):
+    course = FakeCourse({"best": 1.0, "second": second})
+    assert is_reversed(course, READ, "best", "second", 0.1) is reversed_
+
+
+def best_of(op):
+    """The last of the operation's kernels is the fastest, the one before it the second."""
+    names = _native.kernels(op)
+    return names[-1], names[-2]
+
+
+def paces():
+    return {n: 5.0 - i / 100 for op in OPS for i, n in enumerate(_native.kernels(op))}
+
+
+def measured(file, courses, of=None):
+    def course_of(where):
+        courses.append(FakeCourse(of or paces()))
+        return courses[-1]
+
+    return MeasuredKernels(course_of, file)
+
+
+def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
+    file, courses = tmp_path / "folder" / "host.json", []
+    first = measured(file, courses)
+    first.prepare()
+    assert len(courses) == len(EVERYWHERE)
+    chosen = first.choose(COPY, [CPU], 4096)
+    assert chosen.why == "chosen on this machine"
+    assert len(courses) == len(EVERYWHERE)  # what was just found needs no test
+    known = load(file)
+    assert len(known) == len(EVERYWHERE) * len(OPS)
+    assert known[surroundings(COPY, [CPU], 4096).case(COPY)][0] == chosen.kernel
+
+    later = []
+    again = measured(file, later)
+    again.prepare()
+    assert not later
+    assert again.choose(COPY, [CPU], 4096) == chosen
+    assert again.choose(READ, [CPU], 4096).why == "chosen on this machine"
+    assert len(later) == 1  # once for all operations there
+    assert {len(kernels) for _, kernels, _, _ in later[0].turns} == {2}  # nobody else takes part
+    assert all(course.closed for course in courses + later)
+    assert load(file) == known
+
+
+@pytest.mark.parametrize("faster", ["second", "default"])
+def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
+    file = tmp_path / "host.json"
+    first = measured(file, [])
+    first.prepare()
+    where = Surroundings(crowd=False, beyond=False)
+    best, second = load(file)[where.case(COPY)]
+    default = _native.default_kernel(COPY, streaming=False)
+    overtaking = second if faster == "second" else default
+    other = next(n for n in _native.kernels(COPY) if n not in (best, second, default))
+    again = measured(file, [], paces() | {best: 4.9, overtaking: 3.0, other: 1.0})
+    assert again.choose(COPY, [CPU], 4096).kernel == other
+    assert load(file)[where.case(COPY)] == (other, overtaking)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b'{"copy, 1 thread, within the caches": ["none", "libc"]}']
+)
+def test_what_does_not_read_is_searched_anew(tmp_path, content):
+    file = tmp_path / "host.json"
+    file.write_bytes(content)
+    courses = []
+    measured(file, courses).prepare()
+    assert len(courses) == len(EVERYWHERE)
+    assert len(json.loads(file.read_text())) == len(EVERYWHERE) * len(OPS)
+
+
+def test_a_folder_that_cannot_be_written_costs_a_search_and_nothing_else(tmp_path):
+    (tmp_path / "file").write_text("")
+    file = tmp_path / "file" / "host.json"
+    for _ in range(2):
+        courses = []
+        kernels = measured(file, courses)
+        assert kernels.choose(WRITE, [CPU], 4096).why == "chosen on this machine"
+        assert len(courses) == len(EVERYWHERE)
+    store(file, {})
+
+
+def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
+    def course_of(where):
+        raise OSError(12, "Cannot allocate memory")
+
+    kernels = MeasuredKernels(course_of, tmp_path / "host.json")
+    chosen = kernels.choose(READ, [CPU], 4096)
+    assert chosen.kernel == _native.default_kernel(READ, streaming=False)
+    assert chosen.why == "by default, unmeasured"
+
+
+def test_one_that_is_asked_for_serves_the_operations_that_know_it():
+    kernels = Kernels("libc")
+    assert (kernels.choose(COPY, [CPU], 64).kernel, kernels.choose(COPY, [CPU], 64).why) == (
+        "libc",
+        "as asked for",
+    )
+    assert kernels.choose(READ, [CPU], 64).kernel == _native.default_kernel(READ, streaming=False)
+
+
+def test_an_unknown_name_is_refused_with_those_there_are():
+    check_kernel("libc")
+    with pytest.raises(InputError, match=r"unknown host kernel 'fast': this CPU runs .*libc"):
+        check_kernel("fast")
+
+
+def test_a_job_beyond_the_caches_is_told_by_what_it_touches():
+    caches = _native.last_level_cache([CPU])
+    assert surroundings(READ, [CPU], caches) == Surroundings(crowd=False, beyond=False)
+    assert surroundings(COPY, [CPU], caches // 2 + 1) == Surroundings(crowd=False, beyond=True)
+    assert surroundings(WRITE, [CPU, CPU], caches + 1) == Surroundings(crowd=True, beyond=True)
+
+
+def test_untuned_settings_measure_nothing():
+    kernels = kernels_of(EngineSettings(host_tuned=False), [Node(0, (CPU,))])
+    kernels.prepare()
+    assert kernels.choose(COPY, [CPU], 4096).why == "by default, unmeasured"
+
+
+CPUINFO = """processor : 0
+vendor_id : AuthenticAMD
+cpu family : 25
+model : 1
+model name : AMD EPYC 7R13
+stepping : 1
+microcode : 0xa0011d1
+flags : fpu hypervisor
+"""
+
+
+def test_what_is_remembered_is_of_one_processor_its_microcode_hypervisor_and_threads(tmp_path):
+    def file(cpuinfo, threads):
+        (tmp_path / "proc").mkdir(exist_ok=True)
+        (tmp_path / "proc/cpuinfo").write_text(cpuinfo)
+        return remembered_file(threads, tmp_path, tmp_path).name
+
+    names = {
+        file(CPUINFO, 2),
+        file(CPUINFO, 4),
+        file(CPUINFO.replace("0xa0011d1", "0xa0011d2"), 2),
+        file(CPUINFO.replace("stepping : 1", "stepping : 2"), 2),
+        file(CPUINFO.replace("7R13", "7R32"), 2),
+        file(CPUINFO.replace(" hypervisor", ""), 2),
+    }
+    assert len(names) == 6
+    assert file(CPUINFO, 2) == (
+        "host-amd-epyc-7r13-cpu-family-25-model-1-stepping-1-microcode-0xa0011d1"
+        "-without-a-name-2-threads.json"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("host:0 -> null by cpu*1", "host:0.cpu: read by plain"),
+        ("null -> host:0 by cpu*1", "host:0.cpu: write by rep, as asked for"),
+        ("host:0 -> host:0 by cpu*1", "host:0.cpu: copy by rep, as asked for"),
+    ],
+)
+def test_a_result_names_its_kernel(text, words):
+    if "rep" not in _native.kernels(COPY):
+        pytest.skip("this CPU has no string instructions")
+    backend = HostBackend([Node(0, (CPU,))], Kernels("rep"))
+    (transfer,) = parse_transfers(text)
+    assert backend.refusal(transfer) is None
+    ends = [
+        None if memory.is_null else backend.allocate(memory, 4096, transfer.engine)
+        for memory in (transfer.source, transfer.destination)
+    ]
+    backend.prepare([Copy(transfer, *ends, 4096, 1)]).close()
+    (remark,) = backend.remarks(transfer)
+    assert remark.startswith(words)

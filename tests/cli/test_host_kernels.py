@@ -1,0 +1,93 @@
+"""Which kernel host threads have, from the command line: found, named, by hand, or by default."""
+
+import json
+
+import pytest
+
+from cli.test_cli import FAST, linkgauge
+from linkgauge import _native
+from linkgauge.machine.host import read_host
+
+SHORT = (*FAST, "--json")
+WRITE = "null -> host:0 by cpu*1"
+
+
+def warnings(done):
+    assert done.returncode == 0, done.stderr
+    cells = [c for result in json.loads(done.stdout)["results"] for c in result["cells"]]
+    return [warning for cell in cells for warning in cell["warnings"]]
+
+
+def test_a_run_finds_the_best_kernels_once_and_names_them(tmp_path):
+    def named():
+        done = linkgauge("copy", WRITE, *SHORT, XDG_CACHE_HOME=tmp_path)
+        return [w for w in warnings(done) if w.endswith(", chosen on this machine")]
+
+    (first,) = named()
+    (file,) = (tmp_path / "linkgauge" / "tuned").iterdir()
+    remembered = json.loads(file.read_text())
+    best, _ = remembered["write, 1 thread, within the caches"]
+    assert first == f"host:0.cpu: write by {best}, chosen on this machine"
+    # Another that knows what this CPU runs is used without a search.
+    for case in remembered:
+        remembered[case] = remembered[case][:1] * 2
+    file.write_text(json.dumps(remembered))
+    assert len(named()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"), [("help", ("--help",)), ("list", ("list",)), ("devices", ("devices",))]
+)
+def test_what_measures_no_host_thread_searches_nothing(tmp_path, command, asked):
+    assert linkgauge(*asked, XDG_CACHE_HOME=tmp_path).returncode == 0
+    assert not (tmp_path / "linkgauge").exists()
+
+
+def test_a_simulated_machine_searches_nothing(tmp_path):
+    done = linkgauge(
+        "run", "host_to_host_memcpy_copy_cpu", "--machine", "ppu-8", "--out", tmp_path / "out",
+        "--samples", "1", XDG_CACHE_HOME=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "linkgauge").exists()
+
+
+def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path):
+    name = _native.kernels(_native.Op.WRITE)[-1]
+    done = linkgauge("copy", WRITE, *SHORT, "--host-kernel", name, XDG_CACHE_HOME=tmp_path)
+    assert f"host:0.cpu: write by {name}, as asked for" in warnings(done)
+    done = linkgauge("copy", WRITE, *SHORT, "--untuned", XDG_CACHE_HOME=tmp_path / "none")
+    default = _native.default_kernel(_native.Op.WRITE, streaming=False)
+    assert f"host:0.cpu: write by {default}, by default, unmeasured" in warnings(done)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("command", [("run",), ("copy", WRITE), ("traffic",)])
+def test_a_kernel_that_there_is_not_is_refused_with_those_there_are(command):
+    done = linkgauge(*command, "--host-kernel", "fast")
+    assert done.returncode == 2
+    assert "unknown host kernel 'fast'" in done.stderr
+    assert "libc" in done.stderr
+
+
+def test_a_simulated_machine_has_no_kernel_to_choose():
+    done = linkgauge("run", "--machine", "ppu-8", "--host-kernel", "libc")
+    assert done.returncode == 2
+    assert "a simulated machine has none" in done.stderr
+
+
+def test_traffic_uses_the_same_kernels(tmp_path):
+    done = linkgauge(
+        "traffic", "--backend", "host", "--buffer", "1M", "--samples", "6", "--loops", "1",
+        "--host-kernel", _native.kernels(_native.Op.READ)[-1], "--json", XDG_CACHE_HOME=tmp_path,
+    )  # fmt: skip
+    assert any(" read by " in warning and "as asked for" in warning for warning in warnings(done))
+
+
+def test_without_a_size_host_memory_is_beyond_the_caches():
+    (node, *_) = read_host().nodes
+    if (node.memory_available or 0) < 64 * (node.last_level_cache or 1):
+        pytest.skip("too little memory for its caches")
+    planned = linkgauge("run", "--backend", "host", "--profile", "quick", "--dry-run", "--json")
+    sizes = {sheet["size"] for sheet in json.loads(planned.stdout)["plan"]}
+    assert min(sizes) >= max(64 << 20, 4 * (node.last_level_cache or 0))

@@ -1,0 +1,84 @@
+"""Every kernel of every operation is exact at any size and alignment, and touches nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge._native import Job, Op, Pattern, default_kernel, kernels, last_level_cache, race
+from native.arena import CPUS, Arena, expected, offsets, quick, sample, seeds, team_of, xor_of
+
+BLOCK = 8 * 4096
+"""What the widest kernels go over at once."""
+around_blocks = st.integers(1, 600) | st.integers(BLOCK - 70, 3 * BLOCK + 70)
+
+ALL = [pytest.param(op, kernel, id=f"{op.name}-{kernel}") for op in Op for kernel in kernels(op)]
+
+
+@pytest.mark.parametrize(("op", "kernel"), ALL)
+@quick
+@given(size=around_blocks, source_at=offsets, target_at=offsets, seed=seeds)
+def test_a_kernel_is_exact(
+    op: Op, kernel: str, size: int, source_at: int, target_at: int, seed: int
+) -> None:
+    source, target = Arena(size, source_at), Arena(size, target_at)
+    source.bytes[:] = expected(size, seed, Pattern.WORDS)
+    job = Job(op, source.address, target.address, size, seed, CPUS, kernel=kernel)
+    with team_of(job) as team:
+        (checksum,) = sample(team)
+    wanted = {
+        Op.READ: np.full(size, 0xA5, np.uint8),
+        Op.WRITE: expected(size, seed, Pattern.CONSTANT),
+        Op.COPY: expected(size, seed, Pattern.WORDS),
+    }
+    assert np.array_equal(target.bytes, wanted[op])
+    assert checksum == (xor_of(source.bytes) if op == Op.READ else 0)
+    assert np.array_equal(source.bytes, expected(size, seed, Pattern.WORDS))
+    assert source.guarded()
+    assert target.guarded()
+
+
+@pytest.mark.parametrize("op", list(Op))
+def test_names_differ_and_the_defaults_are_among_them(op: Op) -> None:
+    names = kernels(op)
+    assert len(set(names)) == len(names)
+    assert {default_kernel(op, streaming) for streaming in (False, True)} <= set(names)
+
+
+def test_a_kernel_of_another_operation_is_refused() -> None:
+    with pytest.raises(ValueError, match="runs no kernel libc"):
+        Job(Op.READ, 64, 0, 8, 1, CPUS, kernel="libc")
+    assert Job(Op.COPY, 64, 128, 8, 1, CPUS, kernel="libc").kernel == "libc"
+    assert Job(Op.COPY, 64, 128, 8, 1, CPUS).kernel is None
+
+
+@pytest.mark.parametrize("op", list(Op))
+def test_a_race_times_each_turn(op: Op) -> None:
+    source, target = Arena(BLOCK, 0), Arena(BLOCK, 0)
+    source.bytes[:] = expected(BLOCK, 2, Pattern.WORDS)
+    job = Job(op, source.address, target.address, BLOCK, 2, CPUS)
+    turns = kernels(op) * 2
+    seconds = race(job, turns, BLOCK // 4, 3, 2)
+    assert len(seconds) == len(turns)
+    assert min(seconds) > 0
+    if op == Op.COPY:  # every window was gone over
+        assert np.array_equal(target.bytes, source.bytes)
+    assert source.guarded()
+    assert target.guarded()
+
+
+def test_a_race_refuses_what_it_cannot_run() -> None:
+    arena = Arena(4096, 0)
+    job = Job(Op.READ, arena.address, 0, 4096, 1, CPUS)
+    (name, *_) = kernels(Op.READ)
+    for kernel, window, loops in (("none", 4096, 1), (name, 4097, 1), (name, 0, 1), (name, 64, 0)):
+        with pytest.raises(ValueError, match=r"kernel|window|loops"):
+            race(job, [kernel], window, 0, loops)
+    with pytest.raises(OSError, match="60000"):
+        race(Job(Op.READ, arena.address, 0, 4096, 1, [CPUS[0], 60_000]), [name], 4096)
+
+
+def test_caches_behind_cpus_are_known() -> None:
+    assert last_level_cache(CPUS) >= last_level_cache(CPUS[:1]) > 0
