@@ -57,8 +57,8 @@ def measure_together(
     pool: BufferPool,
     tell: Tell = lambda phase: None,
 ) -> tuple[CellResult, ...]:
-    """Measures cells at the same time; `tell` hears of each phase as it begins. Never raises for
-    what befalls them: that is their status and reason."""
+    """Measures cells at the same time; `tell` hears of each phase as it begins, of measuring once
+    more after each sample. Never raises for what befalls them: that is their status and reason."""
     together = _Together(cells, settings, tell)
     try:
         return together.carry_out(pool)
@@ -191,6 +191,7 @@ class _Together:
         return chase
 
     def _figures(self, timing: Timing, loops: int) -> Sequence[float]:
+        self._tell("measure")
         if min(*timing.seconds, timing.span) <= 0:
             raise BackendError("timing", "shorter than the clock tells: give more --loops")
         own = self._split([timing])

@@ -65,7 +65,7 @@ class Worker(Protocol):
 
 class LocalWorker:
     """A worker in this process, for a run with these settings. `tell` hears of each phase of a
-    cell as it begins."""
+    cell as it begins, and of each sample."""
 
     def __init__(
         self,
