@@ -299,7 +299,6 @@ class TestBoard:
         ours.clear()
         assert theirs.read() == Standing("plan", 0, 0, 0)
 
-
     def test_samples_are_signs_of_life_and_the_longest_is_known(self, monkeypatch):
         board, descriptor = new_board()
         os.close(descriptor)

@@ -42,7 +42,7 @@ class Board:
         self._phase: Phase = "plan"
 
     def enter(self, phase: Phase) -> None:
-        """A phase begins; with the first of them, a cell. Measuring begins anew with each sample."""
+        """A phase begins; with the first of them, a cell. Each sample begins measuring anew."""
         now = time.monotonic()
         if phase == "allocate":
             self._begun, self._warm_up, self._longest = now, 0.0, 0.0

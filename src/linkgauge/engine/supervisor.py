@@ -251,7 +251,8 @@ class _Watch:
         # Before the first sample, a loop is known to take no longer than the warm-up. One gate may
         # hold laps for as long as there is time to sample.
         sample = at.longest or at.warm_up * (self._settings.loops or 1)
-        return at.since + max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up)) + self._settings.max_time
+        patience = max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up))
+        return at.since + patience + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
         """What becomes of a cell whose worker was lost while it stood there."""

@@ -74,15 +74,9 @@ class LocalWorker:
     ) -> None:
         self._settings = settings
         self._tell = tell
-        self._host: Host | None = None
         self._backends: dict[str, Backend] = {}
-        self._pool = BufferPool()
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        simulated = self._simulated
-        host = self._host = read_host() if simulated is None else simulated.host()
-        if host.memory_available is not None:
-            self._pool = BufferPool(int(host.memory_available * POOL_SHARE))
         # What is to be loaded is loaded before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
@@ -93,7 +87,7 @@ class LocalWorker:
             except LinkgaugeError as reason:
                 unavailable[name] = str(reason)
         return Machine(
-            host=host,
+            host=self._host,
             devices=devices,
             unavailable=unavailable,
             linkgauge=__version__,
@@ -127,6 +121,16 @@ class LocalWorker:
                 name, self._settings.engines, self._host
             )
         return self._backends[name]
+
+    @cached_property
+    def _host(self) -> Host:
+        """As it is when first needed: a worker that replaces another is asked for no survey."""
+        return read_host() if self._simulated is None else self._simulated.host()
+
+    @cached_property
+    def _pool(self) -> BufferPool:
+        available = self._host.memory_available
+        return BufferPool(None if available is None else int(available * POOL_SHARE))
 
     @cached_property
     def _simulated(self) -> SimBackend | None:

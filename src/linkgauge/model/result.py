@@ -185,7 +185,8 @@ class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
     is relative (0: sample for all of `max_time`); `max_time` is seconds a cell; `sizes` are bytes.
     With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
-    takes longer than `timeout` seconds is given up (null: where nothing happens any more). `pattern` is the 64-bit word that one-way copies move (null: words that all differ)."""
+    takes longer than `timeout` seconds is given up (null: where nothing happens any more).
+    `pattern` is the 64-bit word that one-way copies move (null: words that all differ)."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
