@@ -332,8 +332,9 @@ def tune_devices(worker: Worker, over: Sequence[Fabric]) -> None:
     tuned = False
 
     def tell(tried: Tried) -> None:
-        rate = shown(tried.rate, "B/s")
-        console.print(f"  {tried.path:<16}{rate:>10} GB/s  {tried.settings}")
+        figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"
+        why = f": {tried.problem}" if tried.problem else ""
+        console.print(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     for fabric in over:
         for device in {device.model: device for device in reversed(fabric.devices)}.values():
