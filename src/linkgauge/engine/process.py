@@ -57,7 +57,7 @@ class WorkerProcess:
         shared = (theirs.fileno(), descriptor)
         arguments = (*map(str, shared), str(os.getpid()), *sys.path)
         # Blocked while it starts and ever after: Ctrl-C is the controller's.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
@@ -66,7 +66,7 @@ class WorkerProcess:
                 stdout=_stderr(),
             )
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         os.close(descriptor)
         self._busy = True  # until it is told anything, nothing is lost with it
