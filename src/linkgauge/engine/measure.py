@@ -371,7 +371,7 @@ class Measurement:
             locked=all(locks) if locks else None,
             placement=placements,
             samples=figures,
-            summary=summarize(figures),
+            summary=summarize(figures, "lower" if self.is_latency else "higher"),
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
         )

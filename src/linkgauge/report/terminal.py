@@ -175,6 +175,8 @@ def render_transfers(result: Result) -> RenderableType:
         if summary.ci95 is not None:
             low, high = (shown(end, result.unit) for end in summary.ci95)
             line.append(f"  [{low}, {high}]", "dim")
+        if summary.slow_p99 is not None:
+            line.append(f"  slow p99 {shown(summary.slow_p99, result.unit)}", "dim")
         line.append(f"  {summary.n} samples of {cell.loops} loops", "dim")
         lines.append(line)
     lines += expectation_lines(result)
