@@ -57,6 +57,7 @@ def copy(
     from .session import (
         Display,
         carry_out,
+        check_shape,
         choose_document,
         make_engines,
         make_settings,
@@ -80,6 +81,7 @@ def copy(
         check_exists(parsed, surveyed)
         benchmark = Benchmark("copy", str(cell), "+".join(sorted(spaces)) or "host", (cell,))
         plan = make_plan((benchmark,), surveyed, settings.sizes)
+        check_shape(engines, plan)
         with hold(
             devices_measured(surveyed, plan), wait=wait, tell=make_console(stderr=True).print
         ):

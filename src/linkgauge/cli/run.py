@@ -111,6 +111,7 @@ def run(
     from .session import (
         Display,
         carry_out,
+        check_shape,
         choose_backends,
         choose_document,
         make_engines,
@@ -141,6 +142,7 @@ def run(
         over = fabrics(surveyed, device or (), numa_node) if accelerators else ()
         laid_out = lay_out(rows, over, surveyed.host.nodes if with_host else ())
         plan = make_plan(laid_out, surveyed, settings.sizes, parallel_pairs=parallel_pairs)
+        check_shape(engines, plan)
         if dry_run:
             return print_plan(plan, settings, as_json=json)
         with hold(

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
-from linkgauge.backends import ACCELERATORS, SIMULATED
+from linkgauge.backends import ACCELERATORS, SHAPED, SIMULATED
 from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Sink, execute, now
@@ -31,6 +31,7 @@ from linkgauge.judge.limits import Limit, apply, unused
 from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import (
     Blocks,
     EngineSettings,
@@ -133,6 +134,27 @@ def make_engines(
         affinity=not no_affinity,
         numa_node=numa_node,
     )
+
+
+def check_shape(engines: EngineSettings, plan: Plan) -> None:
+    """A note where some of the backends that take part ignore options given for the shape of
+    copies. Raises InputError where all do."""
+    given = {
+        "--kernel": engines.kernel,
+        "--blocks": engines.blocks,
+        "--threads": engines.threads,
+        "--streams": engines.streams,
+    }
+    names = ", ".join(name for name, value in given.items() if value is not None)
+    cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
+    written = dict.fromkeys(text for cell in cells for text in cell.transfers)
+    taking = {parse_transfer(text).engine.owner.backend for text in written}
+    deaf = ", ".join(sorted(taking - set(SHAPED)))
+    if not names or not deaf:
+        return
+    if taking.isdisjoint(SHAPED):
+        raise InputError(f"{names}: only backend {', '.join(SHAPED)} knows this, not {deaf}")
+    make_console(stderr=True).print(f"note: {deaf} ignores {names}")
 
 
 def carry_out(

@@ -84,8 +84,7 @@ def render_result(result: Result) -> RenderableType:
     for matrix in matrices(result):
         lines += _matrix_lines(matrix, result, by_place)
         if matrix.total is not None:
-            total = shown(matrix.total, result.unit)
-            lines += [Text(f"SUM {matrix.name} {total}", style="dim")]
+            lines.append(_sum_line(matrix, result.unit))
     lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
     lines += _complaints(
@@ -140,6 +139,13 @@ def _matrix_lines(
         for style, alike in groupby(told, itemgetter(1)):
             line.append("".join(f"{text:>{width}}" for text, _ in alike), style)
         yield line
+
+
+def _sum_line(matrix: Matrix, unit: str) -> Text:
+    """The sum of the figures; where some are missing it is not that of the whole matrix."""
+    line = Text(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}", style="dim")
+    there = len(matrix.figures)
+    return line.append(f" of {there} of {matrix.cells} cells") if there < matrix.cells else line
 
 
 def _told(figure: float | None, cell: CellResult | None, unit: str) -> tuple[str, str]:
