@@ -265,9 +265,9 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """About the longest the plan takes, each cell spending its whole time, which a simulated machine
-    spends in no time. None with a fixed number of samples: how long those last is what is to be
-    measured."""
+    """About the longest the plan takes, each cell spending its whole time, which on a simulated
+    machine passes in no time. None with a fixed number of samples: how long those last is what is
+    to be measured."""
     if settings.samples is not None:
         return None
     able = [(sheet.size, cell) for sheet in plan for cell in sheet.cells if not cell.reason]

@@ -36,9 +36,10 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None
 
 
-class Placement(msgspec.Struct, frozen=True, gc=False):
+class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What was obtained for one buffer: the host node its pages lie on (null: unknown or a
-    device), whether they are locked, and how many of its bytes lie in huge pages."""
+    device), whether they are locked, and how many of its bytes lie in huge pages. In files, what is
+    null is left out: runs hold hundreds of thousands of these."""
 
     memory: str
     bytes: int
@@ -48,11 +49,13 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
-    """What the hardware should do, in the result's unit, and the arithmetic."""
+    """What the hardware should do, in the result's unit, and the arithmetic: `because`, or where it
+    stands among the `texts` of the result (from 0), since many cells share it."""
 
     theoretical: float | None = None
     achievable: float | None = None
     because: str = ""
+    text: int | None = None
 
 
 class CellResult(msgspec.Struct, frozen=True, gc=False):
@@ -121,10 +124,12 @@ class PlannedSheet(Sheet, frozen=True, kw_only=True):
 
 
 class Result(Sheet, frozen=True, kw_only=True):
-    """A sheet with what was measured; its status is the worst of its cells."""
+    """A sheet with what was measured; its status is the worst of its cells. `texts` are those that
+    its cells share, in files alone: once read, each cell has its own."""
 
     status: Status
     cells: tuple[CellResult, ...]
+    texts: tuple[str, ...] = ()
 
 
 class Pieces(msgspec.Struct, frozen=True):
