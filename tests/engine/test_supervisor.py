@@ -230,10 +230,11 @@ class TestNobodyIsLeftBehind:
             parent.kill()
         assert gone(pid)
 
-    def test_ctrl_c_is_the_controllers_alone(self):
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_what_ends_a_run_is_the_controllers_alone(self, number):
         with closing(Supervisor(settings())) as worker:
             worker.survey(["sim"])
-            os.kill(worker._workers["sim"].pid, signal.SIGINT)
+            os.kill(worker._workers["sim"].pid, number)
             (result,) = worker.measure([write(0, 1)], SIZE)
             assert result.status == "pass"
 

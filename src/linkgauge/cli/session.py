@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import Literal
@@ -20,6 +19,7 @@ from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Sink, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
+from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import Journal, Opened, Record, cells_left, opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
@@ -247,7 +247,7 @@ def show_result(console: Console, result: Result, display: Display) -> None:
 
 def _end(run: Run, folder: Path | None, display: Display) -> int:
     """Judges the run, keeps it and tells of it. Returns the exit code."""
-    with _undisturbed():
+    with undisturbed():
         run = apply(judge(run), display.limits)
         _conclude(make_console(stderr=display.document is not None), run, folder, display)
     return exit_code(run)
@@ -296,16 +296,6 @@ def tell_of(console: Console, run: Run, display: Display) -> None:
     if findings:
         print_findings(console, findings)
     console.print(render_summary(run))
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Another Ctrl-C does not cost what was measured."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def command_line() -> tuple[str, ...]:

@@ -6,7 +6,6 @@ control characters in them sent to the terminal.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -43,8 +42,7 @@ del _UNSEEN[ord("\n")], _UNSEEN[ord("\t")]
 
 
 class _Console(Console):
-    """A console whose reader may go away (`| head`): what is still to come is not shown, and what
-    is being done goes on. What results and captures hold is shown, never obeyed."""
+    """A console on which what results and captures hold is shown, never obeyed."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -54,10 +52,6 @@ class _Console(Console):
                 yield segment
             else:
                 yield Segment(segment.text.translate(_UNSEEN), segment.style)
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def make_console(*, stderr: bool = False) -> Console:
