@@ -57,8 +57,8 @@ def measure_together(
     pool: BufferPool,
     tell: Tell = lambda phase: None,
 ) -> tuple[CellResult, ...]:
-    """Measures cells at the same time; `tell` hears of each phase as it begins, of measuring once
-    more after each sample. Never raises for what befalls them: that is their status and reason."""
+    """Measures cells at the same time; `tell` hears each phase begin, and measuring anew after each
+    sample. Never raises for what befalls them: that is their status and reason."""
     together = _Together(cells, settings, tell)
     try:
         return together.carry_out(pool)
@@ -391,8 +391,7 @@ class Measurement:
             yield from buffer.warnings
         for transfer, backend in zip(self._cell.transfers, self.backends, strict=True):
             yield from backend.remarks(transfer)
-        error = relative_error(figures)
-        asked = self._settings.precision
+        error, asked = relative_error(figures), self._settings.precision
         if taken.stopped == "max-time" and asked > 0 and (error is None or error > asked):
             reached = "no interval" if error is None else f"±{error:.2%}"
             yield (
