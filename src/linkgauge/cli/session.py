@@ -146,11 +146,13 @@ def check_shape(engines: EngineSettings, plan: Plan) -> None:
         "--streams": engines.streams,
     }
     names = ", ".join(name for name, value in given.items() if value is not None)
+    if not names:
+        return
     cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
     written = dict.fromkeys(text for cell in cells for text in cell.transfers)
     taking = {parse_transfer(text).engine.owner.backend for text in written}
     deaf = ", ".join(sorted(taking - set(SHAPED)))
-    if not names or not deaf:
+    if not deaf:
         return
     if taking.isdisjoint(SHAPED):
         raise InputError(f"{names}: only backend {', '.join(SHAPED)} knows this, not {deaf}")

@@ -23,7 +23,7 @@ class BufferPool:
         self._idle: OrderedDict[_Key, list[Buffer]] = OrderedDict()
         """By what they are good for, the longest unused first."""
         self._on_host: dict[Memory, bool] = {}
-        """Places, and whether their bytes are the host's."""
+        """Memories, and whether their bytes are the host's."""
         self._idle_bytes = 0
         """Of the host's memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
@@ -31,9 +31,9 @@ class BufferPool:
     def lend(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
         """A buffer of exactly `size` bytes, which no other transfer of the cell has."""
         key = (backend.name, memory, backend.reach(memory, engine), size)
-        if memory.place not in self._on_host:
+        if memory not in self._on_host:
             device = [one for one in backend.devices() if one.memory == str(memory.place)]
-            self._on_host[memory.place] = all(one.shares_host_memory for one in device)
+            self._on_host[memory] = all(one.shares_host_memory for one in device)
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
         return buffer
@@ -53,7 +53,7 @@ class BufferPool:
         if self._budget is not None:
             # Asking first and freeing after a failure would wake the OOM killer instead.
             lent = sum(self._host_bytes(buffer) for _, buffer in self._lent)
-            if self._on_host[memory.place]:
+            if self._on_host[memory]:
                 self._trim(max(0, self._budget - lent - size))
         try:
             return backend.allocate(memory, size, engine)
@@ -80,7 +80,7 @@ class BufferPool:
         more than this."""
         for key in tuple(self._idle):
             _, memory, _, _ = key
-            while self._on_host[memory.place] and key in self._idle:
+            while self._on_host[memory] and key in self._idle:
                 if self._idle_bytes <= keep_bytes:
                     return
                 self._free_one(key)
@@ -91,4 +91,4 @@ class BufferPool:
             buffer.free()
 
     def _host_bytes(self, buffer: Buffer) -> int:
-        return buffer.size if self._on_host[buffer.memory.place] else 0
+        return buffer.size if self._on_host[buffer.memory] else 0
