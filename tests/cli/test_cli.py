@@ -1,10 +1,12 @@
 """The command line as a user types it, in a process of its own: output, exit codes, refusals."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -153,6 +155,9 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("run", "--kernel", "magic"), "unknown kernel 'magic'"),
         (("run", "--threads", "100"), "multiple of 64"),
         (("copy", "host:0 -> cuda:0", "--streams", "33"), "--streams 33: give 1 to 32"),
+        (("run", COPY, "--backend", "host", "--kernel", "bulk"), "--kernel: only backend cuda"),
+        (("copy", "host:0 -> host:0", "--streams", "2", "--blocks", "9"), "--blocks, --streams: "),
+        (("copy", "sim:0 -> sim:1", "--machine", "ppu-8", "--threads", "64"), "cuda knows this, "),
         (("run", "--dry-run", "--csv"), "a dry run takes none: use --json"),
         (("run", "--loops", "99999999999999999999"), "too many"),
         (("run", COPY, "--backend", "host", "--only-d2d"), "nothing to measure"),
@@ -192,15 +197,23 @@ def test_nothing_measured_is_never_success(tmp_path):
     assert "CPUs" in done.stdout
 
 
-def interrupted(tmp_path, *arguments):
-    """A run that gets Ctrl-C once its plan is in the journal: its exit code, stdout and stderr."""
-    command = [sys.executable, "-m", "linkgauge", *arguments, "--out", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def wait_for_its_plan(process, tmp_path):
     while process.poll() is None:
         if any(path.read_bytes().endswith(b"\n") for path in tmp_path.rglob("journal.jsonl")):
             break
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+
+
+def interrupted(tmp_path, *arguments, number=signal.SIGINT, **options):
+    """A run all of whose processes get a signal once its plan is in the journal: its exit code,
+    stdout and stderr."""
+    command = [sys.executable, "-m", "linkgauge", *arguments, "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        **options,
+    )  # fmt: skip
+    wait_for_its_plan(process, tmp_path)
+    os.killpg(process.pid, number)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
@@ -215,6 +228,99 @@ def test_ctrl_c_ends_a_run_also_within_a_sample_and_keeps_it(tmp_path, endless):
     (path,) = tmp_path.rglob("run.json")
     assert json.loads(path.read_text())["finished"] is None
     assert linkgauge("show", path).returncode == 130
+
+
+ENDLESS = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host",
+           "--samples", "1000000000")  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_what_was_measured_before_a_signal_is_kept(tmp_path, number, code):
+    ended, out, err = interrupted(tmp_path, "run", *ENDLESS, number=number)
+    assert (ended, "Traceback" in err) == (code, False)
+    assert "interrupted" in out
+    assert "to go on: linkgauge run --resume" in out
+    (path,) = tmp_path.rglob("run.json")
+    assert json.loads(path.read_text())["finished"] is None
+
+
+def test_a_hang_up_that_nohup_ignores_stays_ignored(tmp_path):
+    code, out, err = interrupted(
+        tmp_path, "run", COPY, *FAST, "--backend", "host", number=signal.SIGHUP,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )  # fmt: skip
+    assert code == 0, err
+    assert "1 pass" in out
+
+
+def test_a_terminal_that_goes_away_does_not_cost_the_run(tmp_path):
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "linkgauge", "run", *ENDLESS, "--out", str(tmp_path)],
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    wait_for_its_plan(process, tmp_path)
+    os.close(ours)
+    assert process.wait(60) == 129
+    (path,) = tmp_path.rglob("run.json")
+    assert json.loads(path.read_text())["finished"] is None
+
+
+def test_another_tools_command_ends_so_too(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "linkgauge", "as", "--machine", "gb200-nvl72", "nvbandwidth"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdout.readline()
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in err) == (143, False)
+
+
+def unread(*arguments):
+    """The exit code of a command whose output nobody reads, and what it says on stderr."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "linkgauge", *map(str, arguments)],
+        stdout=theirs, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    os.close(theirs)
+    return done.returncode, done.stderr
+
+
+SIMULATED = ("--machine", "ppu-8")
+BROKEN = ("--fault", "crash sim:1")
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        (0, ("list",)),
+        (0, ("list", "--json")),
+        (0, ("devices", *SIMULATED)),
+        (0, ("devices", *SIMULATED, "--json")),
+        (0, ("run", "device_local_copy", *SIMULATED)),
+        (3, ("run", "device_local_copy", *SIMULATED, *BROKEN)),
+        (3, ("run", "device_local_copy", *SIMULATED, *BROKEN, "--json")),
+        (3, ("run", "device_local_copy", *SIMULATED, *BROKEN, "--csv")),
+        (3, ("copy", "sim:0 -> sim:1 by ce", *SIMULATED, *BROKEN)),
+        (4, ("copy", "host:0 -> host:0 by cpu*9999", *FAST)),
+        (1, ("traffic", *SIMULATED, "--min-device-bandwidth", "100000")),
+        (1, ("doctor", "--machine", "vm-degraded")),
+        (3, ("as", *SIMULATED, *BROKEN, "nvbandwidth", "-t", "device_local_copy")),
+        (0, ("as", *SIMULATED, "nvbandwidth", "-t", "device_local_copy")),
+    ],
+)
+def test_a_command_that_nobody_reads_has_its_own_exit_code(tmp_path, code, arguments):
+    keeps = ("--out", tmp_path) if arguments[0] in ("run", "copy", "traffic") else ()
+    found, err = unread(*arguments, *keeps)
+    assert (found, "Traceback" in err, "Errno" in err) == (code, False, False)
+    for path in tmp_path.rglob("run.json"):
+        assert unread("show", path) == (code, "")
+    assert any(tmp_path.rglob("run.json")) == bool(keeps)
 
 
 def test_a_reader_that_goes_away_does_not_cost_the_run(tmp_path):

@@ -5,7 +5,56 @@ import signal
 
 import pytest
 
-from linkgauge.engine.interrupts import Interrupts
+from linkgauge.engine.interrupts import ENDING, Interrupts, end_like_ctrl_c, undisturbed
+
+
+@pytest.fixture
+def handlers():
+    """This process ends by signals as any does."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_every_signal_that_ends_a_run_counts_once_it_is_over(handlers, number):
+    done = []
+    code = end_like_ctrl_c()
+
+    def work():
+        with Interrupts() as interrupts, interrupts.held():
+            os.kill(os.getpid(), number)
+            done.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["all of it"]
+    assert code() == 128 + number
+
+
+def test_the_exit_code_is_of_the_first_that_came(handlers):
+    code = end_like_ctrl_c()
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert code() == 129
+
+
+def test_a_signal_that_is_ignored_stays_so(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    end_like_ctrl_c()
+    signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_what_is_being_saved_is_not_disturbed(handlers, number):
+    end_like_ctrl_c()
+    before = signal.getsignal(number)
+    with undisturbed():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
 
 
 def test_ctrl_c_counts_once_it_is_over():

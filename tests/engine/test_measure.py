@@ -72,6 +72,16 @@ def test_one_wrong_byte_fails_the_cell_and_is_found_at_its_offset(text, victim, 
     assert backend.buffers[victim].data != content(4096, pattern, seed, False)
 
 
+def test_each_phase_and_each_sample_is_a_sign_of_life():
+    signs = []
+    transfers = parse_transfers("fake:0 -> fake:1 by ce")
+    planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.FIRST)
+    cell = Measurement(planned, transfers, 4096, SETTINGS, [FakeBackend()])
+    measure_together([cell], SETTINGS, BufferPool(), signs.append)
+    begun = 1 + SETTINGS.samples
+    assert signs == ["allocate", "warm up", "fill", *["measure"] * begun, "verify"]
+
+
 def test_a_read_that_misses_bytes_fails():
     backend = FakeBackend()
     backend.on_sample = lambda group: backend.buffers[0].data.__setitem__(9, 0)

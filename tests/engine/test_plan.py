@@ -14,7 +14,7 @@ from linkgauge.engine.plan import (
 )
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Settings
+from linkgauge.model.result import Settings, Simulation
 
 GI = 1 << 30
 
@@ -134,6 +134,12 @@ def test_a_dry_run_knows_memory_and_time():
     assert peak_memory(plan) == {"host:0": 3 * GI, "x:0": 3 * GI}
     assert 5 < most_seconds(plan, Settings((GI,), max_time=5.0)) < 10
     assert most_seconds(plan, Settings((GI,), samples=3)) is None
+
+
+def test_a_dry_run_of_a_simulated_machine_counts_the_wall_clocks_time():
+    plan = plan_for(["host_to_device_bidirectional_memcpy_ce"], machine([device(0, "x", 8 * GI)]))
+    simulated = Settings((GI,), max_time=3600.0, simulation=Simulation("x", ""))
+    assert 0 < most_seconds(plan, simulated) < 0.1
 
 
 @pytest.mark.parametrize(

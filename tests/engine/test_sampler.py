@@ -10,7 +10,7 @@ from linkgauge.engine.sampler import Sample, samples_a_visit, take_samples, warm
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Settings
 
-SETTINGS = Settings((1000,), precision=0.01, max_time=10.0)
+SETTINGS = Settings((1000,), precision=0.01, max_time=1.0)
 
 
 def group(backend, size=1000):

@@ -230,10 +230,11 @@ class TestNobodyIsLeftBehind:
             parent.kill()
         assert gone(pid)
 
-    def test_ctrl_c_is_the_controllers_alone(self):
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_what_ends_a_run_is_the_controllers_alone(self, number):
         with closing(Supervisor(settings())) as worker:
             worker.survey(["sim"])
-            os.kill(worker._workers["sim"].pid, signal.SIGINT)
+            os.kill(worker._workers["sim"].pid, number)
             (result,) = worker.measure([write(0, 1)], SIZE)
             assert result.status == "pass"
 
@@ -263,10 +264,19 @@ class TestDeadlines:
         at = Standing("fill", 80, 99, 0.001)
         assert self.left(monkeypatch, at) == pytest.approx(10 - 1)
 
-    def test_asked_for_many_samples_it_waits_for_them(self, monkeypatch):
+    def test_a_cell_that_goes_on_sampling_is_never_late(self, monkeypatch):
+        at = Standing("measure", begun=1, since=99, warm_up=0.05, longest=0.1)
+        assert self.left(monkeypatch, at, samples=300) == pytest.approx(12 - 1)
+
+    def test_the_first_sample_has_20_warm_ups_a_loop(self, monkeypatch):
         at = Standing("measure", 80, 99, 1)
         left = self.left(monkeypatch, at, samples=1000, loops=16)
-        assert left == pytest.approx(20 + 16000 - 1)
+        assert left == pytest.approx(20 * 16 + 2 - 1)
+
+    def test_the_next_20_of_the_longest_so_far(self, monkeypatch):
+        at = Standing("measure", 80, 99, 1, 7)
+        left = self.left(monkeypatch, at, samples=1000, loops=16)
+        assert left == pytest.approx(20 * 7 + 2 - 1)
 
     def test_a_timeout_that_was_asked_for_is_of_the_whole_cell(self, monkeypatch):
         at = Standing("verify", 96, 99, 1)
@@ -286,9 +296,17 @@ class TestBoard:
             assert 0 < at.begun <= at.since
             assert (at.warm_up > 0) == (phase not in ("allocate", "warm up"))
         theirs.enter("allocate")
-        assert ours.read().warm_up == 0
+        assert (ours.read().warm_up, ours.read().longest) == (0, 0)
         ours.clear()
         assert theirs.read() == Standing("plan", 0, 0, 0)
+
+    def test_samples_are_signs_of_life_and_the_longest_is_known(self, monkeypatch):
+        board, descriptor = new_board()
+        os.close(descriptor)
+        monkeypatch.setattr("linkgauge.engine.board.time.monotonic", iter([3, 5, 6, 8, 9]).__next__)
+        for phase in ("allocate", "warm up", *["measure"] * 3):
+            board.enter(phase)
+        assert board.read() == Standing("measure", begun=3, since=9, warm_up=1, longest=2)
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

@@ -15,12 +15,13 @@ from linkgauge.model.transfer import Report
 
 def run_of(figure, *, name="host_to_device_memcpy_ce", unit="B/s",
            transfers=("host:0 -> x:0 by ce",), **more):  # fmt: skip
-    samples = [figure * factor for factor in (0.8, 0.9, 1, 1, 1.1, 1.2)]
+    samples = more.pop("samples", [figure * factor for factor in (0.8, 0.9, 1, 1, 1.1, 1.2)])
+    better = more.pop("better", "higher")
     cell = CellResult("0", "0", transfers, Report.FIRST, more.pop("status", "pass"),
-                      bytes=1 << 20, samples=tuple(samples), summary=summarize(samples),
+                      bytes=1 << 20, samples=tuple(samples), summary=summarize(samples, better),
                       **more)  # fmt: skip
     result = Result(benchmark=name, title="", backend="x", size=1 << 20, unit=unit,
-                    better="higher", status=cell.status, cells=(cell,))  # fmt: skip
+                    better=better, status=cell.status, cells=(cell,))  # fmt: skip
     return Run(id="1", label="l", command=(), started="s", finished="f",
                machine=machine([device(0, "x")]), settings=Settings((1 << 20,)),
                results=(result,))  # fmt: skip
@@ -42,6 +43,7 @@ def limited(run, *limits):
         ("min ≥ 1.5e3 MB/s", Bound("min", True, 1.5e9, "B/s")),
         ("≥ 0.9 × achievable", Bound("median", True, 0.9, of="achievable")),
         (">= 90% of theoretical", Bound("median", True, 0.9, of="theoretical")),
+        ("slow_p95 >= 33 GB/s", Bound("slow_p95", True, 33e9, "B/s")),
         ("max ≤ 1 x theoretical", Bound("max", False, 1.0, of="theoretical")),
         ("p50 >= 50 % * achievable", Bound("p50", True, 0.5, of="achievable")),
     ],
@@ -143,7 +145,8 @@ def test_a_figure_at_its_limit_passes():
 
 
 @pytest.mark.parametrize(
-    ("statistic", "fails"), [("min", True), ("max", False), ("p95", False), ("mean", False)]
+    ("statistic", "fails"),
+    [("min", True), ("max", False), ("p50", False), ("p95", True), ("mean", False)],
 )
 def test_the_statistic_is_the_one_that_was_asked_for(statistic, fails):
     result = limited(run_of(50e9), f"limit: {statistic} ≥ 45 GB/s")
@@ -151,9 +154,9 @@ def test_the_statistic_is_the_one_that_was_asked_for(statistic, fails):
 
 
 def test_latencies_are_limited_from_above():
-    run = run_of(30e-6, name="host_device_latency_sm", unit="s")
+    run = run_of(30e-6, name="host_device_latency_sm", unit="s", better="lower")
     result = limited(run, "limit: p99 <= 25 us", "limit: ≥ 1 GB/s")
-    assert result.cells[0].reason.startswith("p99 35850 ns is above the limit p99 <= 25 us")
+    assert result.cells[0].reason.startswith("slow_p99 35850 ns is above the limit p99 <= 25 us")
 
 
 def test_a_share_of_what_is_expected():
@@ -190,3 +193,30 @@ def test_only_what_fits_is_limited():
 def test_what_did_not_pass_keeps_its_reason():
     run = run_of(1e9, status="error", reason="lost")
     assert limited(run, "limit: ≥ 50 GB/s") == run.results[0]
+
+
+STALLING = [52e9] * 18 + [33e9] * 2
+
+
+@pytest.mark.parametrize("statistic", ["p95", "p99", "slow_p95", "slow_p99"])
+@pytest.mark.parametrize("old", [False, True])
+def test_a_percentile_is_of_the_slow_side(statistic, old):
+    """Old files do not have it: it is that of their samples."""
+    run = run_of(50e9, samples=STALLING)
+    if old:
+        (result,) = run.results
+        (cell,) = result.cells
+        cell = replace(cell, summary=replace(cell.summary, slow_p95=None, slow_p99=None))
+        run = replace(run, results=(replace(result, cells=(cell,)),))
+    assert limited(run, f"limit: {statistic} ≥ 30 GB/s").status == "pass"
+    result = limited(run, f"limit: {statistic} ≥ 50 GB/s")
+    slow = f"slow_{statistic.removeprefix('slow_')}"
+    assert result.cells[0].reason == (
+        f"{slow} 33 GB/s is below the limit {statistic} ≥ 50 GB/s (limits.yml line 2)"
+    )
+
+
+def test_of_a_latency_it_is_the_high_side():
+    run = run_of(1e-6, unit="s", better="lower", name="x_latency", samples=[1e-6] * 18 + [9e-6] * 2)
+    assert limited(run, "limit: p99 ≤ 5 us").status == "fail"
+    assert limited(run, "limit: p99 ≤ 10 us").status == "pass"

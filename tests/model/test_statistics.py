@@ -58,6 +58,8 @@ def test_a_summary_agrees_with_numpy(values):
     assert summary.median == pytest.approx(np.median(values))
     assert summary.p95 == pytest.approx(np.percentile(values, 95))
     assert summary.p99 == pytest.approx(np.percentile(values, 99))
+    assert summary.slow_p95 == pytest.approx(np.percentile(values, 5))
+    assert summary.slow_p99 == pytest.approx(np.percentile(values, 1))
     assert (summary.stddev is None) == (len(values) == 1)
     if summary.stddev is not None:
         largest = max(map(abs, values))
@@ -65,6 +67,13 @@ def test_a_summary_agrees_with_numpy(values):
     assert (summary.ci95 is None) == (len(values) < 6)
     if summary.ci95 is not None:
         assert summary.min <= summary.ci95[0] <= summary.median <= summary.ci95[1] <= summary.max
+
+
+def test_the_slow_side_is_low_for_a_bandwidth_and_high_for_a_time():
+    bandwidth = summarize([10.0, 50.0, 50.0, 50.0, 51.0], "higher")
+    assert bandwidth.slow_p99 < bandwidth.slow_p95 < 50 < bandwidth.p95 < bandwidth.p99
+    time = summarize([10.0, 50.0, 50.0, 50.0, 51.0], "lower")
+    assert (time.slow_p95, time.slow_p99) == (time.p95, time.p99)
 
 
 def test_no_samples_have_no_summary():

@@ -16,7 +16,7 @@ from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
-from linkgauge.report.terminal import make_console, print_run, render_transfers
+from linkgauge.report.terminal import make_console, print_run, render_result, render_transfers
 from report.samples import COPY, RUN
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -67,6 +67,26 @@ def test_a_simulated_or_interrupted_run_says_so():
     print_run(console, msgspec.structs.replace(RUN, simulated=True, finished=None))
     assert "SIMULATED" in console.file.getvalue()
     assert "interrupted" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(("status", "reason"), [("error", "lost"), ("timeout", "late")])
+def test_a_sum_says_how_many_cells_are_missing(status, reason):
+    result = RUN.results[0]
+    lost = msgspec.structs.replace(
+        result.cells[0], status=status, reason=reason, summary=None, samples=(), parts=()
+    )
+    broken = msgspec.structs.replace(result, cells=(lost, *result.cells[1:]))
+    there, all_of = len(result.cells) - 1, len(result.cells)
+    (before,), (after,) = ([line for line in shown_of(one) if "SUM" in line]
+                           for one in (result, broken))  # fmt: skip
+    assert "cells" not in before
+    assert after.endswith(f" of {there} of {all_of} cells")
+
+
+def shown_of(result):
+    console = text_console()
+    console.print(render_result(result))
+    return console.file.getvalue().splitlines()
 
 
 def test_transfers_written_down_by_the_user():

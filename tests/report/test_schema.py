@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from linkgauge.report.files import json_document, read_run, run_schema
+from linkgauge.report.terminal import make_console, render_result, render_transfers
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "run.schema.json"
 GOLDEN = Path(__file__).parent / "golden"
@@ -29,5 +30,12 @@ def test_a_run_validates_and_a_damaged_one_does_not():
 
 
 @pytest.mark.parametrize("path", sorted((GOLDEN / "old").glob("*.json")), ids=lambda p: p.name)
-def test_files_of_earlier_versions_still_load(path):
-    assert read_run(path).results
+def test_files_of_earlier_versions_still_load_and_show(path):
+    run = read_run(path)
+    assert run.results
+    console = make_console()
+    with console.capture() as shown:
+        for result in run.results:
+            console.print(render_result(result))
+            console.print(render_transfers(result))
+    assert "GB/s" in shown.get()

@@ -13,6 +13,8 @@ from .base import Backend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` is always there."""
+SHAPED = ("cuda",)
+"""Backends that know `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 SIMULATED = "sim"
 """The backend of a simulated machine, its host included."""
 

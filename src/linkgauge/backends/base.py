@@ -184,11 +184,13 @@ class Enqueuer(Protocol):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """Settings tried on a path of a device, in words, and their rate in bytes/s."""
+    """Settings tried on a path of a device, in words, and their rate in bytes/s; or the `problem`
+    for which they were dropped."""
 
     path: str
     settings: str
     rate: float
+    problem: str | None = None
 
 
 @runtime_checkable

@@ -58,6 +58,7 @@ def copy(
     from .session import (
         Display,
         carry_out,
+        check_shape,
         choose_document,
         make_engines,
         make_settings,
@@ -83,6 +84,7 @@ def copy(
         check_exists(parsed, surveyed)
         benchmark = Benchmark("copy", str(cell), "+".join(sorted(spaces)) or "host", (cell,))
         plan = make_plan((benchmark,), surveyed, settings.sizes, profile=None if size else profile)
+        check_shape(engines, plan)
         with hold(
             devices_measured(surveyed, plan), wait=wait, tell=make_console(stderr=True).print
         ):

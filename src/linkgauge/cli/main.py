@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
-import io
-import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
 
+from . import streams
 from .as_tool import CONTEXT, as_tool
 from .capture import capture
 from .copy import copy
@@ -64,8 +63,10 @@ def _root(
 
 def main() -> None:
     """Runs the command line. Exit codes: 0 all passed, 1 a failure, 2 bad usage or input, 3 an
-    error cost results, 4 nothing measured, 130 after Ctrl-C."""
-    _prepare_stdout()
+    error cost results, 4 nothing measured; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+    """
+    interrupted = end_like_ctrl_c()
+    streams.prepare()
     try:
         code = app(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
@@ -77,30 +78,15 @@ def main() -> None:
         code = error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = 130
-    except BrokenPipeError:
-        _discard_stdout()  # its reader has seen enough
-        code = 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "cannot write: "
         _complain(f"{where}{error.strerror}")
-        _discard_stdout()
+        streams.discard(sys.stdout.fileno())  # what is still in its buffer would fail once more
         code = 3
+    if code == 130:
+        code = interrupted()
     gc.freeze()  # all of it goes with the process: to look it through first takes 30 ms and more
     sys.exit(code)
-
-
-def _prepare_stdout() -> None:
-    """Where it is closed nothing is shown; what its encoding lacks is shown as a question mark."""
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _discard_stdout() -> None:
-    """What is still in its buffer would fail once more when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:

@@ -112,6 +112,7 @@ def run(
     from .session import (
         Display,
         carry_out,
+        check_shape,
         choose_backends,
         choose_document,
         make_engines,
@@ -147,6 +148,7 @@ def run(
             laid_out, surveyed, settings.sizes,
             parallel_pairs=parallel_pairs, profile=None if size else profile,
         )  # fmt: skip
+        check_shape(engines, plan)
         if dry_run:
             return print_plan(plan, settings, as_json=json)
         with hold(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import Literal
@@ -15,11 +14,12 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
-from linkgauge.backends import ACCELERATORS, SIMULATED
+from linkgauge.backends import ACCELERATORS, SHAPED, SIMULATED
 from linkgauge.backends.base import Tried
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.controller import Sink, execute, now
 from linkgauge.engine.folder import accelerator_name, create_run_folder
+from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import Journal, Opened, Record, opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
@@ -32,6 +32,7 @@ from linkgauge.judge.thresholds import Objection, hold, hold_run
 from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import (
     Blocks,
     EngineSettings,
@@ -147,6 +148,29 @@ def make_engines(
     )
 
 
+def check_shape(engines: EngineSettings, plan: Plan) -> None:
+    """A note where some of the backends that take part ignore options given for the shape of
+    copies. Raises InputError where all do."""
+    given = {
+        "--kernel": engines.kernel,
+        "--blocks": engines.blocks,
+        "--threads": engines.threads,
+        "--streams": engines.streams,
+    }
+    names = ", ".join(name for name, value in given.items() if value is not None)
+    if not names:
+        return
+    cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
+    written = dict.fromkeys(text for cell in cells for text in cell.transfers)
+    taking = {parse_transfer(text).engine.owner.backend for text in written}
+    deaf = ", ".join(sorted(taking - set(SHAPED)))
+    if not deaf:
+        return
+    if taking.isdisjoint(SHAPED):
+        raise InputError(f"{names}: only backend {', '.join(SHAPED)} knows this, not {deaf}")
+    make_console(stderr=True).print(f"note: {deaf} ignores {names}")
+
+
 def carry_out(
     worker: Worker,
     machine: Machine,
@@ -236,7 +260,7 @@ def show_result(console: Console, result: Result, display: Display) -> None:
 
 def _end(run: Run, folder: Path | None, display: Display) -> int:
     """Judges the run, keeps it and tells of it. Returns the exit code."""
-    with _undisturbed():
+    with undisturbed():
         run = apply(hold_run(judge(run), display.objection), display.limits)
         _conclude(make_console(stderr=display.document is not None), run, folder, display)
     return exit_code(run)
@@ -287,16 +311,6 @@ def tell_of(console: Console, run: Run, display: Display) -> None:
     console.print(render_summary(run))
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Another Ctrl-C does not cost what was measured."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def command_line() -> tuple[str, ...]:
     """The command as it was typed, for the record."""
     return ("linkgauge", *map(valid, sys.argv[1:]))
@@ -343,8 +357,9 @@ def tune_devices(worker: Worker, over: Sequence[Fabric]) -> None:
     tuned = False
 
     def tell(tried: Tried) -> None:
-        rate = shown(tried.rate, "B/s")
-        console.print(f"  {tried.path:<16}{rate:>10} GB/s  {tried.settings}")
+        figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"
+        why = f": {tried.problem}" if tried.problem else ""
+        console.print(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
 
     for fabric in over:
         for device in {device.model: device for device in reversed(fabric.devices)}.values():

@@ -16,6 +16,7 @@ from linkgauge.model.errors import LinkgaugeError
 
 from .board import Board
 from .channel import Channel
+from .interrupts import ENDING
 from .messages import (
     Answer,
     Broke,
@@ -57,9 +58,11 @@ def main(descriptor: int, board: int, parent: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """However the controller ends, no worker is left: the kernel kills it (Linux). Ctrl-C is the
+    """However the controller ends, no worker is left: the kernel kills it (Linux). Signals
+    that end the run, which a terminal or a batch system sends to all of its processes, are the
     controller's matter alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before it could be told

@@ -1,4 +1,5 @@
-"""Ctrl-C at a better moment."""
+"""Signals that end a run, at a better moment: Ctrl-C, SIGTERM (`kill`, a batch system's limit) and
+SIGHUP (the terminal has gone)."""
 
 from __future__ import annotations
 
@@ -10,26 +11,56 @@ from types import FrameType
 
 Handler = Callable[[int, FrameType | None], object]
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_like_ctrl_c() -> Callable[[], int]:
+    """From here on SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored (`nohup`).
+    Returns what tells the exit code of what was interrupted: 128 and the number of the signal."""
+    came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+    return lambda: 128 + next(iter(came), signal.SIGINT)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Another signal does not cost what was measured."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 class Interrupts:
-    """While this is entered, Ctrl-C within `held` counts once that is over. Blocking the signal
-    would not do: another thread of the process may take it."""
+    """While this is entered, a signal within `held` counts once that is over. Blocking signals
+    would not do: another thread of the process may take them."""
 
     def __init__(self) -> None:
-        self._before: Handler | None = None
+        self._before: dict[int, Handler] = {}
         self._holds = False
-        self._came = False
+        self._came: int | None = None
 
     def __enter__(self) -> Interrupts:
-        before = signal.getsignal(signal.SIGINT)
-        if callable(before) and threading.current_thread() is threading.main_thread():
-            self._before = before
-            signal.signal(signal.SIGINT, self._interrupt)
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                before = signal.getsignal(number)
+                if callable(before):
+                    self._before[number] = before
+                    signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -39,10 +70,12 @@ class Interrupts:
             yield
         finally:
             self._holds = False
-        if self._came:
-            self._interrupt(signal.SIGINT, None)
+        if self._came is not None:
+            self._interrupt(self._came, None)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        self._came = self._holds
-        if not self._holds and self._before is not None:
-            self._before(number, frame)
+        if self._holds:
+            self._came = self._came or number
+        else:
+            self._came = None
+            self._before[number](number, frame)

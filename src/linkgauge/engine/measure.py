@@ -69,8 +69,8 @@ def measure_together(
     tell: Tell = lambda phase: None,
     visit: Visit = Visit(),  # noqa: B008
 ) -> Visited:
-    """Visits cells at the same time; `tell` hears of each phase as it begins. Never raises for
-    what happens to them: that is their status and reason."""
+    """Visits cells at the same time; `tell` hears each phase begin, and measuring anew after each
+    sample. Never raises for what happens to them: that is their status and reason."""
     together = _Together(cells, settings, tell, visit)
     try:
         return together.carry_out(pool)
@@ -122,7 +122,9 @@ class _Together:
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             remarks = self._remarks()
             with Sensing(devices, threaded=not self._virtual) as sensed:
-                taken = take_samples(group, sample, self._settings, clock)
+                taken = take_samples(
+                    group, sample, self._settings, clock, lambda: self._tell("measure")
+                )
             self._check(taken.timings)
             last = taken.timings[-1]
             if any(cell.is_staged for cell in self._cells) and self._settings.verify:

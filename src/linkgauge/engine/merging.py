@@ -12,6 +12,7 @@ from linkgauge.model.intervals import COVERAGE, Estimate, estimates
 from linkgauge.model.modes import modes, split
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
+from linkgauge.model.units import Better
 
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
@@ -126,7 +127,7 @@ def _finish(
         return Merged(cell, None)
     gates = [gate for visit in cell.visits for gate in visit]
     found = modes(cell.samples, gates)
-    summary = summarize(cell.samples)
+    summary = summarize(cell.samples, _better(cell))
     if found and summary is not None:
         summary = replace(summary, median=found[0].median)
     summary, interval = _with_interval(summary, known, counted, settings)
@@ -141,7 +142,7 @@ def _finish(
             stopped=stopped,
             warnings=(*cell.warnings, *_missed(cell, error, stopped, settings)),
             parts=tuple(
-                replace(part, summary=_summary_of(part, one, settings))
+                replace(part, summary=_summary_of(part, one, cell, settings))
                 for part, one in zip(cell.parts, parts, strict=False)
             ),
         ),
@@ -149,8 +150,15 @@ def _finish(
     )
 
 
-def _summary_of(part: Part, known: Estimate | None, settings: Settings) -> Summary | None:
-    return _with_interval(summarize(part.samples), known, [part.samples], settings)[0]
+def _summary_of(
+    part: Part, known: Estimate | None, cell: CellResult, settings: Settings
+) -> Summary | None:
+    summary = summarize(part.samples, _better(cell))
+    return _with_interval(summary, known, [part.samples], settings)[0]
+
+
+def _better(cell: CellResult) -> Better:
+    return "lower" if cell.report.is_latency else "higher"
 
 
 def _with_interval(

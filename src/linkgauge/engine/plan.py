@@ -269,15 +269,20 @@ SETUP_SECONDS = 0.1
 SETUP_RATE = 1e9
 """About what allocating, filling, warming up and verifying a cell takes, at least and in bytes/s;
 for estimates only."""
+SIMULATED_SECONDS = 0.0005
+"""About what a simulated cell takes of the wall's time, and each of its transfers."""
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """About the longest the plan takes, each cell spending its whole time. None with a fixed
-    number of samples: how long those last is what is to be measured."""
+    """About the longest the plan takes, each cell spending its whole time, which on a simulated
+    machine passes in no time. None with a fixed number of samples: how long those last is what is
+    to be measured."""
     if settings.samples is not None:
         return None
-    sizes = [sheet.size for sheet in plan for cell in sheet.cells if not cell.reason]
-    return sum(settings.max_time + SETUP_SECONDS + size / SETUP_RATE for size in sizes)
+    able = [(sheet.size, cell) for sheet in plan for cell in sheet.cells if not cell.reason]
+    if settings.simulation is not None:
+        return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able)
+    return sum(settings.max_time + SETUP_SECONDS + size / SETUP_RATE for size, _ in able)
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:

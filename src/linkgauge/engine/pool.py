@@ -16,14 +16,18 @@ SETS = 4
 class BufferPool:
     """Lends buffers to one cell at a time, and frees those longest unused where room is short.
 
-    `budget` is the bytes it may hold before idle buffers go (None: until an allocation fails).
+    `budget` is the bytes of the host's memory that it may hold before idle buffers go (None: until
+    an allocation fails). Devices' own memory does not count.
     """
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
         self._idle: OrderedDict[_Key, list[Buffer]] = OrderedDict()
         """By what they are good for, the longest unused first."""
+        self._on_host: dict[Memory, bool] = {}
+        """Memories, and whether their bytes are the host's."""
         self._idle_bytes = 0
+        """Of the host's memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
 
     def lend(
@@ -32,6 +36,9 @@ class BufferPool:
         """A buffer of exactly `size` bytes, which no other transfer of the cell has, nor the
         `SETS` - 1 visits before and after this one."""
         key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
+        if memory not in self._on_host:
+            device = [one for one in backend.devices() if one.memory == str(memory.place)]
+            self._on_host[memory] = all(one.shares_host_memory for one in device)
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
         return buffer
@@ -42,7 +49,7 @@ class BufferPool:
         if not kept:
             return None
         buffer = kept.pop(0)
-        self._idle_bytes -= buffer.size
+        self._idle_bytes -= self._host_bytes(buffer)
         if not kept:
             del self._idle[key]
         return buffer
@@ -50,8 +57,9 @@ class BufferPool:
     def _allocate(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
         if self._budget is not None:
             # Asking first and freeing after a failure would wake the OOM killer instead.
-            lent = sum(buffer.size for _, buffer in self._lent)
-            self._trim(max(0, self._budget - lent - size))
+            lent = sum(self._host_bytes(buffer) for _, buffer in self._lent)
+            if self._on_host[memory]:
+                self._trim(max(0, self._budget - lent - size))
         try:
             return backend.allocate(memory, size, engine)
         except AllocationError:
@@ -65,15 +73,26 @@ class BufferPool:
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
-            self._idle_bytes += buffer.size
+            self._idle_bytes += self._host_bytes(buffer)
         self._lent.clear()
 
     def free_idle(self) -> None:
-        self._trim(0)
+        while self._idle:
+            self._free_one(next(iter(self._idle)))
 
     def _trim(self, keep_bytes: int) -> None:
-        """Frees idle buffers, the longest unused first, until they hold no more than this."""
-        while self._idle and self._idle_bytes > keep_bytes:
-            buffer = self._unused(next(iter(self._idle)))
-            if buffer is not None:
-                buffer.free()
+        """Frees idle buffers of the host's memory, the longest unused first, until they hold no
+        more than this."""
+        for key in tuple(self._idle):
+            while self._on_host[key[1]] and key in self._idle:
+                if self._idle_bytes <= keep_bytes:
+                    return
+                self._free_one(key)
+
+    def _free_one(self, key: _Key) -> None:
+        buffer = self._unused(key)
+        if buffer is not None:
+            buffer.free()
+
+    def _host_bytes(self, buffer: Buffer) -> int:
+        return buffer.size if self._on_host[buffer.memory] else 0

@@ -17,6 +17,7 @@ from linkgauge.model.result import Settings
 
 from .board import Standing, new_board
 from .channel import Channel
+from .interrupts import ENDING
 from .messages import Answer, Broke, Reply, Request, Start, Trying
 
 PATIENCE = 2.0
@@ -56,8 +57,8 @@ class WorkerProcess:
         self.board, descriptor = new_board()
         shared = (theirs.fileno(), descriptor)
         arguments = (*map(str, shared), str(os.getpid()), *sys.path)
-        # Blocked while it starts and ever after: Ctrl-C is the controller's.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        # Blocked while it starts and ever after: what ends the run is the controller's.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
@@ -66,7 +67,7 @@ class WorkerProcess:
                 stdout=_stderr(),
             )
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         os.close(descriptor)
         self._busy = True  # until it is told anything, nothing is lost with it

@@ -46,10 +46,10 @@ SURVEY_SECONDS = 60.0
 """A driver that does not say in this time what it has is taken for one that never will."""
 SETUP_SECONDS, SETUP_RATE = 30.0, 100e6
 """What a cell may take until it is warmed up: so long, and its bytes at this rate (bytes/s)."""
-WARM_UPS_MORE = 20
+TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
-"""What each phase may take from then on, beside the time that is asked for samples: so many times
-the warm-up, and no less than this."""
+"""What each phase and each sample may take from then on: so many times the warm-up or the longest
+sample so far, and no less than this. It finds hangs, and does not estimate the whole."""
 LONGEST_SECONDS = 1e6
 """The system waits for no longer than about a fortnight."""
 _A = TypeVar("_A", bound=Answer)
@@ -253,16 +253,13 @@ class _Watch:
             return at.begun + self._settings.timeout
         if at.phase in ("allocate", "warm up"):
             return at.begun + self._set_up
-        return at.since + max(LEAST_SECONDS, WARM_UPS_MORE * at.warm_up) + self._sampling(at)
-
-    def _sampling(self, at: Standing) -> float:
-        """Seconds of sampling that were asked for, at most."""
         if at.phase != "measure":
-            return 0.0
-        if self._settings.samples is None:
-            return self._settings.max_time
-        # The warm-up ran at least as many loops as an adaptive sample has, and two at the least.
-        return self._settings.samples * at.warm_up * (self._settings.loops or 1)
+            return at.since + max(LEAST_SECONDS, TIMES_LONGEST * at.warm_up)
+        # Before the first sample, a loop is known to take no longer than the warm-up. One gate may
+        # hold laps for as long as there is time to sample.
+        sample = at.longest or at.warm_up * (self._settings.loops or 1)
+        patience = max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up))
+        return at.since + patience + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
         """What becomes of a cell whose worker was lost while it stood there."""

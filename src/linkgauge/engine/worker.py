@@ -69,7 +69,7 @@ class Worker(Protocol):
 
 class LocalWorker:
     """A worker in this process, for a run with these settings. `tell` hears of each phase of a
-    cell as it begins."""
+    cell as it begins, and of each sample."""
 
     def __init__(
         self,
@@ -78,17 +78,11 @@ class LocalWorker:
     ) -> None:
         self._settings = settings
         self._tell = tell
-        self._host: Host | None = None
         self._backends: dict[str, Backend] = {}
-        self._pool = BufferPool()
         self._known: dict[tuple[tuple[int, ...], int], Visit] = {}
         """The last visit of the cells of these numbers, at this size."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        simulated = self._simulated
-        host = self._host = read_host() if simulated is None else simulated.host()
-        if host.memory_available is not None:
-            self._pool = BufferPool(int(host.memory_available * POOL_SHARE))
         # What is to be loaded is loaded before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
@@ -99,7 +93,7 @@ class LocalWorker:
             except LinkgaugeError as reason:
                 unavailable[name] = str(reason)
         return Machine(
-            host=host,
+            host=self._host,
             devices=devices,
             unavailable=unavailable,
             linkgauge=__version__,
@@ -133,6 +127,16 @@ class LocalWorker:
                 name, self._settings.engines, self._host
             )
         return self._backends[name]
+
+    @cached_property
+    def _host(self) -> Host:
+        """As it is when first needed: a worker that replaces another is asked for no survey."""
+        return read_host() if self._simulated is None else self._simulated.host()
+
+    @cached_property
+    def _pool(self) -> BufferPool:
+        available = self._host.memory_available
+        return BufferPool(None if available is None else int(available * POOL_SHARE))
 
     @cached_property
     def _simulated(self) -> SimBackend | None:

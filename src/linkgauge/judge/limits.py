@@ -9,10 +9,13 @@
 one for the name; both take `*`, `?` and `[…]`, and mean all where they are left out.
 
     limit     = [ statistic ] ( "≥" | ">=" | "≤" | "<=" ) bound
-    statistic = "median" | "p50" | "p95" | "p99" | "min" | "max" | "mean"      (median if left out)
+    statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
     bound     = number unit | number [ "%" ] ( "×" | "x" | "*" | "of" ) expected
     unit      = "B/s" | "kB/s" | "MB/s" | "GB/s" | "TB/s" | "ns" | "us" | "µs" | "ms" | "s"
     expected  = "achievable" | "theoretical"
+
+The statistic is the median if left out. `p95` and `p99` mean the slow side, `slow_p95` and
+`slow_p99`: of a bandwidth, those of the figures would be its fastest samples.
 """
 
 from __future__ import annotations
@@ -30,9 +33,12 @@ from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Result, Run, worst
+from linkgauge.model.statistics import summarize
 from linkgauge.model.units import unit_of
 
-_STATISTICS = ("median", "p50", "p95", "p99", "min", "max", "mean")
+_STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
+_SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
+"""What is meant where people name a percentile."""
 _UNITS = {
     "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
     "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
@@ -43,7 +49,7 @@ _AT_LEAST, _AT_MOST = ("≥", ">="), ("≤", "<=")
 _FIELDS = ("device", "benchmark", "limit")
 _BLANK = re.compile(r"[ \t\u00a0]*")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?")
-_WORD = re.compile(r"[A-Za-zµμ]+(?:/s)?[0-9]*")
+_WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -243,7 +249,7 @@ def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Resu
     cells = result.cells
     for limit in _of_benchmark(result, limits):
         cells = tuple(
-            _check(cell, limit, result.unit) if models.fit(cell, limit) else cell for cell in cells
+            _check(cell, limit, result) if models.fit(cell, limit) else cell for cell in cells
         )
     if cells == result.cells:
         return result
@@ -259,7 +265,7 @@ def _of_benchmark(result: Result, limits: tuple[Limit, ...]) -> tuple[Limit, ...
     )
 
 
-def _check(cell: CellResult, limit: Limit, unit: str) -> CellResult:
+def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
     if cell.status != "pass" or cell.summary is None:
         return cell
     bound = limit.bound
@@ -271,11 +277,14 @@ def _check(cell: CellResult, limit: Limit, unit: str) -> CellResult:
             warning = f"limit {limit.text} ({limit.where}) cannot be judged: {why}"
             return replace(cell, warnings=(*cell.warnings, warning))
         least = bound.value * known
-    figure = getattr(cell.summary, bound.statistic)
+    statistic, unit = _SLOW.get(bound.statistic, bound.statistic), result.unit
+    figure = getattr(cell.summary, statistic)
+    if figure is None:  # the file is older than the statistic
+        figure = getattr(summarize(cell.samples, result.better), statistic)
     if figure >= least if bound.at_least else figure <= least:
         return cell
     side = "below" if bound.at_least else "above"
-    what = f"{bound.statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
+    what = f"{statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
     of = "" if bound.of is None else f" = {_shown(least, unit)}"
     return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})")
 

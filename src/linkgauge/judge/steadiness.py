@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.statistics import LEAST_SAMPLES, deviation
+from linkgauge.model.statistics import LEAST_SAMPLES, deviation, slow_percentile
 
 from .cases import Case, blame, cases_of, named, suspects
 from .findings import Evidence, Finding
@@ -138,8 +138,9 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
         subject=culprit.part if culprit and often else worst.case.name,
         found=f"in {len(bad)} of {len(cells)} cells samples stand out: {worst.case.name} "
         f"has {len(worst.spikes)} of {len(worst.times)}, the longest lasts {max(worst.times):.2f} "
-        f"times the median{_period(worst)}{culprit.doubt if culprit and often else ''}",
-        why="the median hides it, the p99 does not: who waits for the slowest transfer waits for "
+        f"times the median{_period(worst)}, its slow_p99 is {_slow_p99(worst.case):.0%} of the "
+        f"median{culprit.doubt if culprit and often else ''}",
+        why="the median hides it, slow_p99 does not: who waits for the slowest transfer waits for "
         "these",
         remedy=(
             (
@@ -155,6 +156,12 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
 _LEAST_SPIKY = 0.05
 """Part of a run's cells with a spike that is more than chance on a machine that others use, too,
 where no part is touched by most of them."""
+
+
+def _slow_p99(case: Case) -> float:
+    """The figure that 99 % of the samples reach, relative to the median."""
+    ordered = sorted(case.cell.samples)
+    return slow_percentile(ordered, 99, case.result.better) / statistics.median(ordered)
 
 
 def _longest(bad: Sequence[Steadiness]) -> float | None:

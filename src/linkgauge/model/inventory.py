@@ -183,10 +183,11 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
-class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What was sampled of an accelerator while a cell was measured: `count` times over `seconds`,
     first to last. The link's speed (GT/s) and width are the medians, `throttled` all reasons that
     were met, `pcie_replays` how many came about meanwhile. A count of 0: its library did not say.
+    In files, what is null (0 s, no reasons) is left out.
     """
 
     memory: str

@@ -40,9 +40,10 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None
 
 
-class Placement(msgspec.Struct, frozen=True, gc=False):
+class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What was obtained for one buffer: the host node its pages lie on (null: unknown or a
-    device), whether they are locked, and how many of its bytes lie in huge pages."""
+    device), whether they are locked, and how many of its bytes lie in huge pages. In files, what is
+    null is left out: runs hold hundreds of thousands of these."""
 
     memory: str
     bytes: int
@@ -52,11 +53,13 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
-    """What the hardware should do, in the result's unit, and the arithmetic."""
+    """What the hardware should do, in the result's unit, and the arithmetic: `because`, or where it
+    stands among the `texts` of the result (from 0), since many cells share it."""
 
     theoretical: float | None = None
     achievable: float | None = None
     because: str = ""
+    text: int | None = None
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
@@ -145,10 +148,12 @@ class PlannedSheet(Sheet, frozen=True, kw_only=True):
 
 
 class Result(Sheet, frozen=True, kw_only=True):
-    """A sheet with what was measured; its status is the worst of its cells."""
+    """A sheet with what was measured; its status is the worst of its cells. `texts` are those that
+    its cells share, in files alone: once read, each cell has its own."""
 
     status: Status
     cells: tuple[CellResult, ...]
+    texts: tuple[str, ...] = ()
 
 
 class Pieces(msgspec.Struct, frozen=True):
@@ -215,8 +220,8 @@ class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
     is relative (0: sample for all of `max_time`); `max_time` is seconds a cell; `sizes` are bytes.
     With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
-    takes longer than `timeout` seconds is given up (null: as long as its size and its warm-up let
-    expect). `pattern` is the 64-bit word that one-way copies move (null: words that all differ)."""
+    takes longer than `timeout` seconds is given up (null: where nothing happens any more).
+    `pattern` is the 64-bit word that one-way copies move (null: words that all differ)."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import msgspec
 
+from .units import Better
+
 LEAST_SAMPLES = 6
 """The fewest samples for which a 95 % interval of the median exists: 1 - 2 × 2^-6 = 96.9 %."""
 
@@ -16,7 +18,13 @@ LEAST_SAMPLES = 6
 class Summary(msgspec.Struct, frozen=True, gc=False):
     """Of `n` samples, in the unit of the result. `median` is the headline figure: where the samples
     fall into two groups, the larger one's (`p50` is that of all). `ci95` is its interval, null
-    where there is none; the cell says how it was formed."""
+    where there is none; the cell says how it was formed.
+
+    Percentiles are linear between the closest ranks (type 7 of Hyndman and Fan, numpy's default).
+    `p95` and `p99` are of the figures: of a bandwidth, its fastest samples. `slow_p95` and
+    `slow_p99` are what 95 % and 99 % of the samples are at least as fast as: of a bandwidth its 5th
+    and 1st percentile, of a time its 95th and 99th; null in files that are older than they are.
+    """
 
     n: int
     min: float
@@ -28,10 +36,13 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
     p99: float
     stddev: float | None
     ci95: tuple[float, float] | None
+    slow_p95: float | None = None
+    slow_p99: float | None = None
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Linear between the closest ranks, as numpy's default does. `ordered` ascends."""
+    """Linear between the closest ranks: type 7 of Hyndman and Fan (Sample Quantiles in Statistical
+    Packages, 1996), as numpy's default. `ordered` ascends."""
     position = (len(ordered) - 1) * fraction
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -62,7 +73,12 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
     return None if rank is None else (ordered[rank - 1], ordered[-rank])
 
 
-def summarize(samples: Sequence[float]) -> Summary | None:
+def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
+    """What so many percent of the samples are at least as good as. `ordered` ascends."""
+    return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
+
+
+def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
     """None of no samples: absent is null, never 0."""
     if not samples:
         return None
@@ -80,6 +96,8 @@ def summarize(samples: Sequence[float]) -> Summary | None:
         p99=percentile(ordered, 0.99),
         stddev=deviation(ordered) if len(ordered) > 1 else None,
         ci95=median_interval(ordered),
+        slow_p95=slow_percentile(ordered, 95, better),
+        slow_p99=slow_percentile(ordered, 99, better),
     )
 
 

@@ -14,6 +14,8 @@ from linkgauge.engine.journal import assemble, read_records
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import CellResult, Run
 
+from .texts import share_texts, spread_texts
+
 RUN_FILE = "run.json"
 SAMPLES_FILE = "samples.csv"
 JOURNAL_FILE = "journal.jsonl"
@@ -43,6 +45,8 @@ def json_document(value: object) -> str:
 
 
 def _indented(value: object) -> bytes:
+    if isinstance(value, Run):
+        value = share_texts(value)
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
@@ -107,6 +111,7 @@ def read_run(path: Path) -> Run:
             run = msgspec.json.decode(data, type=Run)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+    run = spread_texts(run)
     for result in run.results:
         for cell in result.cells:
             if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):

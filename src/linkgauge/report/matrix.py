@@ -15,7 +15,8 @@ ABSENT = "N/A"
 class Matrix(msgspec.Struct, frozen=True):
     """`figures` are in the result's base unit, by (row, column); absent cells have none.
 
-    `total` is the sum of them, None where it says nothing (a latency) or there is none.
+    `total` is the sum of them, None where it says nothing (a latency) or there is none; `cells` is
+    how many there would be if none had failed or been skipped.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Matrix(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     figures: dict[tuple[str, str], float]
     total: float | None
+    cells: int
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
@@ -38,13 +40,15 @@ def matrices(result: Result) -> Iterator[Matrix]:
             for part in cell.parts
             if part.transfer == number and part.summary is not None
         }
-        yield _matrix(result, f"_{name}", rows, columns, figures)
+        cells = sum(number < len(cell.transfers) for cell in result.cells)
+        yield _matrix(result, f"_{name}", rows, columns, figures, cells)
     headline = {
         (cell.row, cell.column): cell.summary.median
         for cell in result.cells
         if cell.summary is not None
     }
-    yield _matrix(result, "_total" if result.parts else "", rows, columns, headline)
+    suffix = "_total" if result.parts else ""
+    yield _matrix(result, suffix, rows, columns, headline, len(result.cells))
 
 
 def _natural(label: str) -> tuple[int, str]:
@@ -57,10 +61,11 @@ def _matrix(
     rows: tuple[str, ...],
     columns: tuple[str, ...],
     figures: dict[tuple[str, str], float],
+    cells: int,
 ) -> Matrix:
     adds_up = figures and not result.sweep and unit_of(result.unit).better == "higher"
     total = sum(figures.values()) if adds_up else None
-    return Matrix(result.benchmark + suffix, rows, columns, figures, total)
+    return Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
 
 
 def shown(value: float, unit: str) -> str:

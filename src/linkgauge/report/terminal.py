@@ -6,7 +6,6 @@ control characters in them sent to the terminal.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -43,8 +42,7 @@ del _UNSEEN[ord("\n")], _UNSEEN[ord("\t")]
 
 
 class _Console(Console):
-    """A console whose reader may go away (`| head`): what is still to come is not shown, and what
-    is being done goes on. What results and captures hold is shown, never obeyed."""
+    """A console on which what results and captures hold is shown, never obeyed."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -54,10 +52,6 @@ class _Console(Console):
                 yield segment
             else:
                 yield Segment(segment.text.translate(_UNSEEN), segment.style)
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -84,8 +78,7 @@ def render_result(result: Result) -> RenderableType:
     for matrix in matrices(result):
         lines += _matrix_lines(matrix, result, by_place)
         if matrix.total is not None:
-            total = shown(matrix.total, result.unit)
-            lines += [Text(f"SUM {matrix.name} {total}", style="dim")]
+            lines.append(_sum_line(matrix, result.unit))
     lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
     lines += _complaints(
@@ -142,6 +135,13 @@ def _matrix_lines(
         yield line
 
 
+def _sum_line(matrix: Matrix, unit: str) -> Text:
+    """The sum of the figures; where some are missing it is not that of the whole matrix."""
+    line = Text(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}", style="dim")
+    there = len(matrix.figures)
+    return line.append(f" of {there} of {matrix.cells} cells") if there < matrix.cells else line
+
+
 def _told(figure: float | None, cell: CellResult | None, unit: str) -> tuple[str, str]:
     """What stands in a place of the matrix, and in which style."""
     return (ABSENT, "dim") if figure is None else (shown(figure, unit), _style(cell))
@@ -175,6 +175,8 @@ def render_transfers(result: Result) -> RenderableType:
         if summary.ci95 is not None:
             low, high = (shown(end, result.unit) for end in summary.ci95)
             line.append(f"  [{low}, {high}]", "dim")
+        if summary.slow_p99 is not None:
+            line.append(f"  slow p99 {shown(summary.slow_p99, result.unit)}", "dim")
         line.append(f"  {summary.n} samples of {cell.loops} loops", "dim")
         lines.append(line)
     lines += expectation_lines(result)

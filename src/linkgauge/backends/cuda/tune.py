@@ -46,15 +46,19 @@ def tune(
     """The best settings of each path of device `index`, stored for its model.
 
     Every candidate runs once; the best and the defaults then take turns, so that a drift of
-    the machine meets all alike. What copies wrongly is no candidate. `peer` is the device that
-    peer paths go to; without it there are none. Paths on which the defaults are best are left out.
+    the machine meets all alike. What copies wrongly is no candidate, and one that meets an error is
+    dropped. `peer` is the device that peer paths go to; without it there are none. Paths on which
+    the defaults are best are left out.
+
+    Raises BackendError where the device is dead; what was found until then is stored.
     """
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for transfer in transfers(index, peer, device.near):
         if backend.refusal(transfer) is None:
-            best[key(transfer)] = _tune_path(backend, transfer, size, tell)
-    store_tuned(device.model, best, folder)
+            path = key(transfer)
+            best[path] = _tune_path(backend, transfer, size, tell)
+            store_tuned(device.model, {path: best[path]}, folder)
     return {path: settings for path, settings in best.items() if settings is not None}
 
 
@@ -100,7 +104,7 @@ def _tune_path(
         source.free()
         raise
     try:
-        course = _Course(backend, transfer, source, destination)
+        course = _Course(backend, transfer, source, destination, tell)
         every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
         heats = [tried for settings in every if (tried := course.run(settings, 1)) is not None]
         # Where the defaults cannot run, or copy wrongly, there is nothing to compare with.
@@ -137,33 +141,47 @@ class _Course:
         transfer: Transfer,
         source: CudaBuffer,
         destination: CudaBuffer,
+        tell: Callable[[Tried], None],
     ) -> None:
         self._backend = backend
+        self._tell = tell
         self._source = source
         self._destination = destination
         self._copy = Copy(transfer, source, destination, source.size, _SEED)
 
     def run(self, settings: CopySettings, samples: int) -> Candidate | None:
-        """The median rate of so many samples; None where it cannot run here or copies wrongly."""
-        with suppress(Unsupported):
-            self._fill()
-            group = self._backend.prepare_with([self._copy], settings)
-            try:
-                loops = _loops(group)
-                rate = median(self._rate(group, loops) for _ in range(samples))
-            finally:
-                group.close()
-            if self._right():
-                return Candidate(key(self._copy.transfer), settings, rate)
+        """The median rate of so many samples; None where it cannot run here, meets an error or
+        copies wrongly.
+
+        Raises BackendError where not even the buffers can be filled: the device is dead."""
+        self._fill()
+        path = key(self._copy.transfer)
+        try:
+            with suppress(Unsupported):
+                rate = self._measured(settings, samples)
+                if self._right():
+                    return Candidate(path, settings, rate)
+        except BackendError as error:
+            words = settings.describe(self._copy.transfer.engine.kind)
+            self._tell(Tried(path, words, 0.0, str(error)))
         return None
+
+    def _measured(self, settings: CopySettings, samples: int) -> float:
+        group = self._backend.prepare_with([self._copy], settings)
+        try:
+            loops = _loops(group)
+            return median(self._rate(group, loops) for _ in range(samples))
+        finally:
+            group.close()
 
     def take_turns(self, finalists: Sequence[CopySettings]) -> list[Candidate]:
         """The finalists' median rates over rounds in which each runs once."""
         rates: list[list[float]] = [[] for _ in finalists]
         for _ in range(ROUNDS):
             for settings, own in zip(finalists, rates, strict=True):
-                tried = self.run(settings, 1)
-                own.append(0.0 if tried is None else tried.rate)
+                if 0.0 not in own:
+                    tried = self.run(settings, 1)
+                    own.append(0.0 if tried is None else tried.rate)
         # What copied wrongly even once has not won, however fast it was.
         return [
             Candidate(key(self._copy.transfer), settings, median(own) if min(own) else 0.0)

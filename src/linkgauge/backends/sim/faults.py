@@ -94,7 +94,7 @@ class Stall(Fault, frozen=True):
     """Samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
 
     kind = "stall"
-    meaning = "every so many samples the transfer stands still: shows in the p99"
+    meaning = "every so many samples the transfer stands still: shows in slow_p99"
     example = "stall sim:0 every=7 for=0.05"
 
     every: int = 5

@@ -136,7 +136,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
             severity="warn",
             subject="host",
             found=f"the hypervisor took {steal:.0%} of the CPUs' time {when}",
-            why="threads stand still meanwhile: latencies and p99 suffer",
+            why="threads stand still meanwhile: latencies and slow_p99 suffer",
             remedy=("on the hypervisor, pin the virtual CPUs (<vcpupin>) to CPUs of their own",),
         )
 
