@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import pytest
 
+from visit_kit import whole
 from linkgauge.backends import cuda
 from linkgauge.backends.base import Copy, Pattern
 from linkgauge.backends.cuda.settings import BULK_DEFAULT, DEFAULT, SPLIT_DEFAULT
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
@@ -84,7 +86,8 @@ def total(backend, text, report=Report.TOTAL, **how):
     cell = Measurement(planned, transfers, SIZE, settings, [backend] * len(transfers))
     pool = BufferPool()
     try:
-        (result,) = measure_together([cell], settings, pool)
+        (visited,) = measure_together([cell], settings, pool).cells
+            result = whole(visited)
     finally:
         pool.take_back()
         pool.free_idle()

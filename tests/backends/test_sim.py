@@ -5,7 +5,8 @@ import pytest
 from linkgauge.backends.base import Chaser, Enqueuer, Virtual
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfers

@@ -10,7 +10,8 @@ from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.compat.nvbandwidth_cases import BY_NAME
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
 from linkgauge.model.units import unit_of

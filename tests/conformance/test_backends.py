@@ -174,7 +174,8 @@ def test_one_byte_changed_behind_its_back_is_found_at_its_offset(subject):
 
 def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatch):
     """From the cell to its status, by the engine: the byte changes between copy and check."""
-    from linkgauge.engine.measure import Measurement, measure_together
+    from linkgauge.engine.measure import measure_together
+    from linkgauge.engine.measurement import Measurement
     from linkgauge.engine.pool import BufferPool
     from linkgauge.model.result import PlannedCell, Settings
     from linkgauge.model.transfer import Report
@@ -193,7 +194,7 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
         planned = PlannedCell("0", "0", (str(transfer),), Report.FIRST)
         how = Settings((1,), samples=2, loops=2)
         measured = Measurement(planned, [transfer], 100_000, how, [subject.backend])
-        (cell,) = measure_together([measured], how, pool)
+        (cell,) = measure_together([measured], how, pool).cells
         pool.free_idle()
         assert (cell.status, cell.verified) == ("fail", False)
         assert "wrong at byte 54321 of 100000" in cell.reason

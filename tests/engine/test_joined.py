@@ -3,7 +3,8 @@
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers

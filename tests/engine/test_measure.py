@@ -4,7 +4,8 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.base import Pattern
-from linkgauge.engine.measure import Measurement, Visit, measure_together
+from linkgauge.engine.measure import Visit, measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.sampler import Sample
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported

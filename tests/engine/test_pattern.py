@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from fakes import FakeBackend, word
 from linkgauge.backends.base import seed_of
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, Settings

@@ -7,7 +7,8 @@ import pytest
 
 from fakes import FakeBackend
 from linkgauge.backends.base import Virtual
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.sensing import PATIENCE, PERIOD, Sensing, devices_of
 from linkgauge.engine.worker import LocalWorker

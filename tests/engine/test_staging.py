@@ -6,7 +6,8 @@ from fakes import FakeBackend
 from linkgauge.backends import open_backend
 from linkgauge.backends.base import Pattern, Timing
 from linkgauge.engine.joined import LastingGroup
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.staging import Staging
 from linkgauge.model.notation import parse_transfers

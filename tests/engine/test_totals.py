@@ -7,7 +7,8 @@ from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Fabric
-from linkgauge.engine.measure import Measurement, measure_together
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.judge.expect import Expectations
 from linkgauge.machine.inventory import read_inventory

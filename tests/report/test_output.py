@@ -16,7 +16,14 @@ from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
-from linkgauge.report.terminal import make_console, print_run, render_result, render_transfers
+from linkgauge.report.notes import note_lines
+from linkgauge.report.terminal import (
+    make_console,
+    render,
+    render_result,
+    render_summary,
+    render_transfers,
+)
 from report.samples import COPY, RUN
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,6 +40,12 @@ def text_console(**options) -> Console:
     return Console(
         file=io.StringIO(), highlight=False, markup=False, emoji=False, soft_wrap=True, **options
     )
+
+
+def print_run(console: Console, run: Run) -> None:
+    """The whole run, as after measuring it."""
+    for part in (*map(render, run.results), *note_lines(run), render_summary(run)):
+        console.print(part)
 
 
 def test_a_run_on_the_terminal():

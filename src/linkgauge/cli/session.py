@@ -48,8 +48,9 @@ from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.doctor import print_findings
 from linkgauge.report.files import JOURNAL_FILE, json_document, read_run, samples_csv, write_run
 from linkgauge.report.matrix import shown
+from linkgauge.report.notes import note_lines
 from linkgauge.report.progress import LiveReport, progress_bar
-from linkgauge.report.terminal import make_console, render, render_summary, render_warnings
+from linkgauge.report.terminal import make_console, render, render_summary
 from linkgauge.report.utilisation import render_utilisation
 
 from .options import at_least_one, within
@@ -301,7 +302,7 @@ def _conclude(console: Console, run: Run, folder: Path | None, display: Display)
 def tell_of(console: Console, run: Run, display: Display) -> None:
     """What is to be known of a run beside its figures: notes, what is wrong with the machine where
     a figure is not what it should be, and how many benchmarks ended how."""
-    for note in render_warnings(run.results):
+    for note in note_lines(run):
         console.print(note)
     for limit in unused(run, display.limits):
         console.print(f"note: no cell is of the limit at {limit.where}")

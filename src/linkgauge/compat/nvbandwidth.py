@@ -19,7 +19,8 @@ from linkgauge.judge.utilisation import utilisation
 from linkgauge.judge.verdict import judge_result
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
-from linkgauge.report.terminal import make_console, render_warnings
+from linkgauge.report.notes import note_lines
+from linkgauge.report.terminal import make_console
 
 from .base import Completed, Context, UsageError, Where, measure, opened
 from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
@@ -149,7 +150,7 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
             code = exit_code(measured)
             if measured.finished is None:
                 telling.of_interrupted(measured.results)
-            for note in render_warnings(measured.results):
+            for note in note_lines(measured):
                 make_console(stderr=True).print(note)
     telling.of_missing()
     printer.end()

@@ -1,46 +1,35 @@
-"""One cell from its transfers to its result: allocate, fill, warm up, sample, verify."""
+"""A visit of cells, from their transfers to results: allocate, fill, warm up, sample, verify."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 
 import msgspec
 
 from linkgauge.backends.base import (
-    Backend,
-    Buffer,
     Chaser,
-    Copy,
     Enqueuer,
     Group,
     Pace,
     Paced,
-    Pattern,
     Phase,
     Timing,
     Virtual,
     follows,
-    seed_of,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
-from linkgauge.model.inventory import Reading
-from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import Cell, Report, Transfer
+from linkgauge.model.result import CellResult, Definition, Settings
+from linkgauge.model.transfer import Report
 
-from .headline import definition_of, headline
 from .joined import JoinedGroup, LastingGroup
+from .measurement import Measurement
 from .pool import BufferPool
 from .reasons import failed
-from .sampler import Sample, Samples, run_once, take_samples, warm_up
-from .sensing import Sensing, devices_of
-from .staging import Staging, touches
+from .sampler import Sample, run_once, take_samples, warm_up
+from .sensing import Sensing
 from .sustained import TrackedGroup
-
-SPAN_WARM_UPS = 4
-"""Of nvbandwidth (WARMUP_COUNT of its memcpy.cpp), behind the gate: what is left of them when the
-first copy starts is in its span, and so in its totals."""
 
 Tell = Callable[[Phase], None]
 
@@ -226,188 +215,3 @@ class _Together:
     def _remarks(self) -> tuple[str, ...]:
         others = len(self._cells) - 1
         return (f"measured at the same time as {others} other pairs",) if others else ()
-
-
-class Measurement:
-    """One cell with its buffers: filled, timed, compared, reported. `backends` are those that carry
-    out its transfers, one for each."""
-
-    def __init__(
-        self,
-        planned: PlannedCell,
-        transfers: Sequence[Transfer],
-        size: int,
-        settings: Settings,
-        backends: Sequence[Backend],
-    ) -> None:
-        self.planned = planned
-        self._cell = Cell(planned.row, planned.column, tuple(transfers), planned.report)
-        self._size = size
-        self._settings = settings
-        self.backends = backends
-        self.devices = devices_of(transfers, backends)
-        self.copies: tuple[Copy, ...] = ()
-        self.accesses = 1
-        """Of one loop of a pointer chase."""
-        self.definition: Definition | None = None
-        """What its total means, where an earlier visit found that."""
-        # A pointer chase copies nothing: it would be lost if a pointer were wrong.
-        self._verifies = settings.verify and planned.report is not Report.LATENCY
-        self._staging = Staging(transfers, size)
-
-    @property
-    def transfers(self) -> tuple[Transfer, ...]:
-        return self._cell.transfers
-
-    @property
-    def is_staged(self) -> bool:
-        """Whether several of its transfers share a buffer."""
-        return bool(self._staging)
-
-    @property
-    def is_latency(self) -> bool:
-        return self.planned.report.is_latency
-
-    @property
-    def is_tracked(self) -> bool:
-        """Whether it matters how far its transfers are at every moment."""
-        return self._cell.report is Report.TOTAL and len(self._cell.transfers) > 1
-
-    def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
-        """The headline figure of one sample, in the result's unit."""
-        if self.is_latency:
-            return timing.seconds[0] / loops / self.accesses
-        return headline(self._cell, self._size, timing, loops, definition)
-
-    def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
-        """Borrows the buffers: others than at the visit before, but for what only interferes. No
-        two copies that run at once have the same seed, but those that share a buffer."""
-        self.copies = tuple(self._allocate(pool, first_seed, visit))
-
-    def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self._cell.report is Report.FIRST
-        spans = self._cell.report is Report.SPAN and len(self._cell.transfers) > 1
-        shared = self._staging.lend(pool, self.backends, visit)
-        for number, (transfer, backend) in enumerate(
-            zip(self._cell.transfers, self.backends, strict=True)
-        ):
-            size = self._size * transfer.scale
-            interferes = only_first and number > 0
-            seed = first_seed if touches(transfer) else first_seed + number
-            if self._has_own_pattern(transfer):
-                seed = seed_of(self._settings.pattern or 0)
-            source, destination = (
-                None
-                if memory.is_null
-                else shared.get(memory)
-                or pool.lend(backend, memory, size, transfer.engine, 0 if interferes else visit)
-                for memory in (transfer.source, transfer.destination)
-            )
-            yield Copy(
-                transfer,
-                source,
-                destination,
-                size,
-                seed=seed,
-                interference=interferes,
-                endless=self._staging.is_endless(transfer),
-                tracked=self.is_tracked,
-                warm_ups=SPAN_WARM_UPS if spans else None,
-            )
-
-    def fill(self) -> None:
-        """The pattern in the source; in the destination, a poison that differs in every byte.
-        Nothing where nothing is to be verified."""
-        if not self._verifies:
-            return
-        for copy, backend in zip(self.copies, self.backends, strict=True):
-            content = self._content(copy)
-            if copy.source is not None:
-                to_come = copy.transfer.source in self._staging.written
-                backend.fill(copy.source, copy.size, content, copy.seed, inverted=to_come)
-            if copy.destination is not None:
-                backend.fill(copy.destination, copy.size, content, copy.seed, inverted=True)
-
-    def _content(self, copy: Copy) -> Pattern:
-        """What a one-way copy moves."""
-        if touches(copy.transfer):
-            return self._staging.pattern
-        constant = copy.source is None or self._has_own_pattern(copy.transfer)
-        return Pattern.CONSTANT if constant else Pattern.WORDS
-
-    def _has_own_pattern(self, transfer: Transfer) -> bool:
-        """Whether it moves the word that was asked for."""
-        asked = self._settings.pattern is not None
-        chased = self.planned.report is Report.LATENCY
-        return asked and not (touches(transfer) or transfer.both_ways or chased)
-
-    def _mismatches(self, last: Timing) -> Iterator[str]:
-        """What is wrong with the bytes, copy by copy, with the first bad offset."""
-        for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
-            source, destination = copy.source, copy.destination
-            if (
-                destination is None
-                and source is not None
-                and last.checksums[number] != backend.checksum(source, copy.size)
-            ):
-                yield f"{copy.transfer}: what was read differs from what {source.memory} holds"
-            pattern = Pattern.SPLIT if copy.transfer.both_ways else self._content(copy)
-            for buffer in (source, destination) if copy.transfer.both_ways else (destination,):
-                if buffer is None:
-                    continue
-                at = backend.first_mismatch(buffer, copy.size, pattern, copy.seed)
-                if at is not None:
-                    yield f"{copy.transfer}: {buffer.memory} is wrong at byte {at} of {copy.size}"
-
-    def report(
-        self,
-        taken: Samples,
-        timings: Sequence[Timing],
-        last: Timing,
-        readings: tuple[Reading, ...],
-        remarks: Sequence[str],
-    ) -> CellResult:
-        """Compares the bytes, as they are after the `last` loops, and sums up the cell's own
-        `timings`."""
-        planned = self.planned
-        problem = next(self._mismatches(last), None) if self._verifies else None
-        definition = self.definition or definition_of(self._cell, timings)
-        figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
-        placements = tuple(buffer.placement() for buffer in self._buffers())
-        locks = [placement.locked for placement in placements if placement.locked is not None]
-        return CellResult(
-            planned.row,
-            planned.column,
-            planned.transfers,
-            planned.report,
-            "fail" if problem else "pass",
-            problem,
-            warnings=tuple(dict.fromkeys((*remarks, *self._warnings()))),
-            bytes=self._cell.bytes_reported(self._size),
-            loops=taken.loops,
-            verified=problem is None if self._verifies else None,
-            locked=all(locks) if locks else None,
-            placement=placements,
-            samples=figures,
-            visits=(taken.gates,),
-            seconds=taken.seconds,
-            parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
-            readings=readings,
-            definition=definition,
-        )
-
-    def _buffers(self) -> Iterator[Buffer]:
-        for copy in self.copies:
-            yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
-
-    def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
-        for number, transfer in enumerate(self._cell.transfers):
-            size = transfer.counted(self._size, self._cell.report)
-            figures = tuple(size * loops / timing.seconds[number] for timing in timings)
-            yield Part(number, size, figures, None)
-
-    def _warnings(self) -> Iterator[str]:
-        for buffer in self._buffers():
-            yield from buffer.warnings
-        for transfer, backend in zip(self._cell.transfers, self.backends, strict=True):
-            yield from backend.remarks(transfer)

@@ -28,7 +28,8 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Measurement, Tell, Visit, measure_together
+from .measure import Tell, Visit, measure_together
+from .measurement import Measurement
 from .pool import BufferPool
 from .reasons import unmeasured
 

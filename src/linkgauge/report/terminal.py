@@ -7,7 +7,7 @@ control characters in them sent to the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -20,6 +20,7 @@ from linkgauge.model.units import format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
 from .matrix import ABSENT, Matrix, matrices, shown
+from .notes import mode_lines
 
 WIDTH = 10
 NAMED = 6
@@ -79,6 +80,7 @@ def render_result(result: Result) -> RenderableType:
         lines += _matrix_lines(matrix, result, by_place)
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
+    lines += mode_lines(result)
     lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
     lines += _complaints(
@@ -174,30 +176,23 @@ def render_transfers(result: Result) -> RenderableType:
         line = Text(f"{name:<{width}}{figure:>{WIDTH + 2}} {unit.shown}")
         if summary.ci95 is not None:
             low, high = (shown(end, result.unit) for end in summary.ci95)
-            line.append(f"  [{low}, {high}]", "dim")
+            line.append(f"  {_kept(cell)}[{low}, {high}]", "dim")
         if summary.slow_p99 is not None:
             line.append(f"  slow p99 {shown(summary.slow_p99, result.unit)}", "dim")
         line.append(f"  {summary.n} samples of {cell.loops} loops", "dim")
         lines.append(line)
+    lines += mode_lines(result)
     lines += expectation_lines(result)
     lines += _complaints([cell]) if cell.status != "pass" else []
     return Group(*lines)
 
 
-def render_warnings(results: Iterable[Result]) -> Iterator[Text]:
-    """Each warning once, with the number of cells that have it."""
-    counts: Counter[str] = Counter()
-    for result in results:
-        for cell in result.cells:
-            counts.update(_general(warning) for warning in cell.warnings)
-    for warning, count in counts.items():
-        cells = "1 cell" if count == 1 else f"{count} cells"
-        yield Text.assemble(("note", "yellow"), f" ({cells}): {warning}")
-
-
-def _general(warning: str) -> str:
-    """A missed precision differs in every cell: what they have in common is said once."""
-    return warning.partition(":")[0] if warning.startswith("precision of") else warning
+def _kept(cell: CellResult) -> str:
+    """How often another run's figure falls into a cell's interval; of one that its samples alone
+    made, nothing is known of other runs."""
+    if cell.interval is None:
+        return ""
+    return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
 
 
 def render_summary(run: Run) -> Text:
@@ -219,12 +214,3 @@ def render_summary(run: Run) -> Text:
     if run.simulated:
         line.append(" ").append(simulated())
     return line
-
-
-def print_run(console: Console, run: Run) -> None:
-    """The whole run, as after measuring it."""
-    for result in run.results:
-        console.print(render(result))
-    for note in render_warnings(run.results):
-        console.print(note)
-    console.print(render_summary(run))

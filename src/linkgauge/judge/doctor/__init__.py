@@ -12,7 +12,7 @@ from linkgauge.judge import pace, shape, steadiness
 from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
 from linkgauge.model.result import Run
 
-from . import cells, devices, fabric, host, links
+from . import cells, devices, fabric, host, links, modes
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
@@ -25,7 +25,7 @@ GRAVE: tuple[Check, ...] = (
     *host.CHECKS,
 )
 """Checks that may fail; what the others find is worth knowing at most."""
-CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS)
+CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS, *modes.CHECKS)
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 

@@ -1,0 +1,34 @@
+"""Transfers that are either fast or slow, as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.cases import Case, cases_of
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.model.units import unit_of
+
+
+def check_modes(evidence: Evidence) -> Iterator[Finding]:
+    for case in cases_of(evidence):
+        if case.cell.modes:
+            yield Finding(
+                check="modes",
+                severity="note",
+                subject=case.name,
+                found=_found(case),
+                why="one figure stands for two: an average of them is a value that never occurs",
+                remedy=(f"linkgauge run {case.result.benchmark} --samples 60",),
+                cells=(case.name,),
+            )
+
+
+def _found(case: Case) -> str:
+    larger, smaller = case.cell.modes
+    unit = unit_of(case.result.unit)
+    values = [f"{mode.median / unit.scale:.4g}" for mode in (larger, smaller)]
+    share = round(100 * larger.gates / (larger.gates + smaller.gates))
+    return f"either {values[0]} or {values[1]} {unit.shown}, {share} : {100 - share}"
+
+
+CHECKS = (check_modes,)

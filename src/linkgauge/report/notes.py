@@ -1,0 +1,81 @@
+"""What is to be known of a run beside its figures: warnings, two modes, intervals that are wide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.statistics import relative_error
+from linkgauge.model.units import unit_of
+
+from .matrix import shown
+
+NAMED = 6
+"""Cells that are named of those that a note is about, the worst first."""
+_MISSED = "precision of"
+
+
+def note_lines(run: Run) -> Iterator[Text]:
+    """Each warning once, with the number of cells that have it; then what missed its precision."""
+    counts = Counter(
+        warning
+        for result in run.results
+        for cell in result.cells
+        for warning in cell.warnings
+        if not warning.startswith(_MISSED)
+    )
+    for warning, count in counts.items():
+        yield Text.assemble(("note", "yellow"), f" ({_cells(count)}): {warning}")
+    yield from _missed(run)
+
+
+def mode_lines(result: Result) -> Iterator[Text]:
+    """Cells whose samples fall into two groups, the larger of which is the headline."""
+    for cell in result.cells:
+        if cell.modes:
+            where = f" ({cell.row}, {cell.column})"
+            yield Text.assemble(("modes", "yellow"), f"{where} {modes(cell, result.unit)}")
+
+
+def modes(cell: CellResult, unit: str) -> str:
+    """`396.10 or 356.20 GB/s, 60 : 40`, the larger group first."""
+    larger, smaller = cell.modes
+    both = larger.gates + smaller.gates
+    share = round(100 * larger.gates / both)
+    values = f"{shown(larger.median, unit)} or {shown(smaller.median, unit)} {unit_of(unit).shown}"
+    return f"{values}, {share} : {100 - share}"
+
+
+def _missed(run: Run) -> Iterator[Text]:
+    asked = run.settings.precision
+    found: list[tuple[float, str]] = []
+    unknown = 0
+    for result in run.results:
+        for cell in result.cells:
+            if cell.stopped not in ("max-time", "noise") or not asked:
+                continue
+            error = relative_error(cell.summary)
+            if error is None:
+                unknown += 1
+            elif error > asked:
+                where = f"{result.benchmark} ({cell.row}, {cell.column})"
+                found.append((error, f"{where} ±{error:.1%}"))
+    if not found and not unknown:
+        return
+    found.sort(reverse=True)
+    named = [text for _, text in found[:NAMED]]
+    more = len(found) - len(named)
+    rest = [f"{more} more"] if more else []
+    rest += [f"{_cells(unknown)} without an interval"] if unknown else []
+    yield Text.assemble(
+        ("note", "yellow"),
+        f" ({_cells(len(found) + unknown)}): precision of ±{asked:.2%} missed: "
+        f"{', '.join((*named, *rest))}; give more --max-time or quieten the machine",
+    )
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
