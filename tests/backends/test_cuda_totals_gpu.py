@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from visit_kit import whole
 from linkgauge.backends import cuda
 from linkgauge.backends.base import Copy, Pattern
 from linkgauge.backends.cuda.settings import BULK_DEFAULT, DEFAULT, SPLIT_DEFAULT
@@ -18,6 +17,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings
 from linkgauge.model.transfer import Report
+from visit_kit import whole
 
 SIZE = 256 << 20
 LOOPS, LAPS = 2, 16
@@ -87,7 +87,7 @@ def total(backend, text, report=Report.TOTAL, **how):
     pool = BufferPool()
     try:
         (visited,) = measure_together([cell], settings, pool).cells
-            result = whole(visited)
+        result = whole(visited)
     finally:
         pool.take_back()
         pool.free_idle()

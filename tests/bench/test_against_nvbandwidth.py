@@ -9,7 +9,7 @@ import pytest
 
 import against_nvbandwidth as bench
 from linkgauge.engine.journal import Journal, Measured, Opened
-from linkgauge.model.result import PlannedSheet
+from linkgauge.model.result import PlannedCell, PlannedSheet
 from nvbandwidth_document import exit_status, make_sections, problems_of, render
 from nvbandwidth_figures import TESTS, Key
 from nvbandwidth_kit import campaign, ours, record, theirs, whole
@@ -143,12 +143,15 @@ class TestProcesses:
         test = "device_local_copy"
         whole = ours([test])
         fields = ("benchmark", "title", "backend", "size", "unit", "better")
-        planned = PlannedSheet(**{name: getattr(whole.results[0], name) for name in fields})
+        cell = whole.results[0].cells[0]
+        cells = (PlannedCell(cell.row, cell.column, cell.transfers, cell.report),)
+        shown = {name: getattr(whole.results[0], name) for name in fields}
+        planned = PlannedSheet(**shown, cells=cells)
         opened = Opened(id="r", label="l", command=(), started="s", machine=whole.machine,
                         settings=whole.settings, plan=(planned,))  # fmt: skip
         (tmp_path / "gpu").mkdir()
         journal = Journal.begin(tmp_path / "gpu" / bench.JOURNAL_FILE, opened)
-        journal.append(Measured(0, whole.results[0].cells[0]))
+        journal.append(Measured(0, cell))
         journal.close()
         step = schedule("device", 1, False)[0][0]
         document = bench.document_of(step, bench.Finished(-9), tmp_path)

@@ -186,7 +186,7 @@ def test_another_visit_has_other_buffers_but_for_what_only_interferes():
 
 def test_another_visit_takes_the_same_loops_without_finding_them_anew():
     backend = FakeBackend()
-    measure("fake:0 -> fake:1 by ce", backend, visit=Visit(1, 6, Sample(7)))
+    measure("fake:0 -> fake:1 by ce", backend, visit=Visit(1, 6, sample=Sample(7)))
     assert backend.samples == 1 + 6
 
 

@@ -91,9 +91,7 @@ def _serve(channel: Channel, board: Board) -> None:
                 elif isinstance(request, Look):
                     answer = Seen(worker.look(names))
                 elif isinstance(request, Measure):
-                    answer = Results(
-                        worker.measure(request.cells, request.size, request.visit, request.taken)
-                    )
+                    answer = Results(worker.measure(*msgspec.structs.astuple(request)))
                 elif isinstance(request, Tune):
                     found = worker.tune(
                         request.device, request.peer, lambda tried: say(Trying(tried))

@@ -88,6 +88,7 @@ class Journal:
         self._path = path
         self._file = file
         self._synced = time.monotonic()
+        self._is_broken = False
 
     @classmethod
     def begin(cls, path: Path, opened: Opened) -> Journal:
@@ -136,6 +137,7 @@ class Journal:
                 os.fsync(self._file.fileno())
                 self._synced = time.monotonic()
         except OSError as error:
+            self._is_broken = True
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
 
     def close(self) -> None:
@@ -143,6 +145,8 @@ class Journal:
             with self._file:
                 os.fsync(self._file.fileno())
         except OSError as error:
+            if self._is_broken:
+                return  # what could not be written has been reported
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
 
 

@@ -35,11 +35,13 @@ Tell = Callable[[Phase], None]
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """Which visit of cells this is, from 0, how many samples were `taken` of them before, and what
-    a `sample` of theirs is and what its total means, where an earlier visit found that."""
+    """Which visit of cells this is, from 0, how many samples were `taken` of them before, in how
+    many seconds, and what a `sample` of theirs is and what its total means, where an earlier visit
+    found that."""
 
     number: int = 0
     taken: int = 0
+    spent: float = 0.0
     sample: Sample | None = None
     definition: Definition | None = None
 
@@ -112,7 +114,12 @@ class _Together:
             remarks = self._remarks()
             with Sensing(devices, threaded=not self._virtual) as sensed:
                 taken = take_samples(
-                    group, sample, self._settings, clock, lambda: self._tell("measure")
+                    group,
+                    sample,
+                    self._settings,
+                    clock,
+                    lambda: self._tell("measure"),
+                    self._visit.spent,
                 )
             self._check(taken.timings)
             last = taken.timings[-1]

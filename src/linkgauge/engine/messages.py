@@ -28,12 +28,13 @@ class Look(msgspec.Struct, frozen=True, tag=True):
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
     """Visit these cells at the same time, for the `visit`th time, from 0, after so many samples
-    were `taken` of them. Answered by `Results`."""
+    were `taken` of them and so many seconds `spent` on these. Answered by `Results`."""
 
     cells: tuple[PlannedCell, ...]
     size: int
     visit: int = 0
     taken: int = 0
+    spent: float = 0.0
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):

@@ -118,20 +118,22 @@ def take_samples(
     settings: Settings,
     clock: Callable[[], float] = time.monotonic,
     sampled: Callable[[], None] = lambda: None,
+    spent: float = 0.0,
 ) -> Samples:
-    """The samples of a visit, or as many as begin within the time of the cell; at least one.
-    `sampled` hears of each gate's end."""
+    """The samples of a visit, or as many as begin within the time of the cell, of which so much is
+    `spent`; at least one. `sampled` hears of each gate's end."""
     wanted = samples_a_visit(sample, settings)
     timings: list[Timing] = []
     gates: list[int] = []
     begin = clock()
     elapsed = 0.0
+    left = settings.max_time - spent
     while len(timings) < wanted:
-        if settings.samples is None and timings and elapsed >= settings.max_time:
+        if settings.samples is None and timings and elapsed >= left:
             break
         laps = min(sample.laps, wanted - len(timings))
         if settings.samples is None:
-            laps = max(1, min(laps, int((settings.max_time - elapsed) / max(sample.seconds, 1e-9))))
+            laps = max(1, min(laps, int((left - elapsed) / max(sample.seconds, 1e-9))))
         timings.extend(run_laps(group, sample.loops, laps))
         gates.append(laps)
         elapsed = clock() - begin

@@ -133,12 +133,17 @@ class Supervisor:
         return answer
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: int = 0, taken: int = 0
+        self,
+        cells: Sequence[PlannedCell],
+        size: int,
+        visit: int = 0,
+        taken: int = 0,
+        spent: float = 0.0,
     ) -> tuple[CellResult, ...]:
         able = [cell for cell in cells if cell.reason is None and not self._why_aside(cell)]
         measured = {}
         if able:
-            results = self._measure(Measure(tuple(able), size, visit, taken))
+            results = self._measure(Measure(tuple(able), size, visit, taken, spent))
             measured = dict(zip(able, results, strict=True))
         return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
 
@@ -161,7 +166,7 @@ class Supervisor:
             at = self._workers[name].board.read()
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
-                again = (request.size, request.visit, request.taken)
+                again = (request.size, request.visit, request.taken, request.spent)
                 return tuple(cell for one in cells for cell in self.measure((one,), *again))
             return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
         if any(cell.status == "error" for cell in results.cells):

@@ -96,10 +96,10 @@ class Visits:
             if key not in self._ended
         )
 
-    def samples_of(self, sheet: int, cell: PlannedCell) -> int:
-        """How many samples a cell has by now."""
+    def before(self, sheet: int, cell: PlannedCell) -> tuple[int, float]:
+        """How many samples a cell has by now, and the seconds that they took."""
         visits = self._taken.get((sheet, cell.row, cell.column), ())
-        return sum(len(visit.samples) for visit in visits)
+        return sum(len(v.samples) for v in visits), sum(v.seconds or 0.0 for v in visits)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that

@@ -53,11 +53,16 @@ class Worker(Protocol):
         ...
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: int = 0, taken: int = 0
+        self,
+        cells: Sequence[PlannedCell],
+        size: int,
+        visit: int = 0,
+        taken: int = 0,
+        spent: float = 0.0,
     ) -> tuple[CellResult, ...]:
         """Visits these cells at the same time (one, unless they are of a round), for the `visit`th
-        time, from 0, after `taken` samples of them. Gives back theirs in their order. Never raises
-        for what happens to them."""
+        time, from 0, after `taken` samples of them, on which `spent` seconds went. Gives back
+        theirs in their order. Never raises for what happens to them."""
         ...
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
@@ -81,7 +86,7 @@ class LocalWorker:
         self._tell = tell
         self._backends: dict[str, Backend] = {}
         self._known: dict[tuple[tuple[int, ...], int], Visit] = {}
-        """The last visit of the cells of these numbers, at this size."""
+        """What the first visit of the cells of these numbers, at this size, found."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         # What is to be loaded is loaded before a run begins.
@@ -149,7 +154,12 @@ class LocalWorker:
         return simulate(self._settings.simulation, self._settings.engines)
 
     def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: int = 0, taken: int = 0
+        self,
+        cells: Sequence[PlannedCell],
+        size: int,
+        visit: int = 0,
+        taken: int = 0,
+        spent: float = 0.0,
     ) -> tuple[CellResult, ...]:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
@@ -171,11 +181,11 @@ class LocalWorker:
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size), Visit())
-            known = msgspec.structs.replace(known, number=visit, taken=taken)
+            known = msgspec.structs.replace(known, number=visit, taken=taken, spent=spent)
             measured = measure_together(able, self._settings, self._pool, self._tell, known)
             if measured.sample is not None:
                 definition = measured.cells[0].definition
-                self._known[numbers, size] = Visit(visit, taken, measured.sample, definition)
+                self._known[numbers, size] = Visit(sample=measured.sample, definition=definition)
             results.update(zip((cell.planned for cell in able), measured.cells, strict=True))
         return tuple(results[cell] for cell in cells)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -30,6 +31,12 @@ HOST_KINDS = (*_KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """All managed memory of a device together may take no more than 1/4 of what it has free: a driver
 that must evict while kernels spin can hang the device."""
+
+
+_SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
+"""A device's buffer begins at any of these steps of its allocation: the driver gives every process
+the same addresses, which decide part of how fast a copy is, so that runs would agree with each
+other and not with the device."""
 
 
 class CudaBuffer:
@@ -79,8 +86,9 @@ def allocate(
     """
     home.enter()
     if memory.is_device:
-        address = int(home.driver.call("cuMemAlloc", size, about=_about(memory, size)))
-        return CudaBuffer(memory, size, address, home, _release(home, "cuMemFree", address))
+        shift = secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
+        start = int(home.driver.call("cuMemAlloc", size + shift, about=_about(memory, size)))
+        return CudaBuffer(memory, size, start + shift, home, _release(home, "cuMemFree", start))
     if node is None:
         raise Unsupported(f"there is no node {memory.place} on this machine")
     if memory.kind in _KINDS:
