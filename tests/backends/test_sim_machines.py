@@ -16,7 +16,7 @@ from linkgauge.backends.sim.render import render
 from linkgauge.backends.sim.topology import Topology
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Fabric
-from linkgauge.engine.measure import headline
+from linkgauge.engine.headline import headline
 from linkgauge.machine.accelerators import ACCELERATORS
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Cell, Report

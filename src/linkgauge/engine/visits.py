@@ -25,6 +25,8 @@ Key = tuple[int, str, str]
 _DEGREES = 6
 """Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
 more than the 1.96 of a variance known for sure."""
+_LEAST_DEGREES = 4
+"""What a cell is to have that scatters as none of its like does."""
 _LEAST_TO_JUDGE = 9
 """Samples from which it can be foreseen whether the precision is within reach."""
 
@@ -155,6 +157,8 @@ def _why_to_stop(merged: Merged, least: int, settings: Settings) -> Stopped | No
     if spent >= settings.max_time:
         return "max-time"
     if len(cell.visits) < least or error is None or settings.precision == 0:
+        return None
+    if cell.interval is None or (cell.interval.degrees or 0) < _LEAST_DEGREES:
         return None
     if error <= settings.precision:
         return "precision"

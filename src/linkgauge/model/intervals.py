@@ -8,15 +8,17 @@ alone covered 79 % of what it should.
 All variances are of logarithms, so they are relative. The variance between the visits of cells
 that are alike is pooled: each cell has few visits, and Student's t is narrow only where many of
 them tell the variance (a pooled variance: G. Snedecor, W. Cochran, Statistical Methods, 8th ed.,
-6.9 and 12.3). A cell whose visits have more than ten times the variance of the others', which
-chance does to one of a hundred (F test with 2 and 6 degrees of freedom or more), has its own.
+6.9 and 12.3). Only with those that an F test does not tell from its own, so that a quiet device
+beside a noisy one is not taken for a noisy one.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -27,9 +29,11 @@ Samples = Sequence[Sequence[float]]
 COVERAGE = 0.95
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 _Z = 1.959964
-_STANDS_OUT = 10.0
-_LEAST_OTHERS = 6
-"""Degrees of freedom of the others from which that can be said."""
+_F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
+"""Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % of 2; of 1, whose
+variance may be anything by chance, none."""
+_SAME = 1 + 1e-9
+"""Rounding keeps no cell out of its own pool."""
 _MEDIAN = math.pi / 2
 """Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
 
@@ -76,22 +80,40 @@ def estimates(cells: Sequence[Samples]) -> list[Estimate | None]:
     two visits, or a figure is not above 0."""
     logs = [_logs(cell) for cell in cells]
     spread = [_between(own) for own in logs]
-    known = [each for each in spread if each is not None]
-    total = _pool(known)
-    apart = {each for each in known if _stands_out(each, *total)}
-    together = [each for each in known if each not in apart]
-    pooled, degrees = _pool(together)
+    pools = _Pools([each for each in spread if each is not None])
     found: list[Estimate | None] = []
     for samples, own, each in zip(cells, logs, spread, strict=True):
-        alone = each is not None and each in apart
-        between, freedom = each if each is not None and alone else (pooled, degrees)
-        if own is None or not freedom:
+        between, degrees, alike = pools.of(each)
+        if own is None or not degrees:
             found.append(None)
             continue
         variance = _of_headline(between, _within(samples), len(own))
-        alike = 1 if alone else len(together)
-        found.append(Estimate(statistics.median(_flat(samples)), variance, freedom, alike))
+        found.append(Estimate(statistics.median(_flat(samples)), variance, degrees, alike))
     return found
+
+
+class _Pools:
+    """Variances with their degrees of freedom, and which of them are alike."""
+
+    def __init__(self, spread: Sequence[tuple[float, int]]) -> None:
+        ordered = sorted(spread)
+        self._variances = [variance for variance, _ in ordered]
+        self._sums = [0.0, *accumulate(variance * freedom for variance, freedom in ordered)]
+        self._degrees = [0, *accumulate(freedom for _, freedom in ordered)]
+
+    def of(self, own: tuple[float, int] | None) -> tuple[float, int, int]:
+        """The variance pooled with all that are alike, or with all where a cell has none of its
+        own; its degrees of freedom; and how many cells that are."""
+        low, high = 0, len(self._variances)
+        if own is not None:
+            variance, freedom = own
+            most = _F[min(freedom, len(_F)) - 1] * _SAME
+            if most < math.inf:
+                low = bisect_left(self._variances, variance / most)
+                high = bisect_right(self._variances, variance * most)
+        degrees = self._degrees[high] - self._degrees[low]
+        total = self._sums[high] - self._sums[low]
+        return (max(0.0, total / degrees) if degrees else 0.0), degrees, high - low
 
 
 def difference(first: Samples, second: Samples) -> Difference | None:
@@ -129,15 +151,6 @@ def _pool(spread: Sequence[tuple[float, int]]) -> tuple[float, int]:
     degrees = sum(freedom for _, freedom in spread)
     total = sum(variance * freedom for variance, freedom in spread)
     return (total / degrees, degrees) if degrees else (0.0, 0)
-
-
-def _stands_out(own: tuple[float, int], pooled: float, degrees: int) -> bool:
-    """Whether the visits of a cell scatter more than those of the others by more than chance."""
-    variance, freedom = own
-    others = degrees - freedom
-    if others < _LEAST_OTHERS:
-        return False
-    return variance * others > _STANDS_OUT * (pooled * degrees - variance * freedom)
 
 
 def _within(samples: Samples) -> float:
