@@ -121,10 +121,10 @@ class TestOneGpu:
         parts = [part.summary.median for part in result.parts]
         assert result.summary.median == pytest.approx(sum(parts), rel=0.1)
 
-    def test_kernels_that_fill_the_device_follow_each_other(self, backend):
+    def test_kernels_of_one_device_share_it_whether_they_run_at_once_or_in_turn(self, backend):
         result = total(backend, "cuda:0 -> cuda:0 by sm & cuda:0 -> cuda:0 by sm")
         alone = total(backend, "cuda:0 -> cuda:0 by sm", Report.SUM)
-        assert result.definition == "serial"
+        assert result.definition in ("serial", "sustained")
         assert result.summary.median == pytest.approx(alone.summary.median, rel=0.15)
 
 

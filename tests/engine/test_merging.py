@@ -39,7 +39,7 @@ def test_the_interval_is_of_visits_and_says_so():
 
 def test_samples_that_agree_within_each_visit_do_not_make_it_narrow():
     few = merged(visit(1.0), visit(1.1), visit(1.05))
-    many = merged(visit(*[1.0] * 50), visit(*[1.1] * 50), visit(*[1.05] * 50))
+    many = merged(*(visit(*[figure] * 50, gates=[50]) for figure in (1.0, 1.1, 1.05)))
     assert many.summary.ci95 == pytest.approx(few.summary.ci95)
 
 

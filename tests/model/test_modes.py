@@ -51,6 +51,18 @@ def test_two_groups_five_percent_apart_are_found():
     assert found / RUNS >= 0.95
 
 
+def test_of_three_groups_the_two_that_lie_farthest_apart_are_told_from_each_other():
+    dice = random.Random(5)
+    found = 0
+    for _ in range(RUNS):
+        samples = [
+            dice.choice((339, 339, 352, 365, 396, 396)) + dice.gauss(0, 0.2) for _ in range(30)
+        ]
+        border = split(samples, (1,) * 30)
+        found += border is not None and 365 < border < 396
+    assert found / RUNS >= 0.9
+
+
 def test_both_are_reported_the_larger_first():
     samples = [396.0, 356.1, 396.2, 356.0, 396.1, 396.3, 356.2, 396.2, 396.0]
     larger, smaller = modes(samples, (1,) * 9)

@@ -10,9 +10,12 @@ from msgspec.structs import replace
 
 from linkgauge.model.intervals import COVERAGE, Estimate, estimates
 from linkgauge.model.modes import modes, split
+from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
 from linkgauge.model.units import Better
+
+from .coverage import proven_coverage
 
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
@@ -131,6 +134,10 @@ def _finish(
     if found and summary is not None:
         summary = replace(summary, median=found[0].median)
     summary, interval = _with_interval(summary, known, counted, settings)
+    if interval is not None and interval.coverage is not None:
+        simulated = settings.simulation is not None
+        proven = proven_coverage(parse_cell(cell.transfers), cell.report, simulated=simulated)
+        interval = replace(interval, coverage=proven)
     error = relative_error(summary)
     stopped = _stopped(cell, error, settings)
     return Merged(

@@ -18,7 +18,7 @@ WARM_UPS = 2
 """Single copies before the loops are chosen: the first pays for page tables and caches, which does
 not count where it lasts as long as a sample."""
 
-VISIT_SECONDS = 0.05
+VISIT_SECONDS = 0.03
 VISIT_SHARE = 0.05
 """Seconds of samples that a visit takes: so many, or this share of the time of the cell."""
 MOST_SAMPLES = 32

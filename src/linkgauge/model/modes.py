@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -14,11 +15,11 @@ _SHARE = 10
 """The smaller group has at least a tenth of all, and two."""
 _APART = 0.01
 """Medians that differ by less are one, as far as anybody cares."""
-_GAP, _GAP_OF_FEW = 3.0, 60.0
-"""The gap between the groups, in standard deviations within them, must exceed the greater of the
-first and the second ÷ n. Of normal, lognormal (σ to 1), drifting and autocorrelated (0.9) samples
-of any number from 6 on, less than one in 100 has such a gap; of two groups ten deviations apart,
-30 : 70, 30 samples show it in 95 of 100 (docs/methodology.md)."""
+_NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
+"""By the number of gaps: each must exceed the greater of the first and the second ÷ n, in standard
+deviations within the groups. Of normal, lognormal (σ to 1), drifting and autocorrelated (0.9)
+samples of any number from 6 on, less than one in 100 has such gaps; of two groups ten deviations
+apart, 30 : 70, 30 samples show it in 95 of 100 (docs/methodology.md)."""
 
 
 class Mode(msgspec.Struct, frozen=True):
@@ -45,11 +46,13 @@ def split(samples: Sequence[float], gates: Sequence[int]) -> float | None:
     ordered = sorted(medians)
     if len(ordered) < LEAST or not 0 < ordered[0] * (1 + _APART) < ordered[-1]:
         return None
-    place = _widest(ordered, lambda value: value)
-    if place is None or _widest(ordered, math.log) is None:
-        return None
-    low, high = statistics.median(ordered[:place]), statistics.median(ordered[place:])
-    return (ordered[place - 1] + ordered[place]) / 2 if high > (1 + _APART) * low else None
+    for gaps in _NEEDED:  # of three groups, the widest gap separates two
+        place = _widest(ordered, gaps, lambda value: value)
+        if place is not None and _widest(ordered, gaps, math.log) is not None:
+            low, high = statistics.median(ordered[:place]), statistics.median(ordered[place:])
+            if high > (1 + _APART) * low:
+                return (ordered[place - 1] + ordered[place]) / 2
+    return None
 
 
 def modes(samples: Sequence[float], gates: Sequence[int]) -> tuple[Mode, ...]:
@@ -74,15 +77,20 @@ def _gates_of(samples: Sequence[float], gates: Sequence[int], border: float, is_
     return count
 
 
-def _widest(ordered: Sequence[float], scale: Callable[[float], float]) -> int | None:
-    """Where the widest gap (in deviations within both groups) begins, if it is wide enough."""
+def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
+    """Where the widest gap begins, if the widest `gaps` are wide beside what lies between them."""
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))
-    at = max(range(least, count - least + 1), key=lambda at: values[at] - values[at - 1])
-    within = math.sqrt((_squares(values[:at]) + _squares(values[at:])) / (count - 2))
-    needed = max(_GAP, _GAP_OF_FEW / count)
-    return at if values[at] - values[at - 1] > needed * within else None
+    if count < 2 * least + gaps - 1 or count <= gaps + 1:
+        return None
+    widths = {at: values[at] - values[at - 1] for at in range(least, count - least + 1)}
+    widest = sorted(widths, key=lambda at: -widths[at])[:gaps]
+    edges = [0, *sorted(widest), count]
+    squares = sum(_squares(values[a:b]) for a, b in pairwise(edges))
+    within = math.sqrt(squares / (count - gaps - 1))
+    needed = max(_NEEDED[gaps][0], _NEEDED[gaps][1] / count)
+    return widest[0] if min(widths[at] for at in widest) > needed * within else None
 
 
 def _squares(values: Sequence[float]) -> float:

@@ -65,8 +65,8 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 class Interval(msgspec.Struct, frozen=True, gc=False):
     """How a cell's `ci95` was formed. From `visits`: from how the medians of visits vary, pooled
     over so many `alike` cells, with so many `degrees` of freedom; another run's figure falls into
-    it with the `coverage`. From `samples` alone (their number was fixed): it says how well the
-    samples tell their own median, and nothing of another run."""
+    it with the `coverage` that was shown for such cells. From `samples` alone (their number was
+    fixed): it says how well the samples tell their own median, and nothing of another run."""
 
     basis: Literal["visits", "samples"]
     coverage: float | None = None
