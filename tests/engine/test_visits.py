@@ -44,11 +44,30 @@ def go(visits, plan, figure, limit=40):
 @pytest.mark.parametrize(("alike", "least"), [(1, 7), (2, 4), (3, 3), (4, 3), (6, 2), (1000, 2)])
 def test_the_fewer_are_alike_the_more_often_each_is_visited(alike, least):
     assert least_visits(alike) == least
-    cells = [planned(str(n)) for n in range(alike)] if alike < 10 else []
-    if cells:
-        visits = Visits((sheet(*cells),), SETTINGS)
+    if alike < 10:
+        visits = Visits((sheet(*(planned(str(n)) for n in range(alike))),), SETTINGS)
         order = go(visits, None, lambda column, visit: (1.0, 1.0, 1.0))
         assert len(order) == alike * least
+
+
+def test_of_many_alike_cells_some_tell_how_all_of_them_vary():
+    cells = [planned(str(n)) for n in range(100)]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    scatter = [1.0, 1.002]
+    order = go(visits, None, lambda column, visit: (scatter[visit],) * 2)
+    assert len(order) == 100 + 25
+    whole = visits.cells(0)
+    assert {len(cell.visits) for cell in whole} == {1, 2}
+    assert all(cell.stopped == "precision" and cell.interval.degrees == 25 for cell in whole)
+
+
+def test_those_are_visited_again_too_where_once_is_not_precise_enough():
+    cells = [planned(str(n)) for n in range(100)]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    scatter = [1.0, 1.012, 1.006, 1.0, 1.012]
+    go(visits, None, lambda column, visit: (scatter[visit % 5],) * 2)
+    assert min(len(cell.visits) for cell in visits.cells(0)) > 1
+    assert {cell.stopped for cell in visits.cells(0)} == {"precision"}
 
 
 def test_a_pass_goes_over_the_whole_plan_before_the_next():

@@ -25,6 +25,9 @@ Key = tuple[int, str, str]
 _DEGREES = 6
 """Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
 more than the 1.96 of a variance known for sure."""
+_PICKED = 24
+"""Of more alike cells than this, about so many tell how all of them vary: the others are visited
+once, and again only where that is not precise enough."""
 _LEAST_DEGREES = 4
 """What a cell is to have that scatters as none of its like does."""
 _LEAST_TO_JUDGE = 9
@@ -52,6 +55,7 @@ class Visits:
                 self._members[kind].append(key)
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
+        self._picked = set(self._pick())
         self._taken: dict[Key, list[CellResult]] = {}
         self._ended: set[Key] = set()
         self._merged: dict[Hashable, dict[Key, Merged]] = {}
@@ -62,9 +66,25 @@ class Visits:
         self._begin_pass()
 
     def _begin_pass(self) -> None:
-        self.turn += 1
-        self._due = dict.fromkeys(key for key in self._class_of if key not in self._ended)
+        open_keys = [key for key in self._class_of if key not in self._ended]
+        self._due = {}
+        while open_keys and not self._due:
+            self.turn += 1
+            self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
         self._waiting = Counter(self._class_of[key] for key in self._due)
+
+    def _is_due(self, key: Key) -> bool:
+        """In the first passes, as often as it takes; then, until it is precise enough."""
+        return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
+
+    def _pick(self) -> Iterator[Key]:
+        """Evenly from each class; all of what is measured at the same time."""
+        for keys in self._members.values():
+            step = 1 if self._rounds else max(1, len(keys) // _PICKED)
+            yield from keys[::step]
+
+    def _least_of(self, key: Key) -> int:
+        return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
         """A visit came to its end."""
@@ -91,10 +111,9 @@ class Visits:
 
     def count_left(self) -> int:
         """Visits that are to come, as far as can be foreseen."""
-        least = {kind: self._least(kind) for kind in self._members}
         return sum(
-            max(key in self._due, least[kind] - len(self._taken.get(key, ())))
-            for key, kind in self._class_of.items()
+            max(key in self._due, self._least_of(key) - len(self._taken.get(key, ())))
+            for key in self._class_of
             if key not in self._ended
         )
 
@@ -131,7 +150,11 @@ class Visits:
         if self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
             return
         merged = self._merge(kind)
-        done = {key for key, one in merged.items() if _why_to_stop(one, least, self._settings)}
+        done = {
+            key
+            for key, one in merged.items()
+            if _why_to_stop(one, self._least_of(key), self._settings)
+        }
         for keys in self._rounds_of(kind):
             if not done.issuperset(keys):  # what is measured at the same time ends together
                 done.difference_update(keys)

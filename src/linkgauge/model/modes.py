@@ -82,7 +82,7 @@ def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))
-    if count < 2 * least + gaps - 1 or count <= gaps + 1:
+    if count < LEAST + 3 * (gaps - 1) or count < 2 * least + gaps - 1:
         return None
     widths = {at: values[at] - values[at - 1] for at in range(least, count - least + 1)}
     widest = sorted(widths, key=lambda at: -widths[at])[:gaps]
