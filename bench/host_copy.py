@@ -307,7 +307,10 @@ def main() -> int:
             rounds = max(ROUNDS, options.rounds)
             bench = Bench(References(Path(folder)), host, node, rounds)
             print(f"{describe(host, node)}; buffers of {bench.size >> 20} MiB")
-            print("op, threads, pages  our choice            GB/s   best of C      GB/s   ratio")
+            print(
+                "op, threads, pages  our choice            GB/s   best of C      GB/s   ratio",
+                flush=True,
+            )
             for op, threads, pages in product(TRANSFERS, counts, PAGES):
                 outcomes.append(bench.compare(op, threads, pages))
                 print(show(outcomes[-1]), flush=True)
