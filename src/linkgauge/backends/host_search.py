@@ -51,7 +51,8 @@ def search(
     The `default`, which is good everywhere, takes part to the end: what bad luck left beside it
     must still beat it.
 
-    Each round has an equal share of the time, so that those who stay are told apart ever better.
+    Each round has an equal share of the time, so that the fewer kernels
+    stay, the better they are compared.
     Kernels that differ in the width of their vectors alone hardly differ: the widest ones run
     first, and twins of the best join them later.
     """

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.intervals import COVERAGE, Estimate, estimates
-from linkgauge.model.modes import modes, split
+from linkgauge.model.intervals import Estimate, estimates
+from linkgauge.model.modes import groups, split
 from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
-from linkgauge.model.units import Better
 
 from .coverage import proven_coverage
 
@@ -33,12 +32,20 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     visit the cell fails. What is skipped later, such as a device that was set aside, keeps the
     figures of the visits before."""
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
-    counted = [_larger_group(cell) for cell in joined]
-    known = estimates(counted)
-    parts = _part_estimates(joined)
+    borders = [split(cell.samples, _gates(cell)) for cell in joined]
+    counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
+    # Where the number of samples is fixed, there is one visit, which says nothing of others.
+    varies = settings.samples is None
+    known = estimates(counted) if varies else [None] * len(joined)
+    parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
     return [
-        _finish(cell, counted[at], known[at], parts[at], settings) for at, cell in enumerate(joined)
+        _finish(cell, borders[at], counted[at], known[at], parts[at], settings)
+        for at, cell in enumerate(joined)
     ]
+
+
+def _gates(cell: CellResult) -> list[int]:
+    return [gate for visit in cell.visits for gate in visit]
 
 
 def _with_gates(visit: CellResult) -> CellResult:
@@ -90,15 +97,13 @@ def _by_visit(samples: Sequence[float], visits: Sequence[Sequence[int]]) -> Iter
         first += count
 
 
-def _larger_group(cell: CellResult) -> list[list[float]]:
+def _counted(cell: CellResult, border: float | None) -> list[list[float]]:
     """The samples that the headline is of, visit by visit: where they fall into two groups, those
     of the larger one."""
-    gates = [gate for visit in cell.visits for gate in visit]
-    border = split(cell.samples, gates)
     by_visit = list(_by_visit(cell.samples, cell.visits))
     if border is None:
         return by_visit
-    larger, _ = modes(cell.samples, gates)
+    larger, _ = groups(cell.samples, _gates(cell), border)
     is_high = larger.median > border
     kept = ([s for s in visit if (s > border) is is_high] for visit in by_visit)
     return [visit for visit in kept if visit]
@@ -121,6 +126,7 @@ def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
 
 def _finish(
     cell: CellResult,
+    border: float | None,
     counted: Sequence[Sequence[float]],
     known: Estimate | None,
     parts: Sequence[Estimate | None],
@@ -128,61 +134,50 @@ def _finish(
 ) -> Merged:
     if not cell.samples:
         return Merged(cell, None)
-    gates = [gate for visit in cell.visits for gate in visit]
-    found = modes(cell.samples, gates)
-    summary = summarize(cell.samples, _better(cell))
+    found = () if border is None else groups(cell.samples, _gates(cell), border)
+    summary = _summary(cell, cell.samples, known, counted)
     if found and summary is not None:
         summary = replace(summary, median=found[0].median)
-    summary, interval = _with_interval(summary, known, counted, settings)
-    if interval is not None and interval.coverage is not None:
-        simulated = settings.simulation is not None
-        proven = proven_coverage(parse_cell(cell.transfers), cell.report, simulated=simulated)
-        interval = replace(interval, coverage=proven)
     error = relative_error(summary)
     stopped = _stopped(cell, error, settings)
     return Merged(
         replace(
             cell,
             summary=summary,
-            interval=interval,
+            interval=_interval(cell, known, settings),
             modes=found,
             stopped=stopped,
             warnings=(*cell.warnings, *_missed(cell, error, stopped, settings)),
             parts=tuple(
-                replace(part, summary=_summary_of(part, one, cell, settings))
-                for part, one in zip(cell.parts, parts, strict=False)
+                replace(part, summary=_summary(cell, part.samples, one, [part.samples]))
+                for part, one in zip(cell.parts, parts, strict=True)
             ),
         ),
         error,
     )
 
 
-def _summary_of(
-    part: Part, known: Estimate | None, cell: CellResult, settings: Settings
-) -> Summary | None:
-    summary = summarize(part.samples, _better(cell))
-    return _with_interval(summary, known, [part.samples], settings)[0]
-
-
-def _better(cell: CellResult) -> Better:
-    return "lower" if cell.report.is_latency else "higher"
-
-
-def _with_interval(
-    summary: Summary | None,
+def _summary(
+    cell: CellResult,
+    samples: Sequence[float],
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
-    settings: Settings,
-) -> tuple[Summary | None, Interval | None]:
-    """The interval from visits; where their number is fixed, only what the samples themselves
-    say of their median."""
+) -> Summary | None:
+    """Of all samples, with the interval from visits, else with that of the counted samples."""
+    summary = summarize(samples, "lower" if cell.report.is_latency else "higher")
     if summary is None:
-        return None, None
-    if settings.samples is None and known is not None:
-        formed = Interval("visits", COVERAGE, known.degrees, known.alike)
-        return replace(summary, ci95=known.interval()), formed
-    samples = sorted(sample for visit in counted for sample in visit)
-    return replace(summary, ci95=median_interval(samples)), Interval("samples")
+        return None
+    if known is not None:
+        return replace(summary, ci95=known.interval())
+    return replace(summary, ci95=median_interval(sorted(s for visit in counted for s in visit)))
+
+
+def _interval(cell: CellResult, known: Estimate | None, settings: Settings) -> Interval:
+    if known is None:
+        return Interval("samples")
+    simulated = settings.simulation is not None
+    coverage = proven_coverage(parse_cell(cell.transfers), cell.report, simulated=simulated)
+    return Interval("visits", coverage, known.degrees, known.alike)
 
 
 def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopped | None:

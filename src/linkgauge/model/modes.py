@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -38,12 +38,7 @@ def split(samples: Sequence[float], gates: Sequence[int]) -> float | None:
     mode, so that gates count, not samples. The largest gap between sorted medians of gates decides,
     on the values and on their logarithms, so that a long tail is no group.
     """
-    medians: list[float] = []
-    first = 0
-    for count in gates:
-        medians.append(statistics.median(samples[first : first + count]))
-        first += count
-    ordered = sorted(medians)
+    ordered = sorted(_medians(samples, gates))
     if len(ordered) < LEAST or not 0 < ordered[0] * (1 + _APART) < ordered[-1]:
         return None
     for gaps in _NEEDED:  # of three groups, the widest gap separates two
@@ -56,25 +51,29 @@ def split(samples: Sequence[float], gates: Sequence[int]) -> float | None:
 
 
 def modes(samples: Sequence[float], gates: Sequence[int]) -> tuple[Mode, ...]:
-    """The two groups, the larger one (by gates, then by samples) first; none where there is one."""
+    """The two groups, the larger one first; none where there is one."""
     border = split(samples, gates)
-    if border is None:
-        return ()
-    found = []
-    for is_high in (False, True):
-        own = [sample for sample in samples if (sample > border) is is_high]
-        found.append(Mode(statistics.median(own), _gates_of(samples, gates, border, is_high),
-                          len(own)))  # fmt: skip
-    return tuple(sorted(found, key=lambda mode: (-mode.gates, -mode.samples)))
+    return () if border is None else groups(samples, gates, border)
 
 
-def _gates_of(samples: Sequence[float], gates: Sequence[int], border: float, is_high: bool) -> int:
-    first = count = 0
-    for size in gates:
-        median = statistics.median(samples[first : first + size])
-        count += (median > border) is is_high
-        first += size
-    return count
+def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
+    """The groups on either side of a border, the larger one (by gates, then by samples) first."""
+    low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
+    return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
+
+
+def _group(samples: Sequence[float], gates: Sequence[int], border: float, is_high: bool) -> Mode:
+    own = [sample for sample in samples if (sample > border) is is_high]
+    count = sum((median > border) is is_high for median in _medians(samples, gates))
+    return Mode(statistics.median(own), count, len(own))
+
+
+def _medians(samples: Sequence[float], gates: Sequence[int]) -> Iterator[float]:
+    """Of the samples behind each gate."""
+    first = 0
+    for count in gates:
+        yield statistics.median(samples[first : first + count])
+        first += count
 
 
 def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:

@@ -82,6 +82,6 @@ class Track:
         return tuple(elapsed(self.opened, event) for event in (self.start, *ends))
 
     def close(self) -> None:
-        # On a lost device these fail, too: what was lost has been told.
+        # On a lost device these fail, too: the loss has been reported.
         with suppress(BackendError):
             self.work.close()
