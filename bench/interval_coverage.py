@@ -77,13 +77,15 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=24, help="processes (default: 24)")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="every interval")
     parser.add_argument("--backend", default="cuda")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the runs there")
     parser.add_argument("benchmarks", nargs="*", default=list(BENCHMARKS))
     options = parser.parse_args()
     taken: dict[Cell, list[Interval]] = defaultdict(list)
     try:
-        for _ in range(options.runs):
-            with tempfile.TemporaryDirectory() as folder:
-                run = measure(options.benchmarks, ["--backend", options.backend], Path(folder))
+        for number in range(options.runs):
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = (options.keep or Path(temporary)) / f"{number:02}"
+                run = measure(options.benchmarks, ["--backend", options.backend], folder)
             for cell, interval in intervals_of(run).items():
                 taken[cell].append(interval)
     except (RuntimeError, OSError) as error:

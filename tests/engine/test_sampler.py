@@ -67,7 +67,8 @@ def test_a_visit_takes_samples_for_some_time_whatever_they_say():
 
 def test_with_more_time_a_cell_has_longer_visits():
     long = Settings((1000,), max_time=20.0)
-    assert samples_a_visit(Sample(2, 0.1), SETTINGS) == 1
+    assert samples_a_visit(Sample(2, 0.1), SETTINGS) == 2
+    assert samples_a_visit(Sample(2, 0.3), SETTINGS) == 1
     assert samples_a_visit(Sample(2, 0.1), long) == 10
 
 

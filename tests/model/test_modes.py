@@ -42,6 +42,28 @@ def test_one_group_is_seldom_taken_for_two(kind, count):
     assert found / RUNS <= 0.01
 
 
+def test_visits_that_differ_from_each_other_are_no_groups():
+    """Buffers differ more than samples in the same buffers do: four visits are four values."""
+    dice = random.Random(6)
+    found = 0
+    for _ in range(RUNS):
+        levels = [dice.gauss(100, 0.7) for _ in range(4)]
+        samples = [level + dice.gauss(0, 0.05) for level in levels for _ in range(4)]
+        found += split(samples, (1,) * 16, (4,) * 4) is not None
+    assert found / RUNS <= 0.01
+
+
+def test_groups_that_visits_fall_into_as_a_whole_are_found_once_there_are_enough_visits():
+    visits = [[value + 0.1 * at for at in range(4)] for value in (90, 100, 100, 90, 100, 90, 100)]
+    samples = [sample for visit in visits for sample in visit]
+    assert split(samples, (1,) * 28, (4,) * 7) == pytest.approx(95, abs=1)
+
+
+def test_groups_within_a_visit_are_found_by_its_gates():
+    samples = [100.0, 90.0, 100.1, 90.1, 100.2, 90.2, 100.0, 90.0]
+    assert split(samples, (1,) * 8, (4, 4)) == pytest.approx(95, abs=1)
+
+
 def test_two_groups_five_percent_apart_are_found():
     dice = random.Random(4)
     found = 0

@@ -32,7 +32,9 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     visit the cell fails. What is skipped later, such as a device that was set aside, keeps the
     figures of the visits before."""
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
-    borders = [split(cell.samples, _gates(cell)) for cell in joined]
+    borders = [
+        split(cell.samples, _gates(cell), [sum(gates) for gates in cell.visits]) for cell in joined
+    ]
     counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
     # Where the number of samples is fixed, there is one visit, which says nothing of others.
     varies = settings.samples is None

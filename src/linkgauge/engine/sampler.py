@@ -21,8 +21,10 @@ not count where it lasts as long as a sample."""
 VISIT_SECONDS = 0.03
 VISIT_SHARE = 0.05
 """Seconds of samples that a visit takes: so many, or this share of the time of the cell."""
+LEAST_SAMPLES = 2
 MOST_SAMPLES = 32
-"""Of a visit: more of them know its median better, but not how visits vary."""
+"""Of a visit: with one alone, a visit costs more than it measures; beyond so many, they know its
+median better, but not how visits vary."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -108,8 +110,11 @@ def samples_a_visit(sample: Sample, settings: Settings) -> int:
     """How many samples a visit takes: all of them where their number is fixed."""
     if settings.samples is not None:
         return settings.samples
-    seconds = max(VISIT_SECONDS, settings.max_time * VISIT_SHARE)
-    return max(1, min(MOST_SAMPLES, math.ceil(seconds / max(sample.seconds, 1e-9))))
+    visit = max(VISIT_SECONDS, settings.max_time * VISIT_SHARE)
+    each = max(sample.seconds, 1e-9)
+    # Half of the cell's time leaves some for another visit.
+    least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 2 else 1
+    return max(least, min(MOST_SAMPLES, math.ceil(visit / each)))
 
 
 def take_samples(

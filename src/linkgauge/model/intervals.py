@@ -1,15 +1,20 @@
 """Intervals that another run's median falls into, and the difference between two sets of runs.
 
 A cell is measured in visits: each has buffers, gates and a moment of its own, as another run has.
-What a run reports varies with all of these, so the visits, not the samples, are what an interval
-is made of: samples taken back to back share their buffers and their moment, and their scatter
-alone covered 79 % of what it should.
+What a run reports varies with all of these, so visits, not samples, are what an interval is made
+of: samples taken back to back share their buffers and their moment, and their scatter alone
+covered 79 % of what it should.
 
-All variances are of logarithms, so they are relative. The variance between the visits of cells
-that are alike is pooled: each cell has few visits, and Student's t is narrow only where many of
-them tell the variance (a pooled variance: G. Snedecor, W. Cochran, Statistical Methods, 8th ed.,
-6.9 and 12.3). Only with those that an F test does not tell from its own, so that a quiet device
-beside a noisy one is not taken for a noisy one.
+Two parts make an interval. What varies from visit to visit is taken as normal: its variance
+(that of visits' means, less what the scatter of samples makes of it) is pooled over alike cells,
+since each has few visits and Student's t is narrow only where many tell the variance (G. Snedecor,
+W. Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13). What varies from sample to sample is
+seldom normal: copies take one of two or three durations, or stall now and then. So that part rests
+on the order of samples alone (T. Hettmansperger, S. Sheather, Statistics & Probability Letters 4,
+1986). Each part has a half of its own below and above the median; halves are joined as roots of
+sums of squares (G. Zou, A. Donner, Statistics in Medicine 27, 2008).
+
+All of it is of logarithms, so it is relative.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import math
 import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
 
 import msgspec
@@ -32,25 +38,32 @@ _Z = 1.959964
 _F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
 """Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % of 2; of 1, whose
 variance may be anything by chance, none."""
+_F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
+"""99.9 % of F: a cell whose few visits agree by chance must not pass for a quiet one."""
 _SAME = 1 + 1e-9
 """Rounding keeps no cell out of its own pool."""
 _MEDIAN = math.pi / 2
 """Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
+_LEAST_TO_TAME = 8
+_FAR = 3
+_GAP = 2
+"""A bound lies between two samples only where these are no farther from each other than so many
+times the inner one's distance from the median: else between two modes, where no sample lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure as a logarithm: its variance over runs, known by so many degrees of
-    freedom, from the visits of so many alike cells."""
+    """A cell's headline figure and its interval, as logarithms: what varies between visits is
+    known by so many degrees of freedom, from the visits of so many alike cells."""
 
     log: float
-    variance: float
+    low: float
+    high: float
     degrees: int
     alike: int
 
     def interval(self) -> tuple[float, float]:
         """What another run's median falls into with `COVERAGE`, in the samples' unit."""
-        half = student(self.degrees) * math.sqrt(self.variance)
-        return math.exp(self.log - half), math.exp(self.log + half)
+        return math.exp(self.low), math.exp(self.high)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -63,6 +76,15 @@ class Difference(msgspec.Struct, frozen=True):
     @property
     def is_proven(self) -> bool:
         return not self.low <= 1 <= self.high
+
+
+class _Spread(msgspec.Struct, frozen=True, order=True):
+    """Variance of the means of a cell's visits, what of it the scatter of samples makes, and its
+    degrees of freedom."""
+
+    between: float
+    within: float
+    degrees: int
 
 
 def student(degrees: int) -> float:
@@ -79,96 +101,143 @@ def estimates(cells: Sequence[Samples]) -> list[Estimate | None]:
     """Of cells that are alike, each with its visits; None where no variance is known: no cell has
     two visits, or a figure is not above 0."""
     logs = [_logs(cell) for cell in cells]
-    spread = [_between(own) for own in logs]
-    pools = _Pools([each for each in spread if each is not None])
-    found: list[Estimate | None] = []
-    for samples, own, each in zip(cells, logs, spread, strict=True):
-        between, degrees, alike = pools.of(each)
-        if own is None or not degrees:
-            found.append(None)
-            continue
-        variance = _of_headline(between, _within(samples), len(own))
-        found.append(Estimate(statistics.median(_flat(samples)), variance, degrees, alike))
-    return found
+    spread = [_spread(own) for own in logs]
+    pools = _Pools([each for each in spread if each.degrees])
+    return [
+        _estimate(own, each, *pools.of(each)) if own else None
+        for own, each in zip(logs, spread, strict=True)
+    ]
+
+
+def _estimate(visits: Samples, own: _Spread, pooled: _Spread, alike: int) -> Estimate | None:
+    if not pooled.degrees:
+        return None
+    middle = statistics.median([sample for visit in visits for sample in visit])
+    excess = max(0.0, pooled.between - pooled.within)
+    t = student(pooled.degrees)
+    between = t * math.sqrt(_median_factor(len(visits)) * excess)
+    # Where visits differ, samples are compared as if they did not; a difference that the scatter
+    # of samples alone may make is left as it is.
+    apart = max(0.0, 1 - 2 * pooled.within / pooled.between) if pooled.between else 0.0
+    low, high = _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
+    return Estimate(
+        middle,
+        middle - math.hypot(low, between),
+        middle + math.hypot(high, between),
+        pooled.degrees,
+        alike,
+    )
 
 
 class _Pools:
-    """Variances with their degrees of freedom, and which of them are alike."""
+    """Spreads, and which of them are alike."""
 
-    def __init__(self, spread: Sequence[tuple[float, int]]) -> None:
+    def __init__(self, spread: Sequence[_Spread]) -> None:
         ordered = sorted(spread)
-        self._variances = [variance for variance, _ in ordered]
-        self._sums = [0.0, *accumulate(variance * freedom for variance, freedom in ordered)]
-        self._degrees = [0, *accumulate(freedom for _, freedom in ordered)]
+        self._variances = [each.between for each in ordered]
+        self._between = [0.0, *accumulate(each.between * each.degrees for each in ordered)]
+        self._within = [0.0, *accumulate(each.within * each.degrees for each in ordered)]
+        self._degrees = [0, *accumulate(each.degrees for each in ordered)]
 
-    def of(self, own: tuple[float, int] | None) -> tuple[float, int, int]:
-        """The variance pooled with all that are alike, or with all where a cell has none of its
-        own; its degrees of freedom; and how many cells that are."""
+    def of(self, own: _Spread) -> tuple[_Spread, int]:
+        """The spread pooled with all that are alike, or with all where a cell has none of its own;
+        and how many cells that are. A noisier one is left out only where that is beyond doubt."""
         low, high = 0, len(self._variances)
-        if own is not None:
-            variance, freedom = own
-            most = _F[min(freedom, len(_F)) - 1] * _SAME
-            if most < math.inf:
-                low = bisect_left(self._variances, variance / most)
-                high = bisect_right(self._variances, variance * most)
+        if own.degrees:
+            at = min(own.degrees, len(_F)) - 1
+            if _F[at] < math.inf:
+                low = bisect_left(self._variances, own.between / (_F[at] * _SAME))
+                high = bisect_right(self._variances, own.between * _F_STRICT[at] * _SAME)
         degrees = self._degrees[high] - self._degrees[low]
-        total = self._sums[high] - self._sums[low]
-        return (max(0.0, total / degrees) if degrees else 0.0), degrees, high - low
+        if not degrees:
+            return _Spread(0.0, 0.0, 0), 0
+        between, within = (
+            max(0.0, sums[high] - sums[low]) / degrees for sums in (self._between, self._within)
+        )
+        return _Spread(between, within, degrees), high - low
 
 
 def difference(first: Samples, second: Samples) -> Difference | None:
-    """second ÷ first with its 95 % interval, by Welch's approximation: their variances need not be
-    equal. None where one of them has too few visits to tell."""
+    """second ÷ first with its 95 % interval: the halves of both that face each other, joined as
+    above. None where one of them has too few visits to tell."""
     (one,), (other,) = estimates([first]), estimates([second])
     if one is None or other is None:
         return None
-    variance = one.variance + other.variance
-    parts = one.variance**2 / one.degrees + other.variance**2 / other.degrees
-    degrees = max(1, int(variance**2 / parts)) if parts > 0 else one.degrees + other.degrees
-    log, half = other.log - one.log, student(degrees) * math.sqrt(variance)
-    return Difference(math.exp(log), math.exp(log - half), math.exp(log + half))
+    log = other.log - one.log
+    low = log - math.hypot(other.log - other.low, one.high - one.log)
+    high = log + math.hypot(other.high - other.log, one.log - one.low)
+    return Difference(math.exp(log), math.exp(low), math.exp(high))
 
 
-def _flat(samples: Samples) -> list[float]:
-    return [math.log(sample) for visit in samples for sample in visit]
-
-
-def _logs(samples: Samples) -> list[float] | None:
-    """The logarithm of each visit's median."""
+def _logs(samples: Samples) -> Samples | None:
     if not samples or any(sample <= 0 for visit in samples for sample in visit):
         return None
-    return [math.log(statistics.median(visit)) for visit in samples]
+    return [[math.log(sample) for sample in visit] for visit in samples]
 
 
-def _between(logs: Sequence[float] | None) -> tuple[float, int] | None:
-    """Variance of the visits' medians, and its degrees of freedom."""
-    if logs is None or len(logs) < 2:
+def _spread(visits: Samples | None) -> _Spread:
+    if visits is None:
+        return _Spread(0.0, 0.0, 0)
+    tamed = _tamed(visits)
+    means = [statistics.fmean(visit) for visit in tamed]
+    between = deviation(means) ** 2 if len(means) > 1 else 0.0
+    several = [visit for visit in tamed if len(visit) > 1]
+    degrees = sum(len(visit) - 1 for visit in several)
+    scatter = sum(deviation(v) ** 2 / len(v) * (len(v) - 1) for v in several)
+    return _Spread(between, scatter / degrees if degrees else 0.0, len(means) - 1)
+
+
+def _tamed(visits: Samples) -> Samples:
+    """Without stalls: what lies far outside (J. Tukey, Exploratory Data Analysis, 1977: three times
+    the quartiles' distance) counts as the farthest of the rest."""
+    ordered = sorted(sample for visit in visits for sample in visit)
+    if len(ordered) < _LEAST_TO_TAME:
+        return visits
+    lower, _, upper = statistics.quantiles(ordered)
+    reach = _FAR * (upper - lower)
+    kept = [sample for sample in ordered if lower - reach <= sample <= upper + reach]
+    return [[min(max(sample, kept[0]), kept[-1]) for sample in visit] for visit in visits]
+
+
+def _of_samples(visits: Samples, middle: float, apart: float) -> tuple[float, float] | None:
+    """How far an interval of all samples reaches below and above their median, once so much of
+    what visits are apart is taken away; None of too few samples."""
+    ordered = sorted(
+        sample - offset
+        for visit in visits
+        for offset in (apart * (statistics.median(visit) - middle),)
+        for sample in visit
+    )
+    place = _place(len(ordered))
+    if place is None:
         return None
-    return deviation(logs) ** 2, len(logs) - 1
+    rank, share = place
+    centre = statistics.median(ordered)
+    return (
+        centre - _bound(ordered[rank - 1], ordered[rank], share, centre),
+        _bound(ordered[-rank], ordered[-rank - 1], share, centre) - centre,
+    )
 
 
-def _pool(spread: Sequence[tuple[float, int]]) -> tuple[float, int]:
-    degrees = sum(freedom for _, freedom in spread)
-    total = sum(variance * freedom for variance, freedom in spread)
-    return (total / degrees, degrees) if degrees else (0.0, 0)
+def _bound(outer: float, inner: float, share: float, centre: float) -> float:
+    if abs(outer - inner) > _GAP * abs(inner - centre):
+        return outer
+    return outer + share * (inner - outer)
 
 
-def _within(samples: Samples) -> float:
-    """What the scatter of samples alone makes the variance of a visit's median."""
-    spread = [
-        (deviation([math.log(sample) for sample in visit]) ** 2 * _median_factor(len(visit)),
-         len(visit) - 1)
-        for visit in samples
-        if len(visit) > 1
-    ]  # fmt: skip
-    return _pool(spread)[0]
-
-
-def _of_headline(between: float, within: float, visits: int) -> float:
-    """Variance of the median of all samples. What varies from visit to visit counts as in a median
-    of visits; what varies from sample to sample averages out over all of them."""
-    within = min(within, between)
-    return _median_factor(visits) * (between - within) + within / visits
+@cache
+def _place(count: int) -> tuple[int, float] | None:
+    """The rank of the sample, from either end, at which an interval of the median begins, and how
+    far towards the next one, for `COVERAGE`; None where all of them do not reach it."""
+    ranks = range(1, count // 2 + 1)
+    covered = list(accumulate((math.comb(count, k - 1) for k in ranks), initial=0))
+    shares = [1 - 2 * below / 2**count for below in covered]
+    reached = [rank for rank in ranks if rank < count / 2 and shares[rank] >= COVERAGE]
+    if not reached:
+        return None
+    rank = reached[-1]
+    part = (shares[rank] - COVERAGE) / (shares[rank] - shares[rank + 1])
+    return rank, (count - rank) * part / (rank + (count - 2 * rank) * part)
 
 
 def _median_factor(count: int) -> float:

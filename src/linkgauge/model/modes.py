@@ -31,14 +31,26 @@ class Mode(msgspec.Struct, frozen=True):
     samples: int
 
 
-def split(samples: Sequence[float], gates: Sequence[int]) -> float | None:
+def split(
+    samples: Sequence[float], gates: Sequence[int], visits: Sequence[int] = ()
+) -> float | None:
     """The value that separates the two groups of the samples, None where they are one group.
 
     `gates` are how many samples, in their order, follow each other behind each gate: these share a
-    mode, so that gates count, not samples. The largest gap between sorted medians of gates decides,
-    on the values and on their logarithms, so that a long tail is no group.
+    mode, so that gates count, not samples. Where each of the `visits`, so many samples each, lies
+    in one group alone, its gates share what makes the difference, and visits count. The largest gap
+    between sorted medians decides, on the values and on their logarithms, so that a long tail is no
+    group.
     """
-    ordered = sorted(_medians(samples, gates))
+    border = _border(samples, gates)
+    if border is None or len(visits) < 2:
+        return border
+    sides = [{sample > border for sample in visit} for visit in _cut(samples, visits)]
+    return border if any(len(side) > 1 for side in sides) else _border(samples, visits)
+
+
+def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
+    ordered = sorted(_medians(samples, units))
     if len(ordered) < LEAST or not 0 < ordered[0] * (1 + _APART) < ordered[-1]:
         return None
     for gaps in _NEEDED:  # of three groups, the widest gap separates two
@@ -68,11 +80,15 @@ def _group(samples: Sequence[float], gates: Sequence[int], border: float, is_hig
     return Mode(statistics.median(own), count, len(own))
 
 
-def _medians(samples: Sequence[float], gates: Sequence[int]) -> Iterator[float]:
-    """Of the samples behind each gate."""
+def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
+    """Of the samples of each unit."""
+    yield from map(statistics.median, _cut(samples, units))
+
+
+def _cut(samples: Sequence[float], units: Sequence[int]) -> Iterator[Sequence[float]]:
     first = 0
-    for count in gates:
-        yield statistics.median(samples[first : first + count])
+    for count in units:
+        yield samples[first : first + count]
         first += count
 
 
