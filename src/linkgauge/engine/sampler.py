@@ -112,8 +112,8 @@ def samples_a_visit(sample: Sample, settings: Settings) -> int:
         return settings.samples
     visit = max(VISIT_SECONDS, settings.max_time * VISIT_SHARE)
     each = max(sample.seconds, 1e-9)
-    # Half of the cell's time leaves some for another visit.
-    least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 2 else 1
+    # A quarter of the cell's time leaves enough for other visits.
+    least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
     return max(least, min(MOST_SAMPLES, math.ceil(visit / each)))
 
 
