@@ -9,25 +9,17 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from linkgauge._native import Kind
 from linkgauge.backends import native
 from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import STAGING, Memory
+from linkgauge.model.transfer import Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
 
-_KINDS = {
-    "": Kind.PINNED,
-    "pageable": Kind.PAGEABLE,
-    "huge": Kind.HUGE,
-    STAGING: Kind.PINNED,
-}
-"""What the native core allocates; the rest is the driver's own."""
-HOST_KINDS = (*_KINDS, "mapped", "wc", "managed")
+HOST_KINDS = (*native.KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """All managed memory of a device together may take no more than 1/4 of what it has free: a driver
 that must evict while kernels spin can hang the device."""
@@ -91,7 +83,7 @@ def allocate(
         return CudaBuffer(memory, size, start + shift, home, _release(home, "cuMemFree", start))
     if node is None:
         raise Unsupported(f"there is no node {memory.place} on this machine")
-    if memory.kind in _KINDS:
+    if memory.kind in native.KINDS:
         return _native_memory(memory, size, home, node, alone)
     if memory.kind == "managed":
         return _managed(memory, size, home, node, alone)
@@ -104,7 +96,7 @@ def _native_memory(
     """Memory of the native core, which binds it to its node, touches it from there with every CPU
     and asks for huge pages; then pinned by the driver, unless it is to stay pageable. Pinning
     pages that exist takes a fraction of the time in which the driver allocates them itself."""
-    kind = _KINDS[memory.kind]
+    kind = native.KINDS[memory.kind]
     cpus = node.cpus or sorted(os.sched_getaffinity(0))
     pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
     pinned = memory.kind != "pageable"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from linkgauge.backends.cache import cache_folder, write_whole
+from linkgauge.backends.cache import load, store, tuned_file
 from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Memory, Transfer
 
@@ -137,19 +136,9 @@ def key(transfer: Transfer) -> str:
     return f"{transfer.engine.kind} {way_of(transfer)}"
 
 
-def tuned_file(model: str, folder: Path | None = None) -> Path:
-    slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
-    return (folder or cache_folder() / "tuned") / f"{slug}.json"
-
-
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
     """What was remembered for a GPU model; nothing where there is none or it does not read."""
-    try:
-        return msgspec.json.decode(
-            tuned_file(model, folder).read_bytes(), type=dict[str, CopySettings]
-        )
-    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
-        return {}
+    return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def store_tuned(
@@ -159,9 +148,7 @@ def store_tuned(
     which the defaults are best. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
-    kept = {name: settings for name, settings in known.items() if settings is not None}
-    content = msgspec.json.format(msgspec.json.encode(kept), indent=2)
-    write_whole(path, content + b"\n")
+    store(path, {name: settings for name, settings in known.items() if settings is not None})
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
@@ -24,7 +25,7 @@ MARGIN = 1.1
 """How much longer interference is to go on than what is measured took the last time."""
 
 
-class Work:
+class Work(ABC):
     """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
     `warm_up` how many loops go before the start event; `least_loops` how many a sample must have.
     """
@@ -40,17 +41,17 @@ class Work:
         """How many entries of the driver's queues so many loops take, on all streams."""
         return loops
 
+    @abstractmethod
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         """Enqueues the loops. What helper streams do begins and ends in the order of the first
         stream. The device's context is current."""
-        raise NotImplementedError
 
     def checksum(self) -> int | None:
         """The xor of what a pure read saw, once it is done; None of anything else."""
         return None
 
-    def close(self) -> None:
-        """Gives back what is its own: kernels belong to the device."""
+    def close(self) -> None:  # noqa: B027
+        """Frees what is its own: kernels belong to the device."""
 
 
 class EngineCopy(Work):
