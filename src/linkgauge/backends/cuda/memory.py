@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import msgspec
 
@@ -41,14 +42,14 @@ class CudaBuffer:
         size: int,
         address: int,
         home: CudaDevice,
-        release: Callable[[], None],
+        release: Callable[[], object],
         placement: Placement | None = None,
     ) -> None:
         self.memory = memory
         self.size = size
         self.address = address
         self.home = home
-        self._release: Callable[[], None] | None = release
+        self._release: Callable[[], object] | None = release
         self._placement = placement or Placement(memory=str(memory), bytes=size)
         self.warnings = tuple(native.misplaced(memory, self._placement))
 
@@ -80,7 +81,8 @@ def allocate(
     if memory.is_device:
         shift = secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
         start = int(home.driver.call("cuMemAlloc", size + shift, about=_about(memory, size)))
-        return CudaBuffer(memory, size, start + shift, home, _release(home, "cuMemFree", start))
+        release = partial(home.driver.call, "cuMemFree", start)
+        return CudaBuffer(memory, size, start + shift, home, release)
     if node is None:
         raise Unsupported(f"there is no node {memory.place} on this machine")
     if memory.kind in native.KINDS:
@@ -102,7 +104,10 @@ def _native_memory(
     pinned = memory.kind != "pageable"
     if pinned:
         try:
-            _register(home, pages.address, size, _about(memory, size))
+            enums = home.driver.enums
+            flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
+            about = _about(memory, size)
+            home.driver.call("cuMemHostRegister", pages.address, size, flags, about=about)
         except BackendError:
             pages.close()
             raise
@@ -118,12 +123,6 @@ def _native_memory(
     return CudaBuffer(memory, size, pages.address, home, release, placement)
 
 
-def _register(home: CudaDevice, address: int, size: int, about: str) -> None:
-    enums = home.driver.enums
-    flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
-    home.driver.call("cuMemHostRegister", address, size, flags, about=about)
-
-
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
     """Pinned memory of the driver's own: `mapped` (zero copy), `wc` (write-combined). It cannot be
     bound: the driver takes pages near the CPU that calls."""
@@ -134,17 +133,13 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
     }.get(memory.kind)
     if flags is None:
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
+    flags |= enums.CU_MEMHOSTALLOC_PORTABLE
     with _on_cpus(node.cpus):
-        address = int(
-            home.driver.call(
-                "cuMemHostAlloc",
-                size,
-                flags | enums.CU_MEMHOSTALLOC_PORTABLE,
-                about=_about(memory, size),
-            )
-        )
+        about = _about(memory, size)
+        address = int(home.driver.call("cuMemHostAlloc", size, flags, about=about))
     placed = Placement(str(memory), size, native.node_of(address, size), locked=True)
-    return CudaBuffer(memory, size, address, home, _release(home, "cuMemFreeHost", address), placed)
+    release = partial(home.driver.call, "cuMemFreeHost", address)
+    return CudaBuffer(memory, size, address, home, release, placed)
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
@@ -202,13 +197,6 @@ def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bo
         location = enums.CUmemLocation()
         location.type, location.id = kind, number
         home.driver.call(name, address, size, wish, location, about=_about(memory, size))
-
-
-def _release(home: CudaDevice, name: str, address: int) -> Callable[[], None]:
-    def release() -> None:
-        home.driver.call(name, address)
-
-    return release
 
 
 def _about(memory: Memory, size: int) -> str:
