@@ -40,6 +40,16 @@ class Way(StrEnum):
     OTHER = "other"
 
 
+_WAYS = {
+    ("host", "own"): Way.FROM_HOST,
+    ("own", "host"): Way.TO_HOST,
+    ("own", "peer"): Way.PEER_WRITE,
+    ("peer", "own"): Way.PEER_READ,
+    ("own", "own"): Way.LOCAL,
+}
+"""By whose memories the source and the destination are."""
+
+
 class CopySettings(msgspec.Struct, frozen=True):
     """How one copy is carried out. The defaults are nvbandwidth's geometry of a kernel.
 
@@ -108,27 +118,16 @@ def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) ->
 
 def way_of(transfer: Transfer) -> Way:
     """Which way a transfer goes, seen from its engine's device."""
-    owner = transfer.engine.owner
-    source, destination = transfer.source, transfer.destination
     if transfer.both_ways:
         return Way.SPLIT
-    if source.is_null or destination.is_null:
-        return Way.OTHER
-    if source.is_host or destination.is_host:
-        return _host_way(source, destination, owner)
-    if source.place == destination.place == owner:
-        return Way.LOCAL
-    if source.place == owner:
-        return Way.PEER_WRITE
-    return Way.PEER_READ if destination.place == owner else Way.OTHER
+    owner = transfer.engine.owner
+    return _WAYS.get((_seen(transfer.source, owner), _seen(transfer.destination, owner)), Way.OTHER)
 
 
-def _host_way(source: Memory, destination: Memory, owner: Memory) -> Way:
-    if source.is_host and destination.place == owner:
-        return Way.FROM_HOST
-    if destination.is_host and source.place == owner:
-        return Way.TO_HOST
-    return Way.OTHER
+def _seen(memory: Memory, owner: Memory) -> str:
+    if memory.is_null or memory.is_host:
+        return memory.space
+    return "own" if memory.place == owner else "peer"
 
 
 def key(transfer: Transfer) -> str:

@@ -184,32 +184,24 @@ class KernelWork(Work):
         super().__init__(device)
         self.warm_up = warm_up
         self.least_loops = least_loops
-        self._kernel = kernel
+        self.kernel = kernel
         self._in_kernel = in_kernel
 
     def operations(self, loops: int) -> int:
         return 1 if self._in_kernel else loops
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        self._kernel.set_loops(loops if self._in_kernel else 1)
+        self.kernel.set_loops(loops if self._in_kernel else 1)
         for _ in range(self.operations(loops)):
-            self._kernel.enqueue(streams[0])
+            self.kernel.enqueue(streams[0])
 
 
 class RecordedWork(KernelWork):
     """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
-    leaves in `marks` how far it is."""
+    leaves in `marks` how far it is, of a `plain` one that does not."""
 
-    def __init__(
-        self,
-        device: CudaDevice,
-        kernel: LoopLaunch,
-        recording: LoopLaunch,
-        marks: Marks,
-        warm_up: int = 1,
-        least_loops: int = 1,
-    ) -> None:
-        super().__init__(device, kernel, True, warm_up, least_loops)
+    def __init__(self, plain: KernelWork, recording: LoopLaunch, marks: Marks) -> None:
+        super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
         self.marks = marks
         self._recording = recording
 
@@ -240,15 +232,16 @@ def kernel_copy(
         return KernelWork(device, kernel, False, warm_up)
     # How often a step is repeated where it is decides what caches serve of it.
     least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
+    work = KernelWork(device, kernel, True, warm_up, least_loops)
     if not copy.tracked:
-        return KernelWork(device, kernel, True, warm_up, least_loops)
+        return work
     marks = Marks(device)
     try:
         recording = copy_launch(device, *how, marks)
     except BaseException:
         marks.free()
         raise
-    return RecordedWork(device, kernel, recording, marks, warm_up, least_loops)
+    return RecordedWork(work, recording, marks)
 
 
 class ReadWork(Work):
