@@ -10,7 +10,6 @@ from linkgauge.backends import cuda
 from linkgauge.backends.cuda import compiler as cuda_compiler
 from linkgauge.backends.cuda import driver as cuda_driver
 from linkgauge.backends.cuda import launches as cuda_kernels
-from linkgauge.backends.cuda.device import near_node
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.settings import (
     DEFAULT,
@@ -148,22 +147,12 @@ class TestTune:
             assert len(set(tried)) == len(tried)
 
     def test_every_kernel_reaches_the_final(self):
-        slow_bulk = Candidate("sm local", CopySettings(kernel="bulk", unroll=2), 1.0)
-        plain = [Candidate("sm local", CopySettings(unroll=n), 10.0 + n) for n in range(1, 12)]
-        chosen = finalists([Candidate("sm local", DEFAULT, 9.0), slow_bulk, *plain])
+        slow_bulk = Candidate(CopySettings(kernel="bulk", unroll=2), 1.0)
+        plain = [Candidate(CopySettings(unroll=n), 10.0 + n) for n in range(1, 12)]
+        chosen = finalists([Candidate(DEFAULT, 9.0), slow_bulk, *plain])
         assert chosen[0] == DEFAULT
         assert chosen[1] == CopySettings(unroll=11)
         assert slow_bulk.settings in chosen
-
-
-def test_near_node_is_zero_where_the_platform_does_not_say(tmp_path):
-    folder = tmp_path / "sys/bus/pci/devices/0000:1b:00.0"
-    folder.mkdir(parents=True)
-    assert near_node(tmp_path, "0000:1b:00.0") == 0
-    (folder / "numa_node").write_text("-1\n")
-    assert near_node(tmp_path, "0000:1b:00.0") == 0
-    (folder / "numa_node").write_text("1\n")
-    assert near_node(tmp_path, "0000:1b:00.0") == 1
 
 
 class Nvrtc:

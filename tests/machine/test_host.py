@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from linkgauge.machine.cache import last_level_cache
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host, unread
-from linkgauge.machine.numa import read_nodes
+from linkgauge.machine.numa import near_node, read_nodes
 from linkgauge.machine.tree import Captured, names_in, parse_cpu_list, parse_meminfo, read_text
 
 
@@ -226,3 +226,13 @@ def test_garbled_caches_are_left_out(tmp_path):
     files |= {"2/level": "2", "2/size": "2M"}
     build(tmp_path, {base + name: text for name, text in files.items()})
     assert last_level_cache(tmp_path, (0,)) == 2 << 20
+
+
+def test_near_node_is_zero_where_the_platform_does_not_say(tmp_path):
+    folder = tmp_path / "sys/bus/pci/devices/0000:1b:00.0"
+    folder.mkdir(parents=True)
+    assert near_node(tmp_path, "0000:1b:00.0") == 0
+    (folder / "numa_node").write_text("-1\n")
+    assert near_node(tmp_path, "0000:1b:00.0") == 0
+    (folder / "numa_node").write_text("1\n")
+    assert near_node(tmp_path, "0000:1b:00.0") == 1

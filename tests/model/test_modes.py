@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.modes import LEAST, modes, split
+from linkgauge.model.modes import LEAST, groups, split
 
 RUNS = 1000
 
@@ -87,7 +87,7 @@ def test_of_three_groups_the_two_that_lie_farthest_apart_are_told_from_each_othe
 
 def test_both_are_reported_the_larger_first():
     samples = [396.0, 356.1, 396.2, 356.0, 396.1, 396.3, 356.2, 396.2, 396.0]
-    larger, smaller = modes(samples, (1,) * 9)
+    larger, smaller = groups(samples, (1,) * 9, split(samples, (1,) * 9))
     assert (larger.median, larger.gates, larger.samples) == (statistics.median([396.0, 396.2, 396.1, 396.3, 396.2, 396.0]), 6, 6)  # fmt: skip  # noqa: E501
     assert (smaller.median, smaller.gates) == (356.1, 3)
 
@@ -104,5 +104,7 @@ def test_what_nobody_cares_about_is_no_group():
 
 @given(st.lists(st.floats(0, 1e15), max_size=40))
 def test_no_samples_raise(samples):
-    found = modes(samples, (1,) * len(samples))
-    assert sum(mode.samples for mode in found) in (0, len(samples))
+    gates = (1,) * len(samples)
+    border = split(samples, gates)
+    if border is not None:
+        assert sum(mode.samples for mode in groups(samples, gates, border)) == len(samples)

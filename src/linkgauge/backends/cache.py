@@ -1,10 +1,16 @@
-"""Where the backend keeps what it can make again: compiled kernels, tuned settings."""
+"""Where backends keep what they can make again: compiled kernels, tuned settings."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
@@ -30,3 +36,22 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def tuned_file(words: str, folder: Path | None = None) -> Path:
+    """Where it is kept what was tuned for the hardware that these words name."""
+    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    return (folder or cache_folder() / "tuned") / f"{slug}.json"
+
+
+def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
+    """What store() kept there; nothing where there is no such file or it does not read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=of)
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return {}
+
+
+def store(path: Path, values: dict[str, Value]) -> None:
+    """Keeps values as JSON. Raises OSError."""
+    write_whole(path, msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")

@@ -14,7 +14,7 @@ from itertools import cycle, islice
 from linkgauge import _native
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
-from linkgauge.model.transfer import STAGING, Engine, Memory, Transfer
+from linkgauge.model.transfer import Engine, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from . import native
@@ -22,13 +22,6 @@ from .base import Addressed, Backend, Buffer, Copy, Pattern, Timing
 from .host_course import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .native import native_errors
-
-_KINDS = {
-    "": _native.Kind.PINNED,
-    "pageable": _native.Kind.PAGEABLE,
-    "huge": _native.Kind.HUGE,
-    STAGING: _native.Kind.PINNED,
-}
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -133,7 +126,7 @@ class HostBackend:
                 return f"host threads do not reach {memory}: use an engine of {memory.place}"
             if memory.index not in self._nodes:
                 return f"there is no node {memory.place}: this machine has {self._known()}"
-            if memory.kind not in _KINDS:
+            if memory.kind not in native.KINDS:
                 return f"{memory.kind} memory belongs to an accelerator: use one of its engines"
         node = self._nodes.get(transfer.engine.owner.index or 0)
         if node is None:
@@ -168,7 +161,7 @@ class HostBackend:
     def allocate(self, memory: Memory, size: int, engine: Engine) -> HostBuffer:
         node = self._nodes[memory.index or 0]
         alone, cpus = len(self._nodes) == 1, node.cpus or self._all_cpus
-        kind = _KINDS[memory.kind]
+        kind = native.KINDS[memory.kind]
         pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
         return HostBuffer(memory, pages, placement, node.last_level_cache)
 

@@ -7,7 +7,6 @@ run that uses it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
@@ -25,7 +24,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
 from linkgauge.model.result import EngineSettings
 
-from .cache import cache_folder, write_whole
+from . import cache
 from .host_course import NativeCourse
 from .host_search import Course, is_reversed, search
 
@@ -157,10 +156,7 @@ def _share(where: Surroundings) -> float:
 def load(file: Path) -> Remembered:
     """What was remembered; nothing where there is no such file or it does not read, and no kernel
     that this CPU does not run."""
-    try:
-        known = msgspec.json.decode(file.read_bytes(), type=Remembered)
-    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
-        return {}
+    known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
         for where, op in product(EVERYWHERE, OPS)
@@ -170,9 +166,8 @@ def load(file: Path) -> Remembered:
 
 def store(file: Path, known: Remembered) -> None:
     """Remembers it where that can be written; else the next run searches anew."""
-    content = msgspec.json.format(msgspec.json.encode(known), indent=2)
     with suppress(OSError):
-        write_whole(file, content + b"\n")
+        cache.store(file, known)
 
 
 def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
@@ -180,8 +175,7 @@ def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None)
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
-    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-    return (folder or cache_folder() / "tuned") / f"{slug}.json"
+    return cache.tuned_file(words, folder)
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:

@@ -9,10 +9,18 @@ from linkgauge import _native
 from linkgauge._native import Kind
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Memory
+from linkgauge.model.transfer import STAGING, Memory
 from linkgauge.model.units import approximate_size
 
 from .base import Pattern
+
+KINDS = {
+    "": Kind.PINNED,
+    "pageable": Kind.PAGEABLE,
+    "huge": Kind.HUGE,
+    STAGING: Kind.PINNED,
+}
+"""What the native core allocates, by the notation's kinds of host memory."""
 
 
 @contextmanager

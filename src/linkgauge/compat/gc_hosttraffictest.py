@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -193,16 +193,16 @@ _FLAGS = (
     ("--version",),
 )
 _VALUES = (
-    ("-d", "--device-id", whole, None, 0, 4095),
-    ("-n", "--num-tiles", whole, MOST_TILES, 1, MOST_TILES),
-    ("-p", "--payload-blocks", whole, 4, 2, 4),
-    ("-i", "--iterations", whole, 100_000, 1, _MOST),
-    ("", "--test-duration", decimal, 5.0, 1e-3, 1e6),
-    ("", "--min-tile-bandwidth", decimal, 0.0, 0.0, 1e9),
-    ("", "--min-host-bandwidth", decimal, 0.0, 0.0, 1e9),
-    ("-R", "--repeat", whole, 1, 1, _MOST),
+    ("device", "-d", "--device-id", whole, None, 0, 4095),
+    ("tiles", "-n", "--num-tiles", whole, MOST_TILES, 1, MOST_TILES),
+    ("blocks", "-p", "--payload-blocks", whole, 4, 2, 4),
+    ("iterations", "-i", "--iterations", whole, 100_000, 1, _MOST),
+    ("duration", "", "--test-duration", decimal, 5.0, 1e-3, 1e6),
+    ("least_tile", "", "--min-tile-bandwidth", decimal, 0.0, 0.0, 1e9),
+    ("least_host", "", "--min-host-bandwidth", decimal, 0.0, 0.0, 1e9),
+    ("repeat", "-R", "--repeat", whole, 1, 1, _MOST),
 )
-"""Short and long name, type, default, least and most."""
+"""Field, short and long name, type, default, least and most."""
 
 
 def parse(arguments: Sequence[str]) -> Options | str:
@@ -214,26 +214,21 @@ def parse(arguments: Sequence[str]) -> Options | str:
         return text.HELP
     if not given or given["version"]:
         return f"{TOOL} of linkgauge {__version__}"
-    values = {name: _checked(given, name, *rest) for _, name, *rest in _VALUES}
-    if values["--payload-blocks"] == 3:
+    values = {field: _checked(given[field], name, *rest) for field, _, name, _, *rest in _VALUES}
+    if values["blocks"] == 3:
         raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
     if given["use_secondary"]:
         raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
-    tests = _tests(given)
-    options = Options(
-        device=int(values["--device-id"]),
-        tiles=int(values["--num-tiles"]),
-        blocks=int(values["--payload-blocks"]),
-        iterations=int(values["--iterations"]),
-        duration=values["--test-duration"],
-        tests=tests,
-        least_tile=values["--min-tile-bandwidth"],
-        least_host=values["--min-host-bandwidth"],
-        repeat=int(values["--repeat"]),
-        has_timeout=not given["no_timeout"],
-        as_json=given["json_output"],
-        verbose=given["verbose"],
+    chosen = (
+        given
+        | values
+        | {
+            "tests": _tests(given),
+            "has_timeout": not given["no_timeout"],
+            "as_json": given["json_output"],
+        }
     )
+    options = Options(**{name: chosen[name] for name in Options.__struct_fields__})
     for side, least, used in (
         ("tile", options.least_tile, options.uses_tiles),
         ("host", options.least_host, options.uses_host),
@@ -247,8 +242,8 @@ def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
     parser = Parser(allow_abbrev=True)  # the page itself writes --device
     for names in _FLAGS:
         parser.add_argument(*names, action="store_true")
-    for short, name, kind, *_ in _VALUES:
-        parser.add_argument(*filter(None, (short, name)), type=kind, action=_Once)
+    for field, short, name, kind, *_ in _VALUES:
+        parser.add_argument(*filter(None, (short, name)), dest=field, type=kind, action=_Once)
     try:
         return vars(parser.parse_args(list(arguments)))
     except UsageError as error:
@@ -275,14 +270,8 @@ def _reworded(complaint: str) -> str:
 
 
 def _checked(
-    given: dict[str, Any],
-    name: str,
-    kind: Callable[[str], float],
-    default: float | None,
-    least: float,
-    most: float,
+    value: float | None, name: str, default: float | None, least: float, most: float
 ) -> float:
-    value: float | None = given[name[2:].replace("-", "_")]
     if value is None:
         value = default
     if value is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -27,13 +26,14 @@ from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
 from .nvbandwidth_figures import Matrix, Outcome, grid, outcome
 from .nvbandwidth_json import JsonPrinter
 from .nvbandwidth_options import DEFAULT_SIZE, HELP, Options, nvbandwidth_options
-from .nvbandwidth_system import System, system_of
+from .nvbandwidth_system import system_of
 from .nvbandwidth_text import TextPrinter
 
 GIT_VERSION = f"linkgauge {__version__}"
 """Where the tool names the commit that it was built from."""
 USAGE = 1
 """Its exit code for bad usage."""
+Printer = TextPrinter | JsonPrinter
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -45,18 +45,6 @@ class Dialect(msgspec.Struct, frozen=True):
     header: tuple[str, ...]
     help: str
     options: Callable[[Sequence[str]], Options]
-
-
-class Printer(Protocol):
-    """Text or JSON. `fail` tells why the run ends here."""
-
-    def begin(self) -> None: ...
-    def warn(self, text: str) -> None: ...
-    def system(self, system: System) -> None: ...
-    def missing(self, asked: str, problem: str) -> None: ...
-    def tell(self, outcome: Outcome) -> None: ...
-    def fail(self, message: str) -> None: ...
-    def end(self) -> None: ...
 
 
 NVBANDWIDTH = Dialect(
@@ -210,9 +198,5 @@ class _Telling:
         if not shares:
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
-
-        def share(row: str, column: str) -> float | None:
-            known = shares.get((row, column))
-            return None if known is None else 100 * known
-
-        return grid(case, f"{case.name}_utilization", heading, self._context.devices, share)
+        percent = {at: 100 * share for at, share in shares.items()}
+        return grid(case, f"{case.name}_utilization", heading, self._context.devices, percent)

@@ -17,71 +17,50 @@ from linkgauge.model.units import BANDWIDTH
 
 from .base import digits
 
-_TO, _FROM, _BOTH = "->", "<-", "<->"
 _READ = "Read: the device of the row pulls from the device of the column."
 _WRITE = "Write: the device of the row pushes to the device of the column."
 _PAIRS = "Bandwidth between each pair of devices that reach each other."
 _PAIRS_BOTH = "Both directions at once between each pair of devices; each of them and their total."
 _TOTAL = "Total bandwidth, from the first copy's start to the last one's end, for each device."
 
-# What is between row and column in the heading, and what the list says.
-_COPIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "host_to_device_memcpy": (
-        f"CPU(row) {_TO} GPU(column)",
-        ("Copy from the host to each device.",),
-    ),
-    "device_to_host_memcpy": (
-        f"CPU(row) {_FROM} GPU(column)",
-        ("Copy from each device to the host.",),
-    ),
+# Rows and columns, with the arrow between them in the heading, and what the list says.
+_COPIES: dict[str, tuple[str, ...]] = {
+    "host_to_device_memcpy": ("CPU -> GPU", "Copy from the host to each device."),
+    "device_to_host_memcpy": ("CPU <- GPU", "Copy from each device to the host."),
     "host_to_device_bidirectional_memcpy": (
-        f"CPU(row) {_BOTH} GPU(column)",
-        ("Copy from the host to each device while another goes back.",
-         "Only the way to the device is reported."),
+        "CPU <-> GPU", "Copy from the host to each device while another goes back.",
+        "Only the way to the device is reported.",
     ),
     "device_to_host_bidirectional_memcpy": (
-        f"CPU(row) {_BOTH} GPU(column)",
-        ("Copy from each device to the host while another goes back.",
-         "Only the way to the host is reported."),
+        "CPU <-> GPU", "Copy from each device to the host while another goes back.",
+        "Only the way to the host is reported.",
     ),
-    "device_to_device_memcpy_read": (f"GPU(row) {_TO} GPU(column)", (_PAIRS, _READ)),
-    "device_to_device_memcpy_write": (f"GPU(row) {_FROM} GPU(column)", (_PAIRS, _WRITE)),
+    "device_to_device_memcpy_read": ("GPU -> GPU", _PAIRS, _READ),
+    "device_to_device_memcpy_write": ("GPU <- GPU", _PAIRS, _WRITE),
     "device_to_device_bidirectional_memcpy_read": (
-        f"GPU(row) {_BOTH} GPU(column)", (_PAIRS_BOTH, "Read: each device pulls.")
+        "GPU <-> GPU", _PAIRS_BOTH, "Read: each device pulls.",
     ),
     "device_to_device_bidirectional_memcpy_write": (
-        f"GPU(row) {_BOTH} GPU(column)", (_PAIRS_BOTH, "Write: each device pushes.")
+        "GPU <-> GPU", _PAIRS_BOTH, "Write: each device pushes.",
     ),
     "all_to_host_memcpy": (
-        f"CPU(row) {_FROM} GPU(column)",
-        ("Copy from one device to the host while all others copy to the host.",),
+        "CPU <- GPU", "Copy from one device to the host while all others copy to the host.",
     ),
     "all_to_host_bidirectional_memcpy": (
-        f"CPU(row) {_BOTH} GPU(column)",
-        ("Copy from one device to the host while all devices copy both ways.",
-         "Only the one device's way to the host is reported."),
+        "CPU <-> GPU", "Copy from one device to the host while all devices copy both ways.",
+        "Only the one device's way to the host is reported.",
     ),
     "host_to_all_memcpy": (
-        f"CPU(row) {_TO} GPU(column)",
-        ("Copy from the host to one device while the host copies to all others.",),
+        "CPU -> GPU", "Copy from the host to one device while the host copies to all others.",
     ),
     "host_to_all_bidirectional_memcpy": (
-        f"CPU(row) {_BOTH} GPU(column)",
-        ("Copy from the host to one device while all devices copy both ways.",
-         "Only the way to the one device is reported."),
+        "CPU <-> GPU", "Copy from the host to one device while all devices copy both ways.",
+        "Only the way to the one device is reported.",
     ),
-    "all_to_one_write": (
-        f"GPU(row) {_FROM} GPU(column)", ("Copies from all others to one device, by them.", _TOTAL)
-    ),
-    "all_to_one_read": (
-        f"GPU(row) {_TO} GPU(column)", ("Copies from one device to all others.", _TOTAL)
-    ),
-    "one_to_all_write": (
-        f"GPU(row) {_TO} GPU(column)", ("Copies from one device to all others, by it.", _TOTAL)
-    ),
-    "one_to_all_read": (
-        f"GPU(row) {_FROM} GPU(column)", ("Copies from all others to one device.", _TOTAL)
-    ),
+    "all_to_one_write": ("GPU <- GPU", "Copies from all others to one device, by them.", _TOTAL),
+    "all_to_one_read": ("GPU -> GPU", "Copies from one device to all others.", _TOTAL),
+    "one_to_all_write": ("GPU -> GPU", "Copies from one device to all others, by it.", _TOTAL),
+    "one_to_all_read": ("GPU <- GPU", "Copies from all others to one device.", _TOTAL),
 }  # fmt: skip
 _BY = {
     "ce": "By copy engines (memcpy calls of the driver).",
@@ -139,9 +118,11 @@ def _case(row: Row) -> Case:
     if row.name in _OTHERS:
         return Case(row, *_OTHERS[row.name])
     name, _, kind = row.name.rpartition("_")
-    ends, about = _COPIES[name]
+    ends, *about = _COPIES[name]
+    row_label, arrow, column_label = ends.split()
     total = "Total " if row.parts else ""
-    heading = f"memcpy {kind.upper()} {ends} {total}bandwidth (GB/s)"
+    between = f"{row_label}(row) {arrow} {column_label}(column)"
+    heading = f"memcpy {kind.upper()} {between} {total}bandwidth (GB/s)"
     return Case(row, heading, (*about, _BY[kind]))
 
 

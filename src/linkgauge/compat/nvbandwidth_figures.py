@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, Result
-from linkgauge.model.statistics import Summary
+from linkgauge.model.result import CellResult, Part, Result
 from linkgauge.model.transfer import Memory, Report
 from linkgauge.model.units import unit_of
 
@@ -79,13 +78,13 @@ def grid(
     name: str,
     heading: str,
     devices: Sequence[Device],
-    figure: Callable[[str, str], float | None],
+    figures: Mapping[tuple[str, str], float | None],
 ) -> Matrix:
-    """A matrix over these devices, the host one row."""
+    """A matrix over these devices, the host one row, of figures by row and column."""
     columns = tuple(str(device.index) for device in devices)
     rows = columns if case.is_of_pairs else ("0",)
-    figures = tuple(tuple(figure(row, column) for column in columns) for row in rows)
-    return Matrix(name, heading, rows, columns, figures)
+    ordered = tuple(tuple(figures.get((row, column)) for column in columns) for row in rows)
+    return Matrix(name, heading, rows, columns, ordered)
 
 
 def _matrices(
@@ -95,32 +94,20 @@ def _matrices(
     scale = unit_of(result.unit).scale
     passed = {(cell.row, cell.column): cell for cell in result.cells if cell.status == "pass"}
 
-    def value(summary: Summary | None) -> float | None:
-        if summary is None:
+    def value(measured: CellResult | Part) -> float | None:
+        if (summary := measured.summary) is None:
             return None
         return (summary.mean if use_mean else summary.median) / scale
 
-    def part(row: str, column: str, number: int) -> float | None:
-        cell = passed.get((row, column))
-        return value(cell.parts[number].summary) if cell is not None else None
-
-    def total(row: str, column: str) -> float | None:
-        cell = passed.get((row, column))
-        if cell is None or not result.parts:
-            return value(cell.summary) if cell is not None else None
-        own = [part(row, column, number) for number in range(len(result.parts))]
-        return sum(figure for figure in own if figure is not None)
-
+    figures = {at: value(cell) for at, cell in passed.items()}
+    if result.parts:
+        figures = dict.fromkeys(passed, 0.0)
     for number, name in enumerate(result.parts):
-        yield grid(
-            case,
-            f"{case.name}_{name}",
-            case.heading_of(name),
-            devices,
-            lambda row, column, number=number: part(row, column, number),  # type: ignore[misc]
-        )
+        own = {at: value(cell.parts[number]) for at, cell in passed.items()}
+        yield grid(case, f"{case.name}_{name}", case.heading_of(name), devices, own)
+        figures = {at: (total or 0.0) + (own[at] or 0.0) for at, total in figures.items()}
     suffix = "_total" if result.parts else ""
-    yield grid(case, case.name + suffix, case.heading, devices, total)
+    yield grid(case, case.name + suffix, case.heading, devices, figures)
 
 
 def _samples(result: Result) -> Iterator[str]:

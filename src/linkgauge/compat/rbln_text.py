@@ -203,12 +203,8 @@ def _link(found: Inventory, device: Device, function: PciFunction | None) -> Pci
 
 
 def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
-    now = _rate(link.speed, link.width), _generation(link.speed), link.width or NONE
-    most = (
-        _rate(link.max_speed, link.max_width),
-        _generation(link.max_speed),
-        link.max_width or NONE,
-    )
+    now = _shape(link.speed, link.width)
+    most = _shape(link.max_speed, link.max_width)
     yield (
         f"{_INDENT}PCIe full bandwidth {now[0]} GB/s (MAX: {most[0]}), "
         f"PCIe Gen {now[1]} (MAX: {most[1]}), {now[2]} lane (MAX: {most[2]})"
@@ -218,10 +214,8 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
     yield f"{_INDENT}MaxPayload {payload} bytes, MaxReadReq {request} bytes"
 
 
-def _rate(speed: float | None, width: int | None) -> str:
-    """GB/s as the tool counts them: before encoding, 32 GT/s × 16 lanes ÷ 8 = 64.0."""
-    return f"{speed * width / 8:.1f}" if speed and width else NONE
-
-
-def _generation(speed: float | None) -> int | str:
-    return (generation(speed) if speed else None) or NONE
+def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
+    """GB/s as the tool counts them (before encoding, 32 GT/s × 16 lanes ÷ 8 = 64.0), the
+    generation and the lanes."""
+    rate = f"{speed * width / 8:.1f}" if speed and width else NONE
+    return rate, (generation(speed) if speed else None) or NONE, width or NONE

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -30,14 +31,6 @@ _WITHOUT_MEANING = ("isSingleDie", "disableVm")
 """Of PPUs alone: there is nothing of the kind to choose elsewhere."""
 
 
-def _blocks(text: str) -> int | None:
-    return _number(text, range(1, 1 << 31), "a number of blocks, or -1")
-
-
-def _threads(text: str) -> int | None:
-    return _number(text, range(64, 1025, 64), "a multiple of 64 up to 1024, or -1")
-
-
 def _number(text: str, allowed: range, what: str) -> int | None:
     """None for -1, which leaves the choice to the backend."""
     if text == "-1":
@@ -54,8 +47,11 @@ def sailbandwidth_options(arguments: Sequence[str]) -> Options:
     parser = make_parser()
     for name in ("useNormalCopy", "testLocalCopy", "displayUR", *_WITHOUT_MEANING):
         parser.add_argument(f"--{name}", action="store_true", default=False)
-    parser.add_argument("--nBlocks", dest="blocks", type=_blocks, action=Once)
-    parser.add_argument("--nThreads", dest="threads", type=_threads, action=Once)
+    blocks = partial(_number, allowed=range(1, 1 << 31), what="a number of blocks, or -1")
+    multiples = range(64, 1025, 64)
+    threads = partial(_number, allowed=multiples, what="a multiple of 64 up to 1024, or -1")
+    parser.add_argument("--nBlocks", dest="blocks", type=blocks, action=Once)
+    parser.add_argument("--nThreads", dest="threads", type=threads, action=Once)
     given = parse(parser, arguments)
     for name in _WITHOUT_MEANING:
         if given[name]:

@@ -8,9 +8,8 @@ import io
 import lzma
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from linkgauge.model.errors import InputError, ResultsError
 
@@ -40,7 +39,8 @@ def pack(tree: Captured) -> bytes:
         gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream,
         tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name in sorted({*tree.files, *tree.links, *_empty(tree)}):
+        empty = (path for path, names in tree.folders.items() if path and not list(names))
+        for name in sorted({*tree.files, *tree.links, *empty}):
             member = tarfile.TarInfo(name)
             if name in tree.links:
                 member.type, member.linkname = tarfile.SYMTYPE, tree.links[name]
@@ -54,10 +54,6 @@ def pack(tree: Captured) -> bytes:
     return packed.getvalue()
 
 
-def _empty(tree: Captured) -> Iterable[str]:
-    return (path for path, names in tree.folders.items() if path and not list(names))
-
-
 def read_archive(path: Path) -> Captured:
     """A tree held in memory, of a .tgz (also .tar, .tar.bz2, .tar.xz). Raises InputError where it
     is none, is damaged, or unpacks to what no captured tree is."""
@@ -66,7 +62,7 @@ def read_archive(path: Path) -> Captured:
             magic = packed.peek(8)[:8]
             opener = next((o for begin, o in _OPENERS if magic.startswith(begin)), None)
             stream = packed if opener is None else opener(packed, "rb")
-            with tarfile.open(fileobj=_Bounded(path, stream), mode="r|") as tar:
+            with tarfile.open(fileobj=_Bounded(path, stream.read), mode="r|") as tar:
                 return _Unpacked(path, tar).tree()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
@@ -77,19 +73,15 @@ def read_archive(path: Path) -> Captured:
         ) from error
 
 
-class _Stream(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class _Bounded(io.BytesIO):
     """What an archive unpacks to, up to a limit: headers count, too."""
 
-    def __init__(self, path: Path, stream: _Stream) -> None:
+    def __init__(self, path: Path, read: Callable[[int], bytes]) -> None:
         super().__init__()
-        self._path, self._stream, self._left = path, stream, MOST_BYTES
+        self._path, self._read, self._left = path, read, MOST_BYTES
 
     def read(self, size: int | None = -1, /) -> bytes:
-        content = self._stream.read(min(size or MOST_BYTES, self._left + 1))
+        content = self._read(min(size or MOST_BYTES, self._left + 1))
         self._left -= len(content)
         if self._left < 0:
             raise _too_much(self._path, f"more than {MOST_BYTES >> 20} MiB")
@@ -146,14 +138,10 @@ class _Unpacked:
         return "/".join(steps)
 
     def _own_top(self) -> str:
-        tops = {path.partition("/")[0] for path in self._paths()}
+        paths = (*self._files, *self._links, *self._folders)
+        tops = {path.partition("/")[0] for path in paths}
         only = next(iter(tops)) if len(tops) == 1 else None
         return "" if only is None or only in _TOPS else f"{only}/"
-
-    def _paths(self) -> Iterator[str]:
-        yield from self._files
-        yield from self._links
-        yield from self._folders
 
 
 def _too_much(path: Path, what: str) -> InputError:

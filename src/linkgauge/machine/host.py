@@ -84,10 +84,7 @@ def cgroup_headroom(root: Root) -> int | None:
 
     Of the group and each group above it, in both versions.
     """
-    headroom: int | None = None
-    for stem, limit, usage in memory_groups(root):
-        headroom = _least(headroom, _room(root, stem, limit, usage))
-    return headroom
+    return _least(*(_room(root, *group) for group in memory_groups(root)))
 
 
 def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None:

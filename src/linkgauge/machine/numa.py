@@ -81,3 +81,8 @@ def _read_node(root: Root, index: int, usable: set[int], available: int | None) 
         min(bounds, default=None),
         last_level_cache(root, cpus),
     )
+
+
+def near_node(root: Root, address: str) -> int:
+    """The node nearest to a PCI function; 0 where the platform does not say (-1, no file)."""
+    return max(0, number(read_text(root, f"sys/bus/pci/devices/{address}/numa_node")) or 0)

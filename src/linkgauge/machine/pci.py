@@ -7,7 +7,7 @@ configuration space. Whatever is garbled is null, and `unknown` says why.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -49,26 +49,16 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
         _Reader(root, address, seat).read()
         for address, seat in sorted(seats.items(), key=lambda item: _order(item[0]))
     ]
-    names = read_names(root, _numbers(functions))
-    if names is None:
-        if functions:
-            unread.append("names of PCI functions: there is no PCI ID database (package pci.ids)")
-        names = {}
+    numbers = [(function.vendor, function.device) for function in functions]
+    names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
+    if names is None and functions:
+        unread.append("names of PCI functions: there is no PCI ID database (package pci.ids)")
+    known: dict[tuple[int | None, int | None], str] = dict((names or {}).items())
     named = (
-        msgspec.structs.replace(function, name=names.get((function.vendor, function.device)))
-        if function.vendor is not None and function.device is not None
-        else function
-        for function in functions
+        msgspec.structs.replace(function, name=known.get(pair))
+        for function, pair in zip(functions, numbers, strict=True)
     )
     return tuple(named), tuple(unread)
-
-
-def _numbers(functions: Iterable[PciFunction]) -> list[tuple[int, int]]:
-    return [
-        (function.vendor, function.device)
-        for function in functions
-        if function.vendor is not None and function.device is not None
-    ]
 
 
 def _find(root: Root) -> tuple[dict[str, _Seat], list[str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.model.inventory import PciLink, PortType
+from linkgauge.model.inventory import PciFunction, PciLink, PortType
 from linkgauge.model.pcie import SPEEDS, WIDTHS
 
 _HEADER, _CONVENTIONAL = 64, 256
@@ -33,24 +33,15 @@ NO_MEANING = "its register is absent or holds a value without a meaning in PCI E
 VIRTUAL = "this is a virtual function: its physical one's registers count, which do not show here"
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What configuration space tells; `silent` if all of it reads as ones. Of what is null, `why`
-    says why for the header's and the PCI Express capability's fields, `why_extended` for `acs` and
-    `aer`. A capability that is certainly absent leaves `acs` null and `aer` false without a reason.
+class Config(PciFunction, frozen=True, kw_only=True):
+    """A function as far as its configuration space tells; `silent` if all of it reads as ones. Of
+    what is null, `why` says why for the header's and the PCI Express capability's fields,
+    `why_extended` for `acs` and `aer`. A capability that is certainly absent leaves `acs` null and
+    `aer` false without a reason.
     """
 
-    vendor: int | None = None
-    device: int | None = None
-    class_code: int | None = None
-    revision: int | None = None
-    port: PortType | None = None
-    link: PciLink = PciLink()
-    max_payload: int | None = None
-    max_payload_supported: int | None = None
-    max_read_request: int | None = None
-    acs: tuple[str, ...] | None = None
+    address: str = ""
     aer: bool | None = None
-    silent: bool = False
     why: str | None = None
     why_extended: str | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from .tree import ROOT, Captured, Root
+from .tree import ROOT, Captured, Root, link_target, listed, read_bytes
 
 _OWN = "proc/self"
 """A link to a number that only this process has: kept as the folder that it leads to."""
@@ -65,37 +65,15 @@ class Recorder(Captured):
         )
 
     def _file(self, path: str) -> bytes | None:
-        if self._behind_link(path):
-            return None
-        if isinstance(self._root, Captured):
-            return self._root.files.get(path)
-        place = self._root / path
-        try:
-            # Reading a captured pipe would wait for ever.
-            return place.read_bytes() if self._root == ROOT or place.is_file() else None
-        except (OSError, ValueError):
-            return None
+        return None if self._behind_link(path) else read_bytes(self._root, path)
 
     def _link(self, path: str) -> str | None:
-        if isinstance(self._root, Captured):
-            return self._root.links.get(path)
         if ".." in path.split("/") or (self._root == ROOT and path == _OWN):
             return None
-        try:
-            return str((self._root / path).readlink())
-        except (OSError, ValueError):
-            return None
+        return link_target(self._root, path)
 
     def _names(self, path: str) -> list[str] | None:
-        if self._behind_link(path):
-            return None
-        if isinstance(self._root, Captured):
-            names = self._root.folders.get(path)
-            return None if names is None else list(names)
-        try:
-            return [place.name for place in (self._root / path).iterdir()]
-        except (OSError, ValueError):
-            return None
+        return None if self._behind_link(path) else listed(self._root, path)
 
     def _is_folder(self, path: str) -> bool:
         if isinstance(self._root, Captured):

@@ -68,15 +68,21 @@ def read_bytes(root: Root, path: str) -> bytes | None:
 
 def names_in(root: Root, folder: str) -> list[str]:
     """Names of what lies in a folder; none where it cannot be read."""
+    return listed(root, folder) or []
+
+
+def listed(root: Root, folder: str) -> list[str] | None:
+    """The same; None where it cannot be read."""
     if isinstance(root, Captured):
         if folder not in root.folders:
             folder = resolve(root, folder) or folder
-        return list(root.folders.get(folder, ()))
+        names = root.folders.get(folder)
+        return None if names is None else list(names)
     place = _place(root, folder)
     try:
-        return [path.name for path in place.iterdir()] if place else []
+        return [path.name for path in place.iterdir()] if place else None
     except (OSError, ValueError):
-        return []
+        return None
 
 
 def resolve(root: Root, path: str) -> str | None:
@@ -90,7 +96,7 @@ def resolve(root: Root, path: str) -> str | None:
         if name == "..":
             here = here[:-1]
         elif name not in ("", "."):
-            target = _target(root, "/".join([*here, name]))
+            target = link_target(root, "/".join([*here, name]))
             if target is None:
                 here.append(name)
                 continue
@@ -106,7 +112,7 @@ def resolve(root: Root, path: str) -> str | None:
 def link_name(root: Root, path: str) -> str | None:
     """The last name of where a symbolic link leads, whether that exists or not; None where there
     is no link. `path`'s folder is without links."""
-    target = _target(root, path.lstrip("/"))
+    target = link_target(root, path.lstrip("/"))
     if target is None:
         return None
     # A name on disk may be no text at all.
@@ -114,7 +120,8 @@ def link_name(root: Root, path: str) -> str | None:
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def _target(root: Root, path: str) -> str | None:
+def link_target(root: Root, path: str) -> str | None:
+    """Where a symbolic link leads, as it is written; None where there is no link."""
     if isinstance(root, Captured):
         return root.links.get(path)
     try:

@@ -62,12 +62,6 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
     return None
 
 
-def modes(samples: Sequence[float], gates: Sequence[int]) -> tuple[Mode, ...]:
-    """The two groups, the larger one first; none where there is one."""
-    border = split(samples, gates)
-    return () if border is None else groups(samples, gates, border)
-
-
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
     """The groups on either side of a border, the larger one (by gates, then by samples) first."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))

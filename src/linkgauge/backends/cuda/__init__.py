@@ -46,7 +46,6 @@ from .work import (
     Interference,
     KernelWork,
     PeerCopy,
-    PeerEnds,
     ReadWork,
     Work,
     engine_pieces,
@@ -238,7 +237,7 @@ class CudaBackend:
         self._connect(transfer)
         device = self._device(transfer.engine.owner)
         if self._is_left_to_the_driver(transfer):
-            words = partial(_words_of_copy, self._peer_ends(copy).arguments())
+            words = partial(_words_of_copy, self._peer_ends(copy))
             return EnqueuingGroup(device, Call("cuMemcpyPeerAsync", words, may_block=True))
         ends = _address(copy.destination), _address(copy.source)
         if transfer.engine.kind == "ce":
@@ -318,15 +317,11 @@ class CudaBackend:
         """Whether it goes between devices that do not reach each other's memory."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
-    def _peer_ends(self, copy: Copy) -> PeerEnds:
+    def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
+        """Of a copy between devices: each address with its context, and the size."""
         source, destination = (self._device(memory) for memory in copy.transfer.memories)
-        return PeerEnds(
-            _address(copy.destination),
-            destination.context,
-            _address(copy.source),
-            source.context,
-            copy.size,
-        )
+        into = _address(copy.destination), destination.context
+        return *into, _address(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Device
@@ -191,12 +192,6 @@ class Launch:
     def _arguments(self, stream: Any) -> tuple[Any, ...]:
         grid = (self._blocks, 1, 1, self._threads, 1, 1, self._shared)
         return (self._kernel, *grid, stream, ctypes.addressof(self._pointers), 0)
-
-
-def near_node(root: Path, address: str) -> int:
-    """NUMA node of a PCI address by sysfs; 0 where the platform does not say (-1, no file)."""
-    text = read_text(root, f"sys/bus/pci/devices/{address}/numa_node") or ""
-    return int(text) if text.isdecimal() else 0
 
 
 def _text(value: bytes) -> str:

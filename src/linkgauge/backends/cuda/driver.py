@@ -32,16 +32,11 @@ class Driver:
         except RuntimeError as error:  # the bindings did not find the function: an older driver
             raise BackendError(name, str(error)) from error
         if status != self._success:
-            raise self._failure(name, status, about)
+            kind = AllocationError if status == self._out_of_memory else BackendError
+            raise kind(name, f"{self.error_name(status)}{f' ({about})' if about else ''}")
         if not values:
             return None
         return values[0] if len(values) == 1 else tuple(values)
-
-    def _failure(self, name: str, status: Any, about: str) -> BackendError:
-        detail = f"{self.error_name(status)}{f' ({about})' if about else ''}"
-        if status == self._out_of_memory:
-            return AllocationError(name, detail)
-        return BackendError(name, detail)
 
     def error_name(self, status: Any) -> str:
         """CUDA's own name of a status, CUDA_ERROR_OUT_OF_MEMORY say."""

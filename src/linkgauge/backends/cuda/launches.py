@@ -25,19 +25,21 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 class LoopLaunch(Launch):
-    """A launch whose kernel goes over its bytes `loops` times; once, unless told."""
+    """A launch whose kernel goes over its bytes `loops` times; once, unless told. That number
+    stands between the 64-bit arguments `before` and those `after` it."""
 
     def __init__(
         self,
         device: CudaDevice,
         kernel: Any,
         grid: tuple[int, int],
-        arguments: Sequence[Any],
-        loops: c_uint64,
+        before: Sequence[int],
+        after: Sequence[c_uint64] = (),
         shared: int = 0,
     ) -> None:
+        self._loops = c_uint64(1)
+        arguments = (*map(c_uint64, before), self._loops, *after)
         super().__init__(device, kernel, grid, arguments, shared)
-        self._loops = loops
 
     def set_loops(self, loops: int) -> None:
         """For what is enqueued from now on: a launch reads its arguments when enqueued."""
@@ -70,33 +72,35 @@ def copy_launch(
     copies before compute capability 9.0 or both ways.
     """
     if settings.kernel == "bulk":
-        return _bulk_launch(device, destination, source, size, settings, both_ways, marks)
-    blocks, unroll = plain_grid(size, settings, device.multiprocessors)
-    defines = (
-        f"UNROLL={unroll}",
-        f"THREADS={settings.threads}",
-        f"SPREAD={int(settings.spread)}",
-        f"IN_PLACE={int(settings.in_place)}",
-        f"STREAMING={int(settings.streaming)}",
-        f"SPLIT={int(both_ways)}",
-    )
-    kernel = device.kernel("copy", "copy", (*defines, *_recording(marks)))
-    loops = c_uint64(1)
-    arguments = _copying(destination, source, size, loops, marks)
-    return LoopLaunch(device, kernel, (blocks, settings.threads), arguments, loops)
-
-
-def _recording(marks: Marks | None) -> tuple[str, ...]:
-    """What makes the variant of a kernel that records its progress: the other has no such code."""
-    return () if marks is None else ("PROGRESS=1",)
-
-
-def _copying(
-    destination: int, source: int, size: int, loops: c_uint64, marks: Marks | None
-) -> tuple[c_uint64, ...]:
-    """A copy kernel's arguments."""
-    copied = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
-    return copied if marks is None else (*copied, c_uint64(marks.steps), marks.laps)
+        _check_bulk(device, settings, both_ways)
+        shared = STAGE * STAGES
+        blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
+        # One thread copies; those beside it take the last size % 16 bytes.
+        grid = blocks, 32
+        defines = {"STAGE": STAGE, "STAGES": STAGES, "AHEAD": settings.unroll}
+    else:
+        shared = 0
+        blocks, unroll = plain_grid(size, settings, device.multiprocessors)
+        grid = blocks, settings.threads
+        defines = {
+            "UNROLL": unroll,
+            "THREADS": settings.threads,
+            "SPREAD": int(settings.spread),
+            "IN_PLACE": int(settings.in_place),
+            "STREAMING": int(settings.streaming),
+            "SPLIT": int(both_ways),
+        }
+    after: tuple[c_uint64, ...] = ()
+    if marks is not None:
+        defines["PROGRESS"] = 1
+        after = c_uint64(marks.steps), marks.laps
+    named = [f"{name}={value}" for name, value in defines.items()]
+    kernel = device.kernel("bulk" if shared else "copy", "copy", named)
+    if shared:
+        attributes = device.driver.enums.CUfunction_attribute
+        attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        device.driver.call("cuFuncSetAttribute", kernel, attribute, shared)
+    return LoopLaunch(device, kernel, grid, (destination, source, size), after, shared)
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
@@ -113,48 +117,25 @@ def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple
     return min(blocks, tiles), unroll
 
 
-def _bulk_launch(
-    device: CudaDevice,
-    destination: int,
-    source: int,
-    size: int,
-    settings: CopySettings,
-    both_ways: bool,
-    marks: Marks | None,
-) -> LoopLaunch:
+def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> None:
     if device.capability < 90:
         raise Unsupported(f"bulk copies need compute capability 9.0: {device.model} has less")
     if both_ways:
         raise Unsupported("the bulk kernel copies one way: '<->' needs the plain kernel")
     if not 1 <= settings.unroll < STAGES:
         raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
-    defines = (f"STAGE={STAGE}", f"STAGES={STAGES}", f"AHEAD={settings.unroll}")
-    kernel = device.kernel("bulk", "copy", (*defines, *_recording(marks)))
-    shared = (
-        device.driver.enums.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    )
-    device.driver.call("cuFuncSetAttribute", kernel, shared, STAGE * STAGES)
-    loops = c_uint64(1)
-    arguments = _copying(destination, source, size, loops, marks)
-    blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
-    # One thread copies; those beside it take the last size % 16 bytes.
-    return LoopLaunch(device, kernel, (blocks, 32), arguments, loops, shared=STAGE * STAGES)
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> LoopLaunch:
     """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
-    loops = c_uint64(1)
-    arguments = (c_uint64(source), c_uint64(size), loops, c_uint64(checksum))
-    kernel = device.kernel("stream", "read")
-    return LoopLaunch(device, kernel, _sweep(device, size), arguments, loops)
+    kernel, after = device.kernel("stream", "read"), (c_uint64(checksum),)
+    return LoopLaunch(device, kernel, _sweep(device, size), (source, size), after)
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> LoopLaunch:
     """Writes the CONSTANT pattern of `seed` over `size` bytes."""
-    loops = c_uint64(1)
-    arguments = (c_uint64(destination), c_uint64(size), loops, c_uint64(first_word(seed)))
-    kernel = device.kernel("stream", "write")
-    return LoopLaunch(device, kernel, _sweep(device, size), arguments, loops)
+    kernel, after = device.kernel("stream", "write"), (c_uint64(first_word(seed)),)
+    return LoopLaunch(device, kernel, _sweep(device, size), (destination, size), after)
 
 
 def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool) -> Launch:

@@ -6,28 +6,21 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import msgspec
 
-from linkgauge._native import Kind
 from linkgauge.backends import native
 from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import STAGING, Memory
+from linkgauge.model.transfer import Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
 
-_KINDS = {
-    "": Kind.PINNED,
-    "pageable": Kind.PAGEABLE,
-    "huge": Kind.HUGE,
-    STAGING: Kind.PINNED,
-}
-"""What the native core allocates; the rest is the driver's own."""
-HOST_KINDS = (*_KINDS, "mapped", "wc", "managed")
+HOST_KINDS = (*native.KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """All managed memory of a device together may take no more than 1/4 of what it has free: a driver
 that must evict while kernels spin can hang the device."""
@@ -49,14 +42,14 @@ class CudaBuffer:
         size: int,
         address: int,
         home: CudaDevice,
-        release: Callable[[], None],
+        release: Callable[[], object],
         placement: Placement | None = None,
     ) -> None:
         self.memory = memory
         self.size = size
         self.address = address
         self.home = home
-        self._release: Callable[[], None] | None = release
+        self._release: Callable[[], object] | None = release
         self._placement = placement or Placement(memory=str(memory), bytes=size)
         self.warnings = tuple(native.misplaced(memory, self._placement))
 
@@ -88,10 +81,11 @@ def allocate(
     if memory.is_device:
         shift = secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
         start = int(home.driver.call("cuMemAlloc", size + shift, about=_about(memory, size)))
-        return CudaBuffer(memory, size, start + shift, home, _release(home, "cuMemFree", start))
+        release = partial(home.driver.call, "cuMemFree", start)
+        return CudaBuffer(memory, size, start + shift, home, release)
     if node is None:
         raise Unsupported(f"there is no node {memory.place} on this machine")
-    if memory.kind in _KINDS:
+    if memory.kind in native.KINDS:
         return _native_memory(memory, size, home, node, alone)
     if memory.kind == "managed":
         return _managed(memory, size, home, node, alone)
@@ -104,13 +98,16 @@ def _native_memory(
     """Memory of the native core, which binds it to its node, touches it from there with every CPU
     and asks for huge pages; then pinned by the driver, unless it is to stay pageable. Pinning
     pages that exist takes a fraction of the time in which the driver allocates them itself."""
-    kind = _KINDS[memory.kind]
+    kind = native.KINDS[memory.kind]
     cpus = node.cpus or sorted(os.sched_getaffinity(0))
     pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
     pinned = memory.kind != "pageable"
     if pinned:
         try:
-            _register(home, pages.address, size, _about(memory, size))
+            enums = home.driver.enums
+            flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
+            about = _about(memory, size)
+            home.driver.call("cuMemHostRegister", pages.address, size, flags, about=about)
         except BackendError:
             pages.close()
             raise
@@ -126,12 +123,6 @@ def _native_memory(
     return CudaBuffer(memory, size, pages.address, home, release, placement)
 
 
-def _register(home: CudaDevice, address: int, size: int, about: str) -> None:
-    enums = home.driver.enums
-    flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
-    home.driver.call("cuMemHostRegister", address, size, flags, about=about)
-
-
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
     """Pinned memory of the driver's own: `mapped` (zero copy), `wc` (write-combined). It cannot be
     bound: the driver takes pages near the CPU that calls."""
@@ -142,17 +133,13 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
     }.get(memory.kind)
     if flags is None:
         raise Unsupported(f"CUDA has no {memory.kind} host memory")
+    flags |= enums.CU_MEMHOSTALLOC_PORTABLE
     with _on_cpus(node.cpus):
-        address = int(
-            home.driver.call(
-                "cuMemHostAlloc",
-                size,
-                flags | enums.CU_MEMHOSTALLOC_PORTABLE,
-                about=_about(memory, size),
-            )
-        )
+        about = _about(memory, size)
+        address = int(home.driver.call("cuMemHostAlloc", size, flags, about=about))
     placed = Placement(str(memory), size, native.node_of(address, size), locked=True)
-    return CudaBuffer(memory, size, address, home, _release(home, "cuMemFreeHost", address), placed)
+    release = partial(home.driver.call, "cuMemFreeHost", address)
+    return CudaBuffer(memory, size, address, home, release, placed)
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
@@ -210,13 +197,6 @@ def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bo
         location = enums.CUmemLocation()
         location.type, location.id = kind, number
         home.driver.call(name, address, size, wish, location, about=_about(memory, size))
-
-
-def _release(home: CudaDevice, name: str, address: int) -> Callable[[], None]:
-    def release() -> None:
-        home.driver.call(name, address)
-
-    return release
 
 
 def _about(memory: Memory, size: int) -> str:

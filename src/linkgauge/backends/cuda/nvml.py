@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import msgspec
+
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, PciLink, Sense
 from linkgauge.model.pcie import SPEEDS
@@ -210,42 +212,40 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     bar1 = asked.ask("BAR1", "nvmlDeviceGetBAR1MemoryInfo")
     sm = library.NVML_CLOCK_SM
-    described = {
-        "driver": asked.system("driver version", "nvmlSystemGetDriverVersion"),
-        "library": asked.system("NVML version", "nvmlSystemGetNVMLVersion"),
-        "firmware": asked.ask("VBIOS version", "nvmlDeviceGetVbiosVersion"),
-        "link": PciLink(now.link_speed, now.link_width, _speed(generation), width),
-        "links": read_links(asked, near, peers),
-        "memory_clock": clock,
-        "memory_bus": bus,
-        "memory_rate": rate,
-        "clock": now.clock,
-        "max_clock": asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
-        "locked_clock": _locked_clock(asked),
-        "throttled": now.throttled,
-        "temperature": now.temperature,
-        "power": asked.scaled(_MILLI, "power", "nvmlDeviceGetPowerUsage"),
-        "power_limit": asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
-        "pcie_replays": now.pcie_replays,
-        "ecc": asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
-        "ecc_errors": asked.ask(
+    return msgspec.structs.replace(
+        known,
+        driver=asked.system("driver version", "nvmlSystemGetDriverVersion"),
+        library=asked.system("NVML version", "nvmlSystemGetNVMLVersion"),
+        firmware=asked.ask("VBIOS version", "nvmlDeviceGetVbiosVersion"),
+        link=PciLink(now.link_speed, now.link_width, _speed(generation), width),
+        links=read_links(asked, near, peers),
+        memory_clock=clock,
+        memory_bus=bus,
+        memory_rate=rate,
+        clock=now.clock,
+        max_clock=asked.scaled(_MHZ, "highest clock", "nvmlDeviceGetMaxClockInfo", sm),
+        locked_clock=_locked_clock(asked),
+        throttled=now.throttled,
+        temperature=now.temperature,
+        power=asked.scaled(_MILLI, "power", "nvmlDeviceGetPowerUsage"),
+        power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
+        pcie_replays=now.pcie_replays,
+        ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
+        ecc_errors=asked.ask(
             "ECC errors",
             "nvmlDeviceGetTotalEccErrors",
             library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
             library.NVML_VOLATILE_ECC,
         ),
-        "remap_pending": None if remapped is None else bool(remapped[2]),
-        "mig": None if mig is None else bool(mig[0]),
-        "persistence": asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
-        "compute_mode": _named(
-            _COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")
-        ),
-        "fabric_state": _fabric_state(asked),
-        "bar1_bytes": None if bar1 is None else int(bar1.bar1Total),
-        "processes": _processes(asked),
-    }
-    own = {name: getattr(known, name) for name in ("memory", "model", "pci", "uuid")}
-    return Accelerator(**own, **described, unknown=asked.unknown)
+        remap_pending=None if remapped is None else bool(remapped[2]),
+        mig=None if mig is None else bool(mig[0]),
+        persistence=asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
+        compute_mode=_named(_COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")),
+        fabric_state=_fabric_state(asked),
+        bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
+        processes=_processes(asked),
+        unknown=asked.unknown,
+    )
 
 
 def _speed(generation: int | None) -> float | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ctypes import c_uint64
 from typing import Any
 
 from linkgauge.model.result import MOST_STREAMS, Pieces
 
 from .device import CudaDevice
 from .launches import LoopLaunch
-from .work import cut
+from .work import Work, cut
 
 _MOST_THREADS = 1024
 _LANES = 32
@@ -23,23 +22,17 @@ def pieces_launch(
     aligned. A warp's access of 128, 256 or 512 bytes is one of 4, 8 or 16 bytes by each lane."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
-    loops = c_uint64(1)
-    arguments = (c_uint64(destination), c_uint64(source), c_uint64(size), loops)
-    return LoopLaunch(device, kernel, (pieces.streams, threads), arguments, loops)
+    return LoopLaunch(device, kernel, (pieces.streams, threads), (destination, source, size))
 
 
-class PieceCopies:
+class PieceCopies(Work):
     """Copies by copy engines, each piece a copy of its own. All of a loop are one graph, with a
     chain of copies for each stream: enqueued one by one, they would wait for the calls."""
-
-    streams = 1
-    warm_up = 0
-    least_loops = 1
 
     def __init__(
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
     ) -> None:
-        self.device = device
+        super().__init__(device)
         ends = cut(destination, source, size, pieces.size)
         self._count = len(ends)
         streams = min(pieces.streams, MOST_STREAMS, len(ends))
@@ -71,9 +64,6 @@ class PieceCopies:
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
             self.device.driver.call("cuGraphLaunch", self._ready, streams[0])
-
-    def checksum(self) -> int | None:
-        return None
 
     def close(self) -> None:
         self.device.enter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from linkgauge.backends.cache import cache_folder, write_whole
+from linkgauge.backends.cache import load, store, tuned_file
 from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Memory, Transfer
 
@@ -39,6 +38,16 @@ class Way(StrEnum):
     LOCAL = "local"
     SPLIT = "split"
     OTHER = "other"
+
+
+_WAYS = {
+    ("host", "own"): Way.FROM_HOST,
+    ("own", "host"): Way.TO_HOST,
+    ("own", "peer"): Way.PEER_WRITE,
+    ("peer", "own"): Way.PEER_READ,
+    ("own", "own"): Way.LOCAL,
+}
+"""By whose memories the source and the destination are."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
@@ -109,27 +118,16 @@ def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) ->
 
 def way_of(transfer: Transfer) -> Way:
     """Which way a transfer goes, seen from its engine's device."""
-    owner = transfer.engine.owner
-    source, destination = transfer.source, transfer.destination
     if transfer.both_ways:
         return Way.SPLIT
-    if source.is_null or destination.is_null:
-        return Way.OTHER
-    if source.is_host or destination.is_host:
-        return _host_way(source, destination, owner)
-    if source.place == destination.place == owner:
-        return Way.LOCAL
-    if source.place == owner:
-        return Way.PEER_WRITE
-    return Way.PEER_READ if destination.place == owner else Way.OTHER
+    owner = transfer.engine.owner
+    return _WAYS.get((_seen(transfer.source, owner), _seen(transfer.destination, owner)), Way.OTHER)
 
 
-def _host_way(source: Memory, destination: Memory, owner: Memory) -> Way:
-    if source.is_host and destination.place == owner:
-        return Way.FROM_HOST
-    if destination.is_host and source.place == owner:
-        return Way.TO_HOST
-    return Way.OTHER
+def _seen(memory: Memory, owner: Memory) -> str:
+    if memory.is_null or memory.is_host:
+        return memory.space
+    return "own" if memory.place == owner else "peer"
 
 
 def key(transfer: Transfer) -> str:
@@ -137,19 +135,9 @@ def key(transfer: Transfer) -> str:
     return f"{transfer.engine.kind} {way_of(transfer)}"
 
 
-def tuned_file(model: str, folder: Path | None = None) -> Path:
-    slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
-    return (folder or cache_folder() / "tuned") / f"{slug}.json"
-
-
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
     """What was remembered for a GPU model; nothing where there is none or it does not read."""
-    try:
-        return msgspec.json.decode(
-            tuned_file(model, folder).read_bytes(), type=dict[str, CopySettings]
-        )
-    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
-        return {}
+    return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def store_tuned(
@@ -159,9 +147,7 @@ def store_tuned(
     which the defaults are best. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
-    kept = {name: settings for name, settings in known.items() if settings is not None}
-    content = msgspec.json.format(msgspec.json.encode(kept), indent=2)
-    write_whole(path, content + b"\n")
+    store(path, {name: settings for name, settings in known.items() if settings is not None})
     return path
 
 

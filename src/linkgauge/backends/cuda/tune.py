@@ -28,9 +28,8 @@ _SEED = 7
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One candidate on one path; `rate` in bytes a second, both ways counted."""
+    """One candidate; `rate` in bytes a second, both ways counted."""
 
-    path: str
     settings: CopySettings
     rate: float
 
@@ -106,7 +105,7 @@ def _tune_path(
     try:
         course = _Course(backend, transfer, source, destination, tell)
         every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
-        heats = [tried for settings in every if (tried := course.run(settings, 1)) is not None]
+        heats = [tried for settings in every if (tried := course.run(settings)) is not None]
         # Where the defaults cannot run, or copy wrongly, there is nothing to compare with.
         if not heats or heats[0].settings != DEFAULT:
             return None
@@ -115,8 +114,8 @@ def _tune_path(
         source.free()
         destination.free()
     for tried in final:
-        kind = transfer.engine.kind
-        tell(Tried(tried.path, tried.settings.describe(kind), tried.rate))
+        words = tried.settings.describe(transfer.engine.kind)
+        tell(Tried(key(transfer), words, tried.rate))
     winner = max(final, key=lambda tried: tried.rate)
     return winner.settings if winner.rate > GAIN * final[0].rate else None
 
@@ -149,28 +148,29 @@ class _Course:
         self._destination = destination
         self._copy = Copy(transfer, source, destination, source.size, _SEED)
 
-    def run(self, settings: CopySettings, samples: int) -> Candidate | None:
-        """The median rate of so many samples; None where it cannot run here, meets an error or
-        copies wrongly.
+    def run(self, settings: CopySettings) -> Candidate | None:
+        """The rate of one sample; None where it cannot run here, meets an error or copies wrongly.
 
         Raises BackendError where not even the buffers can be filled: the device is dead."""
-        self._fill()
-        path = key(self._copy.transfer)
+        transfer, size = self._copy.transfer, self._copy.size
+        self._backend.fill(self._source, size, Pattern.WORDS, _SEED, inverted=False)
+        self._backend.fill(self._destination, size, Pattern.WORDS, _SEED, inverted=True)
         try:
             with suppress(Unsupported):
-                rate = self._measured(settings, samples)
-                if self._right():
-                    return Candidate(path, settings, rate)
+                rate = self._measured(settings)
+                wrong = self._backend.first_mismatch(self._destination, size, Pattern.WORDS, _SEED)
+                return Candidate(settings, rate) if wrong is None else None
         except BackendError as error:
-            words = settings.describe(self._copy.transfer.engine.kind)
-            self._tell(Tried(path, words, 0.0, str(error)))
+            words = settings.describe(transfer.engine.kind)
+            self._tell(Tried(key(transfer), words, 0.0, str(error)))
         return None
 
-    def _measured(self, settings: CopySettings, samples: int) -> float:
+    def _measured(self, settings: CopySettings) -> float:
         group = self._backend.prepare_with([self._copy], settings)
         try:
-            loops = _loops(group)
-            return median(self._rate(group, loops) for _ in range(samples))
+            loops = min(max(2, int(_SAMPLE_SECONDS / _seconds(group, 1))), group.most_loops)
+            moved = self._copy.transfer.bytes_moved(self._copy.size) * loops
+            return moved / _seconds(group, loops)
         finally:
             group.close()
 
@@ -180,32 +180,13 @@ class _Course:
         for _ in range(ROUNDS):
             for settings, own in zip(finalists, rates, strict=True):
                 if 0.0 not in own:
-                    tried = self.run(settings, 1)
+                    tried = self.run(settings)
                     own.append(0.0 if tried is None else tried.rate)
         # What copied wrongly even once has not won, however fast it was.
         return [
-            Candidate(key(self._copy.transfer), settings, median(own) if min(own) else 0.0)
+            Candidate(settings, median(own) if min(own) else 0.0)
             for settings, own in zip(finalists, rates, strict=True)
         ]
-
-    def _rate(self, group: Group, loops: int) -> float:
-        seconds = _seconds(group, loops)
-        return self._copy.transfer.bytes_moved(self._copy.size) * loops / seconds
-
-    def _fill(self) -> None:
-        size = self._copy.size
-        self._backend.fill(self._source, size, Pattern.WORDS, _SEED, inverted=False)
-        self._backend.fill(self._destination, size, Pattern.WORDS, _SEED, inverted=True)
-
-    def _right(self) -> bool:
-        size = self._copy.size
-        found = self._backend.first_mismatch(self._destination, size, Pattern.WORDS, _SEED)
-        return found is None
-
-
-def _loops(group: Group) -> int:
-    once = _seconds(group, 1)
-    return min(max(2, int(_SAMPLE_SECONDS / once)), group.most_loops)
 
 
 def _seconds(group: Group, loops: int) -> float:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Any, Protocol
-
-import msgspec
+from typing import Any
 
 from linkgauge.backends.base import Copy
 
@@ -26,40 +25,37 @@ MARGIN = 1.1
 """How much longer interference is to go on than what is measured took the last time."""
 
 
-class Work(Protocol):
+class Work(ABC):
     """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
     `warm_up` how many loops go before the start event; `least_loops` how many a sample must have.
     """
 
-    @property
-    def device(self) -> CudaDevice: ...
-    @property
-    def streams(self) -> int: ...
-    @property
-    def warm_up(self) -> int: ...
-    @property
-    def least_loops(self) -> int: ...
+    streams = 1
+    warm_up = 0
+    least_loops = 1
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
 
     def operations(self, loops: int) -> int:
         """How many entries of the driver's queues so many loops take, on all streams."""
-        ...
+        return loops
 
+    @abstractmethod
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         """Enqueues the loops. What helper streams do begins and ends in the order of the first
         stream. The device's context is current."""
-        ...
 
     def checksum(self) -> int | None:
         """The xor of what a pure read saw, once it is done; None of anything else."""
-        ...
+        return None
 
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027
+        """Frees what is its own: kernels belong to the device."""
 
 
-class EngineCopy:
+class EngineCopy(Work):
     """A copy by copy engines, split evenly over streams."""
-
-    least_loops = 1
 
     def __init__(
         self,
@@ -70,7 +66,7 @@ class EngineCopy:
         streams: int,
         warm_up: int = 1,
     ) -> None:
-        self.device = device
+        super().__init__(device)
         self.warm_up = warm_up
         self._slices = slices(destination, source, size, streams)
         self.streams = len(self._slices)
@@ -99,9 +95,6 @@ class EngineCopy:
             call("cuEventRecord", event, stream)
             call("cuStreamWaitEvent", streams[0], event, 0)
 
-    def checksum(self) -> int | None:
-        return None
-
     def close(self) -> None:
         self.device.enter()
         for event in self._joins:
@@ -109,45 +102,18 @@ class EngineCopy:
         self._joins.clear()
 
 
-class PeerEnds(msgspec.Struct, frozen=True):
-    """A copy from one device's memory to another's, each address with its context: what
-    cuMemcpyPeerAsync takes before the stream."""
-
-    destination: int
-    destination_context: Any
-    source: int
-    source_context: Any
-    size: int
-
-    def arguments(self) -> tuple[Any, ...]:
-        return msgspec.structs.astuple(self)
-
-
-class PeerCopy:
+class PeerCopy(Work):
     """The driver's own copy between devices that do not reach each other's memory: it takes the
     bytes by way of the host, and may hold the call up until the device gets on. It warms nothing
-    up, as p2pBandwidthLatencyTest."""
+    up, as p2pBandwidthLatencyTest. `ends` are what cuMemcpyPeerAsync takes before the stream."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
-    def __init__(self, device: CudaDevice, ends: PeerEnds) -> None:
-        self.device = device
+    def __init__(self, device: CudaDevice, ends: tuple[Any, ...]) -> None:
+        super().__init__(device)
         self._ends = ends
-
-    def operations(self, loops: int) -> int:
-        return loops
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
-            self.device.driver.call("cuMemcpyPeerAsync", *self._ends.arguments(), streams[0])
-
-    def checksum(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing of its own."""
+            self.device.driver.call("cuMemcpyPeerAsync", *self._ends, streams[0])
 
 
 Piece = Callable[[Any], object]
@@ -170,16 +136,12 @@ def kernel_pieces(
     ]
 
 
-class Interference:
+class Interference(Work):
     """A copy that only has to outlast another one. It is enqueued in pieces, and of those only a
     `share`: what goes on after the measured copy has ended costs time and shows nothing."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
-        self.device = device
+        super().__init__(device)
         self._pieces = pieces
         self._enqueued = 0
         self.share = 1.0
@@ -206,18 +168,10 @@ class Interference:
         self.share = min(1.0, MARGIN * measured / whole)
         return whole
 
-    def checksum(self) -> int | None:
-        return None
 
-    def close(self) -> None:
-        """Nothing of its own."""
-
-
-class KernelWork:
+class KernelWork(Work):
     """A copy or a write by a kernel. `in_kernel`: one launch carries out all loops, else one
     launch each."""
-
-    streams = 1
 
     def __init__(
         self,
@@ -227,41 +181,27 @@ class KernelWork:
         warm_up: int = 1,
         least_loops: int = 1,
     ) -> None:
-        self.device = device
+        super().__init__(device)
         self.warm_up = warm_up
         self.least_loops = least_loops
-        self._kernel = kernel
+        self.kernel = kernel
         self._in_kernel = in_kernel
 
     def operations(self, loops: int) -> int:
         return 1 if self._in_kernel else loops
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        self._kernel.set_loops(loops if self._in_kernel else 1)
+        self.kernel.set_loops(loops if self._in_kernel else 1)
         for _ in range(self.operations(loops)):
-            self._kernel.enqueue(streams[0])
-
-    def checksum(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing of its own: kernels belong to the device."""
+            self.kernel.enqueue(streams[0])
 
 
 class RecordedWork(KernelWork):
     """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
-    leaves in `marks` how far it is."""
+    leaves in `marks` how far it is, of a `plain` one that does not."""
 
-    def __init__(
-        self,
-        device: CudaDevice,
-        kernel: LoopLaunch,
-        recording: LoopLaunch,
-        marks: Marks,
-        warm_up: int = 1,
-        least_loops: int = 1,
-    ) -> None:
-        super().__init__(device, kernel, True, warm_up, least_loops)
+    def __init__(self, plain: KernelWork, recording: LoopLaunch, marks: Marks) -> None:
+        super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
         self.marks = marks
         self._recording = recording
 
@@ -292,26 +232,25 @@ def kernel_copy(
         return KernelWork(device, kernel, False, warm_up)
     # How often a step is repeated where it is decides what caches serve of it.
     least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
+    work = KernelWork(device, kernel, True, warm_up, least_loops)
     if not copy.tracked:
-        return KernelWork(device, kernel, True, warm_up, least_loops)
+        return work
     marks = Marks(device)
     try:
         recording = copy_launch(device, *how, marks)
     except BaseException:
         marks.free()
         raise
-    return RecordedWork(device, kernel, recording, marks, warm_up, least_loops)
+    return RecordedWork(work, recording, marks)
 
 
-class ReadWork:
+class ReadWork(Work):
     """A pure read by a kernel; `word` is where on the device its checksum goes."""
 
-    streams = 1
     warm_up = 1
-    least_loops = 1
 
     def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
-        self.device = device
+        super().__init__(device)
         self._kernel = kernel
         self._word = word
         self._in_kernel = in_kernel
@@ -336,15 +275,11 @@ class ReadWork:
         self.device.driver.call("cuMemFree", self._word)
 
 
-class ChaseWork:
+class ChaseWork(Work):
     """A pointer chase from each multiprocessor in turn. It warms nothing up, as nvbandwidth."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
     def __init__(self, device: CudaDevice, launches: Sequence[Launch]) -> None:
-        self.device = device
+        super().__init__(device)
         self._launches = launches
 
     def operations(self, loops: int) -> int:
@@ -354,12 +289,6 @@ class ChaseWork:
         for _ in range(loops):
             for launch in self._launches:
                 launch.enqueue(streams[0])
-
-    def checksum(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing of its own: kernels belong to the device."""
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:

@@ -18,6 +18,9 @@ class OpenCLBuffer:
     """What all buffers have in common. `unit` is the device that they were allocated for."""
 
     warnings: tuple[str, ...] = ()
+    _release = "clReleaseMemObject"
+    _buffer: Any = None
+    """What OpenCL allocated for it, and has not got back yet."""
 
     def __init__(self, unit: Unit, memory: Memory, size: int) -> None:
         self.unit = unit
@@ -45,7 +48,10 @@ class OpenCLBuffer:
         raise NotImplementedError
 
     def free(self) -> None:
-        raise NotImplementedError
+        if self._buffer is not None:
+            with calling(self._release):
+                self._buffer.release()
+            self._buffer = None
 
 
 def own(buffer: object) -> OpenCLBuffer:

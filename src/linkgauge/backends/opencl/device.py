@@ -26,7 +26,7 @@ class DeviceBuffer(OpenCLBuffer):
 
     def __init__(self, unit: Unit, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
-        self._buffer: Any = create(unit, size, cl.mem_flags.READ_WRITE)
+        self._buffer = create(unit, size, cl.mem_flags.READ_WRITE)
         # Creating a buffer promises memory; moving it to its device takes it, or fails here.
         with calling("clEnqueueMigrateMemObjects", allocating=size):
             undefined = cl.mem_migration_flags.CONTENT_UNDEFINED
@@ -65,12 +65,6 @@ class DeviceBuffer(OpenCLBuffer):
         sums = PartialSums(self.unit)
         self.unit.run("pure_read", self._buffer, sums.buffer, np.uint64(size))
         return sums.total()
-
-    def free(self) -> None:
-        if self._buffer is not None:
-            with calling("clReleaseMemObject"):
-                self._buffer.release()
-            self._buffer = None
 
     def _first_bad_word(
         self, base: int, count: int, size: int, pattern: Pattern, seed: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,27 @@ def allocate_host(
 
 
 class HostBuffer(OpenCLBuffer):
-    """Host memory. `node` is where it surely lies (None: unknown), `cpus` work on its native."""
+    """Host memory. `node` is where it surely lies (None: unknown), `alone` says that there is no
+    other, `cpus` work on its native. `address` is where its bytes stand for as long as it lives."""
+
+    address: int
 
     def __init__(
-        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
+        self,
+        unit: Unit,
+        memory: Memory,
+        size: int,
+        node: int | None,
+        cpus: Sequence[int],
+        alone: bool = True,
     ) -> None:
         super().__init__(unit, memory, size)
-        self._node = node
+        self._node, self._alone = node, alone
         self._cpus = cpus
+        self._allocate()
+
+    def _allocate(self) -> None:
+        raise NotImplementedError
 
     def placement(self) -> Placement:
         """OpenCL does not say whether memory that it allocates is locked."""
@@ -71,28 +84,25 @@ class HostBuffer(OpenCLBuffer):
         with self._address() as address:
             return native.checksum(address, size, self._cpus)
 
-    def _address(self) -> AbstractContextManager[int]:
+    @contextmanager
+    def _address(self) -> Iterator[int]:
         """A context in which the bytes stand at the address that it yields."""
-        raise NotImplementedError
+        yield self.address
+
+    def _touch(self) -> None:
+        """First touch, by CPUs of the right node, where the driver has left it to us."""
+        self.fill(self.size, Pattern.WORDS, 0, False)
 
 
 class PageableBuffer(HostBuffer):
     """The system's own memory, which OpenCL knows nothing of: for ce."""
 
-    def __init__(
-        self,
-        unit: Unit,
-        memory: Memory,
-        size: int,
-        node: int | None,
-        cpus: Sequence[int],
-        alone: bool = True,
-    ) -> None:
-        super().__init__(unit, memory, size, node, cpus)
+    def _allocate(self) -> None:
         self._pages, self._placement = native.allocate(
-            memory, size, Kind.PAGEABLE, node, alone, cpus
+            self.memory, self.size, Kind.PAGEABLE, self._node, self._alone, self._cpus
         )
-        self.warnings = tuple(native.misplaced(memory, self._placement))
+        self.address = self._pages.address
+        self.warnings = tuple(native.misplaced(self.memory, self._placement))
 
     def placement(self) -> Placement:
         return self._placement
@@ -100,52 +110,29 @@ class PageableBuffer(HostBuffer):
     def free(self) -> None:
         self._pages.close()
 
-    @contextmanager
-    def _address(self) -> Iterator[int]:
-        yield self._pages.address
-
 
 class DriverBuffer(HostBuffer):
     """Memory that the driver allocates on the host, as an OpenCL buffer."""
 
-    def __init__(
-        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
-    ) -> None:
-        super().__init__(unit, memory, size, node, cpus)
+    def _allocate(self) -> None:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-        self._buffer: Any = create(unit, size, flags)
-
-    def free(self) -> None:
-        if self._buffer is not None:
-            with calling("clReleaseMemObject"):
-                self._buffer.release()
-            self._buffer = None
+        self._buffer = create(self.unit, self.size, flags)
 
 
 class PinnedBuffer(DriverBuffer):
     """Memory that the driver pins, mapped for as long as it lives: for ce."""
 
-    def __init__(
-        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
-    ) -> None:
-        super().__init__(unit, memory, size, node, cpus)
-        self._map: Any = _map(unit, self._buffer, size)
-        # First touch, by CPUs of the right node, where the driver has left it to us.
-        self.fill(size, Pattern.WORDS, 0, False)
+    def _allocate(self) -> None:
+        super()._allocate()
+        self._map: Any = _map(self.unit, self._buffer, self.size)
+        self.address = int(self._map.ctypes.data)
+        self._touch()
 
     def free(self) -> None:
         if self._map is not None:
             _unmap(self.unit, self._map)
             self._map = None
         super().free()
-
-    @property
-    def address(self) -> int:
-        return int(self._map.ctypes.data)
-
-    @contextmanager
-    def _address(self) -> Iterator[int]:
-        yield self.address
 
 
 class InPlaceBuffer(DriverBuffer):
@@ -154,11 +141,9 @@ class InPlaceBuffer(DriverBuffer):
     It is mapped only while the host looks at it: a kernel must not use a mapped buffer.
     """
 
-    def __init__(
-        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
-    ) -> None:
-        super().__init__(unit, memory, size, node, cpus)
-        self.fill(size, Pattern.WORDS, 0, False)  # first touch
+    def _allocate(self) -> None:
+        super()._allocate()
+        self._touch()
 
     def for_copy(self, size: int) -> Any:
         return OpenCLBuffer.for_copy(self, size)
@@ -178,32 +163,18 @@ class InPlaceBuffer(DriverBuffer):
 class SharedBuffer(HostBuffer):
     """Fine-grained shared virtual memory: host and kernels use one address, at any time."""
 
-    def __init__(
-        self, unit: Unit, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
-    ) -> None:
-        super().__init__(unit, memory, size, node, cpus)
-        refuse_larger(unit, size)
+    _release = "clSVMFree"
+
+    def _allocate(self) -> None:
+        refuse_larger(self.unit, self.size)
         fine = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
-        with calling("clSVMAlloc", allocating=size):
-            self._svm: Any = cl.SVMAllocation(unit.context, size, 0, fine)
-        self.fill(size, Pattern.WORDS, 0, False)  # first touch
+        with calling("clSVMAlloc", allocating=self.size):
+            self._buffer = cl.SVMAllocation(self.unit.context, self.size, 0, fine)
+        self.address = int(self._buffer.svm_ptr)
+        self._touch()
 
     def for_kernel(self) -> Any:
-        return self._svm
-
-    def free(self) -> None:
-        if self._svm is not None:
-            with calling("clSVMFree"):
-                self._svm.release()
-            self._svm = None
-
-    @property
-    def address(self) -> int:
-        return int(self._svm.svm_ptr)
-
-    @contextmanager
-    def _address(self) -> Iterator[int]:
-        yield self.address
+        return self._buffer
 
 
 def _map(unit: Unit, buffer: cl.Buffer, size: int) -> Any:

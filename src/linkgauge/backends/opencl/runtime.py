@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import pyopencl as cl
 
-from linkgauge.machine.tree import ROOT, read_text
+from linkgauge.machine.numa import near_node
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Pieces
@@ -219,16 +220,11 @@ def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> lis
         _facts(handle, platform, number, first + place, root)
         for place, handle in enumerate(handles)
     ]
-    sharing = Domain(
-        [
-            handle
-            for handle, fact in zip(handles, facts, strict=True)
-            if fact.device.shares_host_memory
-        ]
-    )
+    pairs = list(zip(handles, facts, strict=True))
+    sharing = Domain([handle for handle, fact in pairs if fact.device.shares_host_memory])
     return [
         Unit(handle, fact, sharing if fact.device.shares_host_memory else Domain([handle]))
-        for handle, fact in zip(handles, facts, strict=True)
+        for handle, fact in pairs
     ]
 
 
@@ -264,10 +260,7 @@ def _near(handle: cl.Device, root: Path) -> int:
             place = (0, topology.bus & 255, topology.device & 255, topology.function & 255)
     if place is None:
         return 0
-    address = "{:04x}:{:02x}:{:02x}.{:x}".format(*place)
-    text = read_text(root, f"sys/bus/pci/devices/{address}/numa_node")
-    # The kernel says -1 for a machine with one node.
-    return max(0, int(text)) if text and text.strip().lstrip("-").isdecimal() else 0
+    return near_node(root, "{:04x}:{:02x}:{:02x}.{:x}".format(*place))
 
 
 def _first_complaint(log: str) -> str:
