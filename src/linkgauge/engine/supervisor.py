@@ -24,7 +24,6 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
-from .board import Standing
 from .messages import (
     Answer,
     Look,
@@ -41,6 +40,7 @@ from .messages import (
 )
 from .process import WorkerLost, WorkerProcess
 from .reasons import befell, unmeasured
+from .standing import Standing
 
 SURVEY_SECONDS = 60.0
 """A driver that does not say in this time what it has is taken for one that never will."""
@@ -50,8 +50,6 @@ TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
 """What each phase and each sample may take from then on: so many times the warm-up or the longest
 sample so far, and no less than this. It finds hangs, and does not estimate the whole."""
-LONGEST_SECONDS = 1e6
-"""The system waits for no longer than about a fortnight."""
 _A = TypeVar("_A", bound=Answer)
 
 FAILURES = 3
@@ -163,7 +161,7 @@ class Supervisor:
             asked = self._ask(name, request)
             results = _expect(asked.answer(watch.left), Results)
         except WorkerLost as lost:
-            at = self._workers[name].board.read()
+            at = self._workers[name].standing
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
                 again = (request.size, request.visit, request.taken, request.spent)
