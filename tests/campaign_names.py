@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Set
 
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.hardware import Hardware, Link
-from linkgauge.backends.sim.pci import functions
 from linkgauge.backends.sim.resources import names_of
-from linkgauge.backends.sim.symptoms import Symptoms
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.notation import parse_cell
+from sim_tree.functions import Tree
 
 
 class Names:
@@ -57,8 +56,9 @@ class Names:
         return {subject}
 
     def _devices_below(self, is_below: Callable[[str], bool]) -> Set[str]:
-        every = functions(self._hardware, self._backend._topology, Symptoms(self._hardware))
-        below = {f.address for f in every if is_below(f.folder)}
+        functions = self._backend.look().pci
+        tree = Tree(functions)
+        below = {function.address for function in functions if is_below(tree.path(function))}
         return {d.name for d in self._hardware.devices if d.pci in below}
 
     def _pcie_of(self, device: str) -> Set[str]:

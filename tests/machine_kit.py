@@ -14,6 +14,7 @@ from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import EngineSettings, Simulation
+from sim_tree import tree_of
 
 CPU = "sys/devices/system/cpu"
 NODE = "sys/devices/system/node"
@@ -50,7 +51,7 @@ MACHINES = [name for name in shipped() if _FULL or name != "gb200-nvl72"]
 
 
 def simulated(name):
-    return simulate(Simulation(*load(name), ()), EngineSettings()).tree()
+    return tree_of(simulate(Simulation(*load(name), ()), EngineSettings()))
 
 
 def captured(*parts):

@@ -1,6 +1,5 @@
 """Each shipped machine shows the figures of the source that its description names."""
 
-import json
 from collections import Counter
 from importlib import resources
 
@@ -11,13 +10,9 @@ from linkgauge.backends import sim
 from linkgauge.backends.base import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
-from linkgauge.backends.sim.hardware import build
-from linkgauge.backends.sim.render import render
-from linkgauge.backends.sim.topology import Topology
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.engine.headline import headline
-from linkgauge.machine.accelerators import ACCELERATORS
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Cell, Report
 
@@ -217,14 +212,10 @@ def test_vm_degraded_stays_below_4_gigabytes_a_second_and_its_own_memory_does_no
 
 
 def test_riscv_2gpu_reaches_the_share_of_nvlink_that_its_page_prints():
-    description = parse_description(load("riscv-2gpu")[1])
-    hardware = build(description)
-    tree = render(description, hardware, Topology(hardware))
-    links = json.loads(tree.files[ACCELERATORS])[0]["links"]
-    peak = Counter()
-    for link in links:
-        peak[link["remote"]] += link["rate"]
     backend = machine("riscv-2gpu")
+    peak = Counter()
+    for link in backend.inventory()[0].links:
+        peak[link.remote] += link.rate
     for other, text in (
         ("host:0", "host:0 -> sim:0 by sim:0.ce"),
         ("host:0", "sim:0 -> host:0 by sim:0.ce"),

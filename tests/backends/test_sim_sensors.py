@@ -11,6 +11,7 @@ from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.hardware import pcie_rate
 from linkgauge.backends.sim.symptoms import ERRORS
 from linkgauge.machine.inventory import read_inventory
+from sim_tree import tree_of
 
 MACHINE = """
 source: a test
@@ -59,7 +60,7 @@ def active(made, memory):
 def test_is_what_its_readers_find():
     made = machine("slow sim:0-plx rate=25%", "slow sim:0-sim:1 rate=40%", after=3)
     assert isinstance(made, Sensed)
-    assert read_inventory(made.tree()).accelerators == made.inventory()
+    assert read_inventory(tree_of(made)).accelerators == made.inventory()
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -71,7 +72,7 @@ def test_every_shipped_machine_is_healthy(name):
         assert not device.pcie_replays
         assert device.clock == device.max_clock
     assert [one.memory for one in made.inventory()] == [one.memory for one in made.devices()]
-    assert read_inventory(made.tree()).accelerators == made.inventory()
+    assert read_inventory(tree_of(made)).accelerators == made.inventory()
 
 
 def test_tells_what_the_description_does():
@@ -96,7 +97,7 @@ def test_a_slow_pcie_link_was_trained_lower(rate, trained):
     assert links(made) == [trained, LANES_16, LANES_16, (None, None)]
     (sense,) = made.sense([0])
     assert (sense.link_speed, sense.link_width) == trained
-    found = {one.address: one.link for one in read_inventory(made.tree()).pci}
+    found = {one.address: one.link for one in read_inventory(tree_of(made)).pci}
     device = made.devices()[0].pci
     assert (found[device].speed, found[device].width, found[device].max_speed) == (*trained, 32.0)
     lower = [address for address, one in found.items() if (one.speed, one.width) != LANES_16]
@@ -134,7 +135,7 @@ def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
     assert made.inventory()[0].pcie_replays == 0, "nothing was measured yet"
     made.enter({3: ()}, "measure")
     assert made.inventory()[0].pcie_replays == made.sense([0])[0].pcie_replays == replays
-    errors = {one.address: one.errors for one in read_inventory(made.tree()).pci}
+    errors = {one.address: one.errors for one in read_inventory(tree_of(made)).pci}
     assert errors[made.devices()[0].pci]["correctable"] == replays
 
 

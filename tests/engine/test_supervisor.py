@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from operator import sub
 from pathlib import Path
 
 import pytest
 
 from linkgauge.backends.sim.description import load
 from linkgauge.engine import process, supervisor
-from linkgauge.engine.board import PHASES, Board, Standing, new_board
 from linkgauge.engine.process import WorkerLost
+from linkgauge.engine.standing import SIGN_SECONDS, Signs, Standing
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
@@ -283,30 +284,66 @@ class TestDeadlines:
         assert self.left(monkeypatch, at, timeout=5.0) == pytest.approx(1.0)
 
 
-class TestBoard:
-    def test_what_one_process_writes_the_other_reads(self):
-        ours, descriptor = new_board()
-        theirs = Board(descriptor)
-        os.close(descriptor)
-        assert ours.read() == Standing("plan", 0, 0, 0)
-        for phase in PHASES[1:]:
-            theirs.enter(phase)
-            at = ours.read()
-            assert at.phase == phase
-            assert 0 < at.begun <= at.since
-            assert (at.warm_up > 0) == (phase not in ("allocate", "warm up"))
-        theirs.enter("allocate")
-        assert (ours.read().warm_up, ours.read().longest) == (0, 0)
-        ours.clear()
-        assert theirs.read() == Standing("plan", 0, 0, 0)
+class TestStanding:
+    PHASES = ("allocate", "warm up", "fill", "measure", "verify")
+
+    def said(self, monkeypatch, *steps):
+        """What is said of these phases, each begun at its second."""
+        said = []
+        signs = Signs(said.append)
+        times = iter([at for _, at in steps])
+        monkeypatch.setattr("linkgauge.engine.standing.time.monotonic", times.__next__)
+        for phase, _ in steps:
+            signs.enter(phase)
+        return said
+
+    def test_each_phase_is_said_as_it_begins(self, monkeypatch):
+        steps = [(phase, 10 + number) for number, phase in enumerate(self.PHASES)]
+        said = self.said(monkeypatch, *steps)
+        assert [(at.phase, at.begun, at.since) for at in said] == [
+            (phase, 10, since) for phase, since in steps
+        ]
+        assert [at.warm_up for at in said] == [0, 0, 1, 1, 1]
+
+    def test_a_cell_begins_with_nothing_of_the_one_before(self, monkeypatch):
+        cell = [("allocate", 1), ("warm up", 2), ("measure", 5), ("measure", 7), ("verify", 8)]
+        again = self.said(monkeypatch, *cell, ("allocate", 9))[-1]
+        assert again == Standing("allocate", begun=9, since=9)
 
     def test_samples_are_signs_of_life_and_the_longest_is_known(self, monkeypatch):
-        board, descriptor = new_board()
-        os.close(descriptor)
-        monkeypatch.setattr("linkgauge.engine.board.time.monotonic", iter([3, 5, 6, 8, 9]).__next__)
-        for phase in ("allocate", "warm up", *["measure"] * 3):
-            board.enter(phase)
-        assert board.read() == Standing("measure", begun=3, since=9, warm_up=1, longest=2)
+        samples = [("measure", at) for at in (6, 8, 9)]
+        said = self.said(monkeypatch, ("allocate", 3), ("warm up", 5), *samples)
+        assert said[-1] == Standing("measure", begun=3, since=9, warm_up=1, longest=2)
+        assert len(said) == 5
+
+    def test_short_samples_do_not_wake_the_controller_each_time(self, monkeypatch):
+        step = SIGN_SECONDS / 10
+        samples = [("measure", 2 + step * number) for number in range(101)]
+        said = self.said(monkeypatch, ("allocate", 1), *samples)
+        assert 9 <= len(said) - 2 <= 10
+        since = [at.since for at in said[1:]]
+        assert max(map(sub, since[1:], since)) < SIGN_SECONDS + 1.5 * step
+
+    def test_the_controller_knows_where_its_worker_was_lost(self):
+        for phase in self.PHASES:
+            named = phase.replace(" ", "-")
+            with closing(Supervisor(settings(f"crash sim:1 phase={named}"))) as worker:
+                asked = worker._ask("sim", supervisor.Measure((write(0, 1),), SIZE))
+                with pytest.raises(WorkerLost):
+                    asked.answer()
+                at = asked.standing
+                assert at.phase == phase
+                assert 0 < at.begun <= at.since <= time.monotonic()
+                assert (at.warm_up > 0) == (phase not in ("allocate", "warm up"))
+
+    def test_it_forgets_that_when_it_is_asked_again(self):
+        with closing(Supervisor(settings())) as worker:
+            worker.measure([write(0, 1)], SIZE)
+            process = worker._workers["sim"]
+            assert process.standing.phase == "verify"
+            process.ask(supervisor.Look())
+            assert process.standing == Standing()
+            process.answer()
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

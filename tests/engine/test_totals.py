@@ -1,7 +1,6 @@
 """Totals of simulated machines: the sum of what each transfer has while all run."""
 
 import pytest
-from msgspec.structs import replace
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
@@ -11,7 +10,6 @@ from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.judge.expect import Expectations
-from linkgauge.machine.inventory import read_inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
@@ -99,7 +97,7 @@ class TestParts:
 
     def test_what_is_expected_of_it_is_the_sum_of_its_shares(self):
         sim = machine()
-        inventory = replace(read_inventory(sim.tree()), accelerators=sim.inventory())
+        inventory = sim.look()
         devices = {"sim": sim.devices()}
         of = Expectations(Machine(sim.host(), devices, inventory=inventory))
         each = sum(

@@ -7,7 +7,6 @@ import tarfile
 import msgspec
 import pytest
 
-from linkgauge.backends.sim.render import Rendered, write
 from linkgauge.machine import archive
 from linkgauge.machine.archive import pack, read_archive, write_archive
 from linkgauge.machine.capture import MANIFEST, Manifest, capture, read_machine, read_manifest
@@ -20,6 +19,7 @@ from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Device, Machine
 from machine_kit import MACHINES, seen, simulated, through_a_file
 from pci_kit import config
+from sim_tree import write
 
 SERIAL = bytes.fromhex("ccbbaaffff2db048")
 
@@ -27,7 +27,7 @@ SERIAL = bytes.fromhex("ccbbaaffff2db048")
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_simulated_machine_reads_back_the_same(name, tmp_path):
     tree = simulated(name)
-    write(Rendered(tree.files, tree.links), tmp_path / "root")
+    write(tree, tmp_path / "root")
     machine = seen(tmp_path / "root")
     kept = through_a_file(capture(tmp_path / "root", machine), tmp_path)
     assert read_inventory(kept) == machine.inventory == read_inventory(tree)

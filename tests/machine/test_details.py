@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.backends.sim.hardware import build
-from linkgauge.backends.sim.render import render
-from linkgauge.backends.sim.topology import Topology
 from linkgauge.machine.details import read_details
 from linkgauge.machine.host import cpu_model
 from linkgauge.machine.tree import Captured, parse_cpu_list
@@ -30,6 +29,7 @@ from machine_kit import (
     subjects,
     table,
 )  # fmt: skip
+from sim_tree import tree_of
 
 # The server: two sockets of two cores of two threads.
 X86 = processors(
@@ -154,8 +154,7 @@ def test_a_machine_with_nothing_says_what_it_could_not_read_and_why(tmp_path):
 def test_simulated_machines_show_what_shapes_a_measurement(name):
     description = parse_description(load(name)[1])
     hardware = build(description)
-    tree = render(description, hardware, Topology(hardware))
-    details = read_details(Captured(tree.files, tree.links))
+    details = read_details(tree_of(SimBackend(description)))
     about = description.host
     cpus = sum(node.group.cpus for node in hardware.nodes)
     assert details.sockets == about.sockets

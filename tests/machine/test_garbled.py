@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
-from linkgauge.backends.sim.render import Rendered, write
 from linkgauge.machine.capture import capture, read_machine
 from linkgauge.machine.pci import DEVICES
 from linkgauge.machine.record import Recorder
@@ -20,6 +19,7 @@ from linkgauge.report.hardware import hardware_yaml
 from linkgauge.report.inventory import print_machine
 from machine_kit import DMI, LIMITS, SWITCHED, dimm, reason, seen, table
 from pci_kit import why
+from sim_tree import tree_of, write
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
 MORE = {
@@ -38,7 +38,7 @@ MORE = {
 
 def whole():
     """What is read of a machine of every kind of part."""
-    tree = SimBackend(parse_description(SWITCHED)).tree()
+    tree = tree_of(SimBackend(parse_description(SWITCHED)))
     recorder = Recorder(Captured({**tree.files, **MORE}, tree.links))
     seen(recorder)
     return recorder.kept()
@@ -132,7 +132,7 @@ def replace(place, how):
 
 @pytest.mark.parametrize("how", ["folder", "pipe", "loop", "locked"])
 def test_files_on_disk_that_are_none_are_taken_for_missing(how, tmp_path, monkeypatch):
-    write(Rendered(dict(WHOLE.files), dict(WHOLE.links)), tmp_path)
+    write(WHOLE, tmp_path)
     for path in WHOLE.files:
         replace(tmp_path / path, how)
     tmp_path.chmod(0o755)

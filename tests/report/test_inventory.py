@@ -108,7 +108,7 @@ def lines(made):
 
 def sim(name):
     backend = simulate(Simulation(*load(name), ()), EngineSettings())
-    inventory = read_inventory(backend.tree())
+    inventory = backend.look()
     return Machine(
         host=backend.host(), devices={"sim": backend.devices()}, inventory=inventory, simulated=name
     )

@@ -224,6 +224,7 @@ def measure_left(
 ) -> int:
     """Measures what of the plan these records do not tell of yet, and shows the run."""
     gc.freeze()  # what is loaded by now stays: the collector need not look through it again
+    gc.set_threshold(50_000)  # results are kept, and not worth looking through as often as usual
     console, errors = make_console(), make_console(stderr=True)
     with progress_bar(errors) as progress:
         # Where the bar stands on the same terminal, figures go above it.

@@ -14,7 +14,6 @@ import msgspec
 
 from linkgauge.model.errors import LinkgaugeError
 
-from .board import Board
 from .channel import Channel
 from .interrupts import ENDING
 from .messages import (
@@ -35,20 +34,23 @@ from .messages import (
     Tune,
     Tuned,
 )
+from .standing import Signs
 from .worker import LocalWorker
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Request).decode
 _PR_SET_PDEATHSIG = 1
+GARBAGE = 50_000
+"""New objects until Python looks for garbage: seldom, since what a cell leaves goes by itself."""
 
 
-def main(descriptor: int, board: int, parent: int) -> None:
-    """Serves the process `parent` over the socket until either is gone; `board` is of its Board."""
+def main(descriptor: int, parent: int) -> None:
+    """Serves the process `parent` over the socket until either is gone."""
     _die_with(parent)
     # A second descriptor: the first is closed as the process ends, and not before.
     channel = Channel(socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM))
     try:
-        _serve(channel, Board(board))
+        _serve(channel)
     except (EOFError, OSError):
         pass  # the controller has gone
     except Exception as error:
@@ -69,7 +71,7 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _serve(channel: Channel, board: Board) -> None:
+def _serve(channel: Channel) -> None:
     start = _decode(channel.receive())
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {start!r}")
@@ -78,7 +80,8 @@ def _serve(channel: Channel, board: Board) -> None:
         channel.send(_encode(reply))
 
     names = () if start.accelerator is None else (start.accelerator,)
-    with closing(LocalWorker(start.settings, board.enter)) as worker:
+    gc.set_threshold(GARBAGE)
+    with closing(LocalWorker(start.settings, Signs(say).enter)) as worker:
         while True:
             request = _decode(channel.receive())
             if isinstance(request, Release):

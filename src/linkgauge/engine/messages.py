@@ -1,5 +1,5 @@
 """What the controller and a worker process say to each other: whole values, never while a clock
-runs. A request is answered by any number of `Trying` and then by one answer."""
+runs. A request is answered by any number of `Standing` and `Trying` and then by one answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from linkgauge.backends.base import Tried
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, Settings
+
+from .standing import Standing
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
@@ -86,4 +88,4 @@ class Broke(msgspec.Struct, frozen=True, tag=True):
 
 
 Answer = Surveyed | Seen | Results | Tuned | Refused | Broke
-Reply = Answer | Trying
+Reply = Answer | Trying | Standing

@@ -15,10 +15,10 @@ import msgspec
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.result import Settings
 
-from .board import Standing, new_board
 from .channel import Channel
 from .interrupts import ENDING
 from .messages import Answer, Broke, Reply, Request, Start, Trying
+from .standing import Standing
 
 PATIENCE = 2.0
 """Seconds that an idle worker has to end by itself; a busy one is killed."""
@@ -28,15 +28,17 @@ _decode = msgspec.msgpack.Decoder(Reply).decode
 # The module search path is handed on as it is: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import sys
-descriptor, board, parent = map(int, sys.argv[1:4])
-sys.path[:] = sys.argv[4:]
+descriptor, parent = map(int, sys.argv[1:3])
+sys.path[:] = sys.argv[3:]
 from linkgauge.engine.child import main
-main(descriptor, board, parent)
+main(descriptor, parent)
 """
 
 
 LOOK = 0.1
-"""Seconds after which a silent worker is looked at: its deadline may have come nearer."""
+"""Seconds after which a silent worker's deadline is looked at: most answers come sooner."""
+LONGEST = 1e6
+"""The system waits for no longer than about a fortnight (seconds)."""
 
 
 class WorkerLost(LinkgaugeError):
@@ -54,22 +56,21 @@ class WorkerProcess:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
-        self.board, descriptor = new_board()
-        shared = (theirs.fileno(), descriptor)
-        arguments = (*map(str, shared), str(os.getpid()), *sys.path)
+        self.standing = Standing()
+        """What it was at when it last said so."""
+        arguments = (str(theirs.fileno()), str(os.getpid()), *sys.path)
         # Blocked while it starts and ever after: what ends the run is the controller's.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
-                pass_fds=shared,
+                pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr(),
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
-        os.close(descriptor)
         self._busy = True  # until it is told anything, nothing is lost with it
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
@@ -87,7 +88,7 @@ class WorkerProcess:
 
     def ask(self, request: Request) -> None:
         self._busy = True
-        self.board.clear()
+        self.standing = Standing()
         self._send(request)
 
     def answer(
@@ -110,22 +111,21 @@ class WorkerProcess:
             if isinstance(reply, Broke):
                 self.kill()
                 raise WorkerLost(f"the worker broke: {reply.reason}")
-            if not isinstance(reply, Trying):
+            if isinstance(reply, Standing):
+                self.standing = reply
+            elif isinstance(reply, Trying):
+                heard(reply)
+            else:
                 self._busy = False
                 return reply
-            heard(reply)
 
     def _wait(self, left: Callable[[Standing], float] | None) -> None:
-        """Until there is something to read. The deadline moves as the worker goes on, which it
-        does without a word."""
-        if left is None:
+        """Until there is something to read. The deadline moves as the worker says what it is at."""
+        if left is None or self._channel.poll(LOOK):
             return
-        if self._channel.poll(LOOK):
-            return  # most answers come before it is worth asking how long they may take
-        while not self._channel.poll(min(LOOK, max(0.0, left(self.board.read())))):
-            if left(self.board.read()) <= 0:
-                self.kill()
-                raise WorkerLost("no answer", timed_out=True)
+        if not self._channel.poll(min(max(0.0, left(self.standing)), LONGEST)):
+            self.kill()
+            raise WorkerLost("no answer", timed_out=True)
 
     def _send(self, request: Request) -> None:
         with suppress(OSError):  # it has ended: waiting for the answer will tell how

@@ -24,7 +24,6 @@ from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
-from .board import Standing
 from .messages import (
     Answer,
     Look,
@@ -41,6 +40,7 @@ from .messages import (
 )
 from .process import WorkerLost, WorkerProcess
 from .reasons import befell, unmeasured
+from .standing import Standing
 
 SURVEY_SECONDS = 60.0
 """A driver that does not say in this time what it has is taken for one that never will."""
@@ -161,7 +161,7 @@ class Supervisor:
             asked = self._ask(name, request)
             results = _expect(asked.answer(watch.left), Results)
         except WorkerLost as lost:
-            at = self._workers[name].board.read()
+            at = self._workers[name].standing
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
                 again = (request.size, request.visit, request.taken, request.spent)

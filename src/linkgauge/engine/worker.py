@@ -111,7 +111,7 @@ class LocalWorker:
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
         if self._simulated is not None:
-            return read_inventory(self._simulated.tree())
+            return self._simulated.look()
         here = read_inventory()
         told: list[Accelerator] = []
         untold: list[str] = []

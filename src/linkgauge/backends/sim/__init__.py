@@ -11,22 +11,19 @@ import math
 from collections.abc import Mapping, Sequence
 
 from linkgauge.backends.base import Buffer, Copy, Pattern, Phase
-from linkgauge.machine.host import read_host
-from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Accelerator, Sense
+from linkgauge.model.inventory import Accelerator, Inventory, Sense
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Memory, Transfer, host
 
-from . import rules
+from . import inventory, pci, rules
 from .description import Description, parse_description
 from .faults import Fault, parse_fault
 from .group import SimChase, SimGroup
 from .hardware import build
 from .memory import Room, SimBuffer
 from .motion import Course, Work, movements, steady
-from .render import render
 from .resources import Demand, Resources
 from .schedule import Schedule, check_targets
 from .sensors import Sensors
@@ -69,7 +66,6 @@ class SimBackend:
         self._sensors = Sensors(self._hardware)
         self._at = self._cells = 0
         """Cells that have gone by at the one being measured, and at most."""
-        self._tree: tuple[int, Captured] | None = None
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             sizes[Memory(self.name, device.index)] = int(device.group.memory)
@@ -91,16 +87,20 @@ class SimBackend:
         )
 
     def host(self) -> Host:
-        """The host, read as any other is."""
-        return read_host(self.tree())
+        return inventory.host(self._description, self._hardware.nodes)
 
-    def tree(self) -> Captured:
-        """All of its files as they are now: after the cells that went by."""
-        if self._tree is None or self._tree[0] != self._cells:
-            parts = self._description, self._hardware, self._topology
-            rendered = render(*parts, self._symptoms())
-            self._tree = self._cells, Captured(rendered.files, rendered.links)
-        return self._tree[1]
+    def look(self) -> Inventory:
+        """All that there is to find of the machine as it is now: after the cells that went by."""
+        symptoms = self._symptoms()
+        virtual = self._description.host.hypervisor is not None
+        functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
+        grouped = bool(functions) and not virtual
+        return Inventory(
+            host=inventory.details(self._description, self._hardware.nodes, grouped),
+            pci=functions,
+            accelerators=self._sensors.accelerators(symptoms),
+            unknown=pci.unread(self._hardware),
+        )
 
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.accelerators(self._symptoms())

@@ -32,13 +32,20 @@ class SimGroup:
         self._paces = list(zip(movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
-        self._loops = self._laps = 0
+        self._loops = 0
+        self._ends: Sequence[Sequence[float]] = ()
+        """When each copy ends each lap, in loops."""
         self._opened = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
         if self._loops or min(loops, laps) < 1:
             raise BackendError("arm", "armed already" if self._loops else "no loops to run")
-        self._loops, self._laps = loops * laps, laps
+        self._loops = loops * laps
+        if not self._ends or len(self._ends[0]) != laps:  # most samples have the same laps
+            self._ends = [
+                [*(movement.at(lap / laps) for lap in range(1, laps)), movement.end]
+                for movement, _ in self._paces
+            ]
 
     def open(self) -> None:
         if not self._loops or self._opened:
@@ -64,9 +71,7 @@ class SimGroup:
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
         """When the copy at this place starts, and ends each lap."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
-        ends = [movement.at(lap / self._laps) for lap in range(1, self._laps)]
-        ends.append(movement.end)
-        return (movement.turn * loops, *(end * loops + stall for end in ends))
+        return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
     def close(self) -> None:
         self._loops, self._opened = 0, False

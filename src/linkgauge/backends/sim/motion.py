@@ -165,12 +165,15 @@ class Course:
         self._seed = _mix(seed)
         self._between = tuple(sigma for sigma in between if sigma > 0)
         self.now = 0.0
+        self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
         """`taken` samples were taken of the cell before this visit."""
-        self.cell = cell
         self.sample = taken if phase == "measure" else 0
+        if self._at == (cell, visit):
+            return  # another phase: nothing is drawn anew
+        self._at = cell, visit
         self._drawn = _mix(self._seed ^ cell)
         drawn = _mix(self._drawn ^ visit + 1 << 40)
         self._visit = math.prod(

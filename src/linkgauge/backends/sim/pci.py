@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import msgspec
 
+from linkgauge.machine.pci import DEVICES
+from linkgauge.machine.pci_config import NO_MEANING, VIRTUAL
 from linkgauge.model.errors import InputError
+from linkgauge.model.inventory import PciFunction, PciLink, PortType
 
 from .hardware import DeviceUnit, Hardware, Link, SwitchUnit
-from .registers import Buses, LinkState, PortType
 from .symptoms import Symptoms
 from .topology import Topology
 
@@ -26,33 +29,24 @@ _BRIDGE, _ACCELERATOR, _GRAPHICS = 0x060400, 0x120000, 0x030200
 """Class codes: PCI-to-PCI bridge, processing accelerator, 3D controller."""
 _NVIDIA = 0x10DE
 _BUSES = 256
-
-
-class Function(msgspec.Struct, frozen=True):
-    """A PCI function: `folder` is its path below sys/devices, `link` the one towards the host of
-    a device or an upstream port, the one away from it of a root or a downstream port (null:
-    unknown), `errors` what it has counted. `buses` are a bridge's; it may redirect by ACS."""
-
-    address: str
-    folder: str
-    port: PortType
-    vendor: int
-    device: int
-    class_code: int
-    node: int
-    link: LinkState | None
-    buses: Buses | None = None
-    errors: int = 0
-    revision: int = 0
-    acs_redirect: bool = False
+_REDIRECTIONS = ("request redirect", "completion redirect")
+_LEAST_SIZE = 128
+"""Bytes of packets and of read requests where a link is unknown: nothing else was set."""
+_EMPTY = {
+    "speed": "current_link_speed says 'Unknown'",
+    "width": "current_link_width says '0'",
+    "max_speed": "max_link_speed says 'Unknown'",
+    "max_width": "max_link_width says '0'",
+}
+"""What attributes say of a link that is unknown."""
 
 
 class _Seat(msgspec.Struct, frozen=True):
-    """A device or a switch on the bus that it sits on; `inner` is the bus within a switch."""
+    """A device or a switch on the bus that it sits on, with its link towards the host (null: not
+    of PCIe); `inner` is the bus within a switch."""
 
     unit: DeviceUnit | SwitchUnit
-    link: LinkState | None
-    errors: int
+    link: Link | None
     node: int
     domain: str
     bus: int
@@ -61,26 +55,52 @@ class _Seat(msgspec.Struct, frozen=True):
     below: tuple[_Seat, ...] = ()
 
 
-def functions(hardware: Hardware, topology: Topology, symptoms: Symptoms) -> tuple[Function, ...]:
-    """All functions, each bridge before what is below it. Raises InputError if buses run out."""
-    return tuple(_Tree(hardware, topology, symptoms).functions())
+def functions(
+    hardware: Hardware, topology: Topology, symptoms: Symptoms, grouped: bool
+) -> tuple[PciFunction, ...]:
+    """All functions by their addresses; `grouped`: each in a group of an IOMMU.
+
+    Raises InputError if buses run out.
+    """
+    tree = enumerate(_Tree(hardware, topology, symptoms, grouped).functions())
+    numbered = (
+        msgspec.structs.replace(function, iommu_group=number) if grouped else function
+        for number, function in tree
+    )
+    return tuple(sorted(numbered, key=lambda function: _order(function.address)))
+
+
+def unread(hardware: Hardware) -> tuple[str, ...]:
+    """What cannot be read of PCI as a whole, as readers say it."""
+    if not hardware.devices:
+        none = "(no PCI bus, or a container that hides it: then run on the host)"
+        return (f"PCI functions: /{DEVICES} lists none {none}",)
+    if _models(hardware):
+        return ()
+    return ("names of PCI functions: there is no PCI ID database (package pci.ids)",)
 
 
 class _Tree:
-    def __init__(self, hardware: Hardware, topology: Topology, symptoms: Symptoms) -> None:
+    def __init__(
+        self, hardware: Hardware, topology: Topology, symptoms: Symptoms, grouped: bool
+    ) -> None:
         self._topology = topology
         self._symptoms = symptoms
+        self._grouped = grouped
         self._units: dict[str, DeviceUnit | SwitchUnit] = {
             **{device.name: device for device in hardware.devices},
             **{switch.name: switch for switch in hardware.switches},
         }
+        self._models = _models(hardware)
+        self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
         self._used: dict[str, set[int]] = {}
         for device in hardware.devices:
             domain, bus = _place(device)
             self._used.setdefault(domain, set()).add(bus)
         self._below = _hang(hardware, topology)
 
-    def functions(self) -> Iterator[Function]:
+    def functions(self) -> Iterator[PciFunction]:
+        """Each bridge before what is below it."""
         bridges: dict[tuple[str, str], list[_Seat]] = {}
         for top, below in self._below.items():
             unit = self._units.get(top)
@@ -95,58 +115,88 @@ class _Tree:
             for number, seat in enumerate(seats):
                 # Devices 1 up, with functions 1 to 7 each, as AMD's root ports are numbered.
                 address = f"{domain}:{root:02x}:{1 + number // 7:02x}.{1 + number % 7}"
-                folder = f"pci{domain}:{root:02x}/{address}"
-                yield _bridge(seat, address, folder, PortType.ROOT, _ROOT_PORT, root)
-                yield from self._functions(seat, folder)
+                yield self._function(seat, "root port", address, None, _ROOT_PORT, acs=())
+                yield from self._functions(seat, address)
 
-    def _functions(self, seat: _Seat, above: str) -> Iterator[Function]:
+    def _functions(self, seat: _Seat, parent: str) -> Iterator[PciFunction]:
         group = seat.unit.group
-        ids = (group.vendor_id, group.device_id)
+        ids, revision = (group.vendor_id, group.device_id), group.revision
         if isinstance(seat.unit, DeviceUnit):
-            folder, code = f"{above}/{seat.unit.pci}", _ACCELERATOR
-            if group.vendor_id == _NVIDIA:
-                code = _GRAPHICS
-            yield Function(
-                seat.unit.pci,
-                folder,
-                PortType.ENDPOINT,
-                *ids,
-                code,
-                seat.node,
-                seat.link,
-                errors=seat.errors,
-                revision=group.revision,
+            code = _GRAPHICS if group.vendor_id == _NVIDIA else _ACCELERATOR
+            yield self._function(
+                seat, "endpoint", seat.unit.pci, parent, ids, class_code=code, revision=revision
             )
             return
         address = f"{seat.domain}:{seat.bus:02x}:00.0"
-        folder = f"{above}/{address}"
-        buses = Buses(seat.bus, seat.inner, seat.highest)
-        yield Function(
-            address,
-            folder,
-            PortType.UPSTREAM,
-            *ids,
-            _BRIDGE,
-            seat.node,
-            seat.link,
-            buses,
-            seat.errors,
-            group.revision,
-        )
+        yield self._function(seat, "upstream port", address, parent, ids, revision=revision)
+        acs = _REDIRECTIONS if seat.unit.group.acs_redirect else ()
         for number, child in enumerate(seat.below):
             port = f"{seat.domain}:{seat.inner:02x}:{number % 32:02x}.{number // 32}"
-            bridge = _bridge(child, port, f"{folder}/{port}", PortType.DOWNSTREAM, ids, seat.inner)
-            yield msgspec.structs.replace(bridge, acs_redirect=seat.unit.group.acs_redirect)
-            yield from self._functions(child, f"{folder}/{port}")
+            yield self._function(child, "downstream port", port, address, ids, acs=acs)
+            yield from self._functions(child, port)
+
+    def _function(
+        self,
+        seat: _Seat,
+        port: PortType,
+        address: str,
+        parent: str | None,
+        ids: tuple[int, int],
+        *,
+        class_code: int = _BRIDGE,
+        revision: int = 0,
+        acs: tuple[str, ...] | None = None,
+    ) -> PciFunction:
+        """The unit that sits there, or the port directly above it: both are at its link's ends."""
+        link = None if seat.link is None else self._symptoms.pcie(seat.link)
+        errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
+        sizes: dict[str, Any] = {"max_payload_supported": _LEAST_SIZE}
+        if seat.link is not None and link is not None:
+            kind = seat.link.kind
+            sizes = {"max_payload": kind.max_payload, "max_payload_supported": kind.max_payload,
+                     "max_read_request": kind.max_read_request}  # fmt: skip
+        elif port != "endpoint":
+            sizes |= {"max_payload": _LEAST_SIZE, "max_read_request": _LEAST_SIZE}
+        return PciFunction(
+            address=address,
+            vendor=ids[0],
+            device=ids[1],
+            class_code=class_code,
+            revision=revision,
+            name=self._name(ids),
+            numa_node=seat.node,
+            port=port,
+            parent=parent,
+            link=link or PciLink(),
+            acs=acs,
+            errors={"correctable": errors, "nonfatal": 0, "fatal": 0},
+            unknown=tuple(self._unknown(port, link)),
+            **sizes,
+        )
+
+    def _name(self, ids: tuple[int, int]) -> str | None:
+        """As the PCI ID database has it, of which the machine has the makers of its switches: a
+        model's first word."""
+        maker = self._makers.get(ids[0])
+        return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
+
+    def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[str]:
+        """Why fields are empty, as readers say it: a device's registers without a link read like
+        those of a virtual function."""
+        if not self._grouped:
+            yield "iommu_group: the function is in none: no IOMMU is in use, or none is shown"
+        if link is None:
+            device = port == "endpoint"
+            why = VIRTUAL if device else NO_MEANING
+            yield from (f"link.{field}: {says}, and {why}" for field, says in _EMPTY.items())
+            yield f"link.target{', max_payload, max_read_request' if device else ''}: {why}"
 
     def _seat(self, name: str, link: Link | None) -> _Seat | None:
         """Where a unit sits; None for a switch without a device below it."""
         unit = self._units[name]
-        state = None if link is None else self._symptoms.pcie(link)
-        errors = 0 if link is None else self._symptoms.errors(link)
         if isinstance(unit, DeviceUnit):
             domain, bus = _place(unit)
-            return _Seat(unit, state, errors, self._topology.node_of(unit), domain, bus, bus)
+            return _Seat(unit, link, self._topology.node_of(unit), domain, bus, bus)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
         below = tuple(seat for seat in seats if seat is not None)
         if not below:
@@ -155,7 +205,7 @@ class _Tree:
         inner = self._free_bus(domain, min(seat.bus for seat in below))
         bus = self._free_bus(domain, inner)
         near = self._topology.nearest_node(name)
-        return _Seat(unit, state, errors, near, domain, bus, highest, inner, below)
+        return _Seat(unit, link, near, domain, bus, highest, inner, below)
 
     def _root_bus(self, domain: str, lowest: int) -> int:
         if 0 not in self._used[domain]:
@@ -200,14 +250,20 @@ def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, L
     return below
 
 
-def _bridge(
-    seat: _Seat, address: str, folder: str, port: PortType, ids: tuple[int, int], primary: int
-) -> Function:
-    """The port directly above `seat`."""
-    buses = Buses(primary, seat.bus, seat.highest)
-    return Function(address, folder, port, *ids, _BRIDGE, seat.node, seat.link, buses, seat.errors)
+def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
+    """Names of switches that begin with their maker's, by vendor and device."""
+    return {
+        (switch.group.vendor_id, switch.group.device_id): switch.group.model
+        for switch in hardware.switches
+        if " " in switch.group.model
+    }
 
 
 def _place(device: DeviceUnit) -> tuple[str, int]:
     domain, bus, _ = device.pci.split(":")
     return domain, int(bus, 16)
+
+
+def _order(address: str) -> tuple[int, ...]:
+    domain, bus, function = address.split(":")
+    return int(domain, 16), int(bus, 16), int(function.replace(".", ""), 16)

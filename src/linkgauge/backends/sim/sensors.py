@@ -81,10 +81,7 @@ class Sensors:
 
     def _link(self, device: DeviceUnit, symptoms: Symptoms) -> PciLink:
         link = self._pcie.get(device.name)
-        state = None if link is None else symptoms.pcie(link)
-        if state is None:
-            return PciLink()
-        return PciLink(state.speed, state.width, state.max_speed, state.max_width, state.target)
+        return (link and symptoms.pcie(link)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
         """Each of a link's `count` by itself, as libraries number them."""

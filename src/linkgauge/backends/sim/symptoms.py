@@ -11,9 +11,11 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
+from linkgauge.model.inventory import PciLink
+from linkgauge.model.pcie import SPEEDS
+
 from .faults import Cells, Drift, Fault, Slow
 from .hardware import Hardware, Link, pcie_rate
-from .registers import GENERATIONS, LinkState
 from .resources import names_of
 from .schedule import ALL, Schedule
 
@@ -39,21 +41,14 @@ class Symptoms:
         """The fraction of its clock that a device is held to."""
         return min(1.0, self._rate({device}))
 
-    def pcie(self, link: Link) -> LinkState | None:
+    def pcie(self, link: Link) -> PciLink | None:
         """What a PCIe link can do and what it was trained to; None where it is not described."""
         kind = link.kind
         if kind.speed is None or kind.width is None:
             return None
         speed, width = _trained(kind.speed, kind.width, self._rate(self._names(link)))
-        return LinkState(
-            speed,
-            width,
-            kind.max_speed or kind.speed,
-            kind.max_width or kind.width,
-            kind.max_payload,
-            kind.max_read_request,
-            target=kind.speed,
-        )
+        highest = kind.max_speed or kind.speed, kind.max_width or kind.width
+        return PciLink(speed, width, *highest, target=kind.speed)
 
     def active(self, link: Link) -> int:
         """How many of a fabric's links, that are one here, are up."""
@@ -97,7 +92,7 @@ def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
     """The slowest speed and width that still carry this fraction of the full rate."""
     least = rate * pcie_rate(speed, width) * (1 - _ALIKE)
     states = product(
-        (*(s for s in GENERATIONS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
+        (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
     )
     carrying = [state for state in states if pcie_rate(*state) >= least]
     # Of two that are alike, the wider one: speed is what gives way first.

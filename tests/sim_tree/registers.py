@@ -6,9 +6,10 @@ Source: PCI Express Base Specification 6.0, 7.5.1 (headers), 7.5.3 (PCI Express 
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import msgspec
+
+from linkgauge.model.inventory import PciFunction, PortType
+from linkgauge.model.pcie import SPEEDS
 
 _SIZE = 4096
 _COMMAND = 0x0406
@@ -23,30 +24,13 @@ _AER_ID, _ACS_ID = 0x0001, 0x000D
 _ACS_ALL, _ACS_REDIRECT = 0x005F, 0x000C
 """ACS Capability: all services but egress control; ACS Control: redirect requests, completions."""
 
-GENERATIONS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0)
-"""GT/s a lane, by the code of LnkCap and LnkSta less 1."""
-
-
-class PortType(IntEnum):
-    """Device/Port Type of the PCI Express Capabilities register."""
-
-    ENDPOINT = 0
-    ROOT = 4
-    UPSTREAM = 5
-    DOWNSTREAM = 6
-
-
-class LinkState(msgspec.Struct, frozen=True):
-    """What a link is capable of and what it was trained to: GT/s a lane, lanes, bytes. `target` is
-    the speed that it was asked to train to (null: the one it has)."""
-
-    speed: float
-    width: int
-    max_speed: float
-    max_width: int
-    payload: int
-    read_request: int
-    target: float | None = None
+PORTS: dict[PortType, int] = {
+    "endpoint": 0,
+    "root port": 4,
+    "upstream port": 5,
+    "downstream port": 6,
+}
+"""Device/Port Type of the PCI Express Capabilities register."""
 
 
 class Buses(msgspec.Struct, frozen=True):
@@ -57,29 +41,21 @@ class Buses(msgspec.Struct, frozen=True):
     subordinate: int
 
 
-def config_space(
-    port: PortType,
-    vendor: int,
-    device: int,
-    class_code: int,
-    link: LinkState | None,
-    buses: Buses | None,
-    revision: int = 0,
-    acs_redirect: bool = False,
-) -> bytes:
-    """4096 bytes. A function whose link is unknown shows speed and width 0. All have AER; root and
-    downstream ports have ACS."""
+def config_space(function: PciFunction, buses: Buses | None) -> bytes:
+    """4096 bytes. A function whose link is unknown shows speed and width 0. All have AER; those
+    whose `acs` is known have ACS."""
+    link = function.link
     space = bytearray(_SIZE)
 
     def put(offset: int, value: int, width: int) -> None:
         space[offset : offset + width] = value.to_bytes(width, "little")
 
-    put(0x00, vendor, 2)
-    put(0x02, device, 2)
+    put(0x00, function.vendor or 0, 2)
+    put(0x02, function.device or 0, 2)
     put(0x04, _COMMAND, 2)
     put(0x06, _HAS_CAPABILITIES, 2)
-    put(0x08, revision, 1)
-    put(0x09, class_code, 3)
+    put(0x08, function.revision or 0, 1)
+    put(0x09, function.class_code or 0, 3)
     put(0x34, _CAPABILITY, 1)
     if buses is not None:
         put(0x0E, 1, 1)
@@ -87,28 +63,28 @@ def config_space(
         put(0x19, buses.secondary, 1)
         put(0x1A, buses.subordinate, 1)
     put(_CAPABILITY, _ID, 2)
-    put(_CAPABILITY + 0x02, port << 4 | _VERSION, 2)
-    if link is not None:
+    put(_CAPABILITY + 0x02, PORTS[function.port or "endpoint"] << 4 | _VERSION, 2)
+    if link.speed and link.max_speed and link.width and link.max_width:
         speed, max_speed = _speed_code(link.speed), _speed_code(link.max_speed)
-        payload, read_request = _size_code(link.payload), _size_code(link.read_request)
-        put(_CAPABILITY + 0x04, payload, 4)  # DevCap
+        payload = _size_code(function.max_payload or 0)
+        read_request = _size_code(function.max_read_request or 0)
+        put(_CAPABILITY + 0x04, _size_code(function.max_payload_supported or 0), 4)  # DevCap
         put(_CAPABILITY + 0x08, read_request << 12 | payload << 5, 2)  # DevCtl
         put(_CAPABILITY + 0x0C, link.max_width << 4 | max_speed, 4)  # LnkCap
         put(_CAPABILITY + 0x12, link.width << 4 | speed, 2)  # LnkSta
         put(_CAPABILITY + 0x2C, ((1 << max_speed) - 1) << 1, 4)  # LnkCap2
         put(_CAPABILITY + 0x30, _speed_code(link.target or link.speed), 2)  # LnkCtl2
-    has_acs = port in (PortType.ROOT, PortType.DOWNSTREAM)
-    put(_AER, (_ACS << 20 if has_acs else 0) | 2 << 16 | _AER_ID, 4)
-    if has_acs:
+    put(_AER, (_ACS << 20 if function.acs is not None else 0) | 2 << 16 | _AER_ID, 4)
+    if function.acs is not None:
         put(_ACS, 1 << 16 | _ACS_ID, 4)
         put(_ACS + 0x04, _ACS_ALL, 2)
-        put(_ACS + 0x06, _ACS_REDIRECT if acs_redirect else 0, 2)
+        put(_ACS + 0x06, _ACS_REDIRECT if function.acs else 0, 2)
     return bytes(space)
 
 
 def _speed_code(speed: float) -> int:
     """The generation: 1 for 2.5 GT/s; the nearest one below a speed between two."""
-    return max((code for code, of in enumerate(GENERATIONS, 1) if of <= speed), default=0)
+    return max((code for code, of in enumerate(SPEEDS, 1) if of <= speed), default=0)
 
 
 def _size_code(size: int) -> int:

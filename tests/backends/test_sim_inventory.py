@@ -1,28 +1,30 @@
-"""A simulated machine shows the files that a real one would, and they agree with each other."""
+"""A simulated machine is what its readers would find, and its files agree with each other."""
 
 import json
 import os
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.hardware import build
-from linkgauge.backends.sim.registers import (
-    GENERATIONS,
-    Buses,
-    LinkState,
-    PortType,
-    config_space,
-)
-from linkgauge.backends.sim.render import host_files, render, write
-from linkgauge.backends.sim.topology import Topology
 from linkgauge.machine.accelerators import ACCELERATORS
 from linkgauge.machine.host import read_host
+from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
+from linkgauge.model.inventory import PciFunction, PciLink
+from linkgauge.model.machine import Machine
+from linkgauge.model.pcie import SPEEDS
+from machine_kit import MACHINES, SWITCHED
+from sim_tree import rendered as rendered_of
+from sim_tree import tree_of, write
+from sim_tree.host import host_files
+from sim_tree.registers import PORTS, Buses, config_space
 
 SMALL = """
 source: a test
@@ -56,15 +58,22 @@ links:
   - {kind: fabric, pairs: [[sim:0, sim:1]]}
 """
 
+HOST = "source: a test\nhost: {cpu_model: A, sockets: 2, nodes: [{count: 3, cpus: 5, memory: 1G}]"
+TEXTS = {
+    "small": SMALL,
+    "switched": SWITCHED,
+    "without devices": f"{HOST}, architecture: ppc64le, threads_per_core: 2}}\n",
+    "virtual": f"{HOST}, hypervisor: KVM, iommu: translating}}\n"
+    "devices: [{count: 2, model: Card, memory: 1G}]\n",
+}
 
-def parts(text):
-    description = parse_description(text)
-    hardware = build(description)
-    return description, hardware, Topology(hardware)
+
+def made(text):
+    return SimBackend(parse_description(text))
 
 
 def rendered(text):
-    return render(*parts(text))
+    return rendered_of(made(text))
 
 
 def machine(name):
@@ -115,19 +124,25 @@ class Registers:
 
     @property
     def port(self):
-        return PortType(self.express(0x02) >> 4 & 0xF)
+        number = self.express(0x02) >> 4 & 0xF
+        return next(port for port, code in PORTS.items() if code == number)
 
     @property
     def link(self):
-        capable, status, control = self.express(0x0C, 4), self.express(0x12), self.express(0x08)
-        return LinkState(
-            GENERATIONS[(status & 0xF) - 1],
+        capable, status = self.express(0x0C, 4), self.express(0x12)
+        return PciLink(
+            SPEEDS[(status & 0xF) - 1],
             status >> 4 & 0x3F,
-            GENERATIONS[(capable & 0xF) - 1],
+            SPEEDS[(capable & 0xF) - 1],
             capable >> 4 & 0x3F,
-            128 << (control >> 5 & 7),
-            128 << (control >> 12 & 7),
+            SPEEDS[(self.express(0x30) & 0xF) - 1],
         )
+
+    @property
+    def sizes(self):
+        """Of packets and of read requests."""
+        control = self.express(0x08)
+        return 128 << (control >> 5 & 7), 128 << (control >> 12 & 7)
 
 
 def p2p_distance(sysfs, one, other):
@@ -141,8 +156,10 @@ def p2p_distance(sysfs, one, other):
 
 @pytest.mark.parametrize("name", shipped())
 def test_the_host_is_read_as_it_is_described(name):
-    description, hardware, _ = parts(machine(name))
-    host = read_host(Captured(host_files(description, hardware)))
+    description = parse_description(machine(name))
+    hardware, backend = build(description), SimBackend(description)
+    host = read_host(Captured(host_files(backend.host(), backend.look().host)))
+    assert host == backend.host()
     about = description.host
     assert (host.hostname, host.system, host.kernel) == (about.hostname, about.system, about.kernel)
     assert (host.architecture, host.cpu_model) == (about.architecture, about.cpu_model)
@@ -156,12 +173,30 @@ def test_the_host_is_read_as_it_is_described(name):
     assert (host.memlock_limit, host.transparent_huge_pages) == (None, "madvise")
 
 
+@pytest.mark.parametrize("text", [*TEXTS, *MACHINES])
+@pytest.mark.parametrize("faults", [[], ["slow * rate=30%"]])
+def test_its_values_are_what_readers_find_in_its_files(text, faults):
+    description = parse_description(TEXTS.get(text) or machine(text))
+    backend = SimBackend(description, list(map(parse_fault, faults)))
+    backend.enter({4: ()}, "measure")
+    tree = tree_of(backend)
+    assert read_inventory(tree) == backend.look()
+    assert read_host(tree) == backend.host()
+
+
+@pytest.mark.parametrize("text", [*TEXTS, *MACHINES])
+def test_its_values_are_plain_ones_that_are_kept_in_files(text):
+    backend = made(TEXTS.get(text) or machine(text))
+    kept = Machine(host=backend.host(), inventory=backend.look())
+    assert msgspec.json.decode(msgspec.json.encode(kept), type=Machine) == kept
+
+
 def test_the_written_tree_reads_like_the_one_in_memory(tmp_path):
-    description, hardware, topology = parts(SMALL)
-    tree = render(description, hardware, topology)
+    tree = rendered(SMALL)
     write(tree, tmp_path)
     assert read_host(tmp_path) == read_host(Captured(tree.files))
-    assert read_host(tmp_path) == read_host(Captured(host_files(description, hardware)))
+    assert read_host(tmp_path) == made(SMALL).host()
+    assert read_inventory(tmp_path) == made(SMALL).look()
     for path in tree.links:
         assert (tmp_path / path).is_symlink()
     for address, folder in Sysfs(tree).folders.items():
@@ -184,15 +219,15 @@ def test_cpus_belong_to_sockets_and_cores_and_nodes_have_distances():
 def test_every_bridge_above_a_device_is_shown():
     sysfs = Sysfs(rendered(SMALL))
     first, second, third, fourth, fifth = (f"0000:{bus:02x}:00.0" for bus in range(0x10, 0x15))
-    ports = [PortType.DOWNSTREAM, PortType.UPSTREAM]
+    ports = ["downstream port", "upstream port"]
     for address, expected in (
-        (first, [*ports, *ports, PortType.ROOT]),
-        (second, [*ports, PortType.ROOT]),
-        (third, [PortType.ROOT]),
-        (fourth, [PortType.ROOT]),
-        (fifth, [PortType.ROOT]),
+        (first, [*ports, *ports, "root port"]),
+        (second, [*ports, "root port"]),
+        (third, ["root port"]),
+        (fourth, ["root port"]),
+        (fifth, ["root port"]),
     ):
-        assert sysfs.config(address).port is PortType.ENDPOINT
+        assert sysfs.config(address).port == "endpoint"
         assert [sysfs.config(bridge).port for bridge in sysfs.above(address)] == expected
     outer, root = sysfs.above(first)[-2:]
     assert sysfs.above(second)[-2:] == [outer, root]
@@ -203,7 +238,7 @@ def test_only_bridges_above_a_device_are_shown():
     sysfs = Sysfs(rendered(SMALL))
     ports = [sysfs.config(address).port for address in sysfs.folders]
     # A root port for each of outer, sim:2, sim:3 and sim:4; downstream ports for sim:0, 1, inner.
-    assert [ports.count(kind) for kind in PortType] == [5, 4, 2, 3]
+    assert [ports.count(kind) for kind in PORTS] == [5, 4, 2, 3]
     # The root complex of host:0 and host:1 itself.
     assert len({folder.split("/")[2] for folder in sysfs.folders.values()}) == 2
 
@@ -225,7 +260,7 @@ def test_registers_sysfs_and_buses_agree(text):
             assert sysfs.text(address, "max_link_speed") == f"{link.max_speed:.1f} GT/s PCIe"
             assert sysfs.text(address, "current_link_width") == str(link.width)
             assert sysfs.text(address, "max_link_width") == str(link.max_width)
-        is_bridge = registers.port is not PortType.ENDPOINT
+        is_bridge = registers.port != "endpoint"
         assert registers.word(0x0E, 1) == is_bridge
         assert (sysfs.text(address, "class") == "0x060400") is is_bridge
         for bridge in sysfs.above(address)[:1]:
@@ -260,8 +295,10 @@ def test_what_a_vendors_library_tells_stands_beside_the_links():
 
 def test_links_show_what_they_were_trained_to_and_what_they_could():
     sysfs = Sysfs(rendered(SMALL))
-    assert sysfs.config("0000:10:00.0").link == LinkState(16.0, 16, 32.0, 16, 256, 512)
-    assert sysfs.config("0000:12:00.0").link == LinkState(8.0, 4, 8.0, 8, 128, 4096)
+    assert sysfs.config("0000:10:00.0").link == PciLink(16.0, 16, 32.0, 16, 16.0)
+    assert sysfs.config("0000:10:00.0").sizes == (256, 512)
+    assert sysfs.config("0000:12:00.0").link == PciLink(8.0, 4, 8.0, 8, 8.0)
+    assert sysfs.config("0000:12:00.0").sizes == (128, 4096)
     assert sysfs.text("0000:13:00.0", "max_link_speed") == "Unknown"
 
 
@@ -291,8 +328,9 @@ def test_rbln_32_has_the_distances_and_links_that_its_page_prints():
         expected = [0 if row == n else 4 if row // 4 == n // 4 else 8 for n in range(32)]
         assert [p2p_distance(sysfs, one, other) for other in addresses] == expected
     assert [sysfs.text(addresses[n], "numa_node") for n in (0, 1, 30, 31)] == ["0", "0", "1", "1"]
-    link = sysfs.config(addresses[0]).link
-    assert link == LinkState(32.0, 16, 32.0, 16, 512, 512)
+    registers = sysfs.config(addresses[0])
+    assert registers.link == PciLink(32.0, 16, 32.0, 16, 32.0)
+    assert registers.sizes == (512, 512)
     assert sysfs.text(addresses[0], "device") == "0x1250"
 
 
@@ -319,7 +357,7 @@ devices: [{{count: 256, model: x, memory: 1M, pci: [{devices}]}}]
 
 
 @given(
-    st.sampled_from(list(PortType)),
+    st.sampled_from(list(PORTS)),
     st.integers(0, 5),
     st.integers(0, 5),
     st.integers(0, 5),
@@ -328,9 +366,12 @@ devices: [{{count: 256, model: x, memory: 1M, pci: [{devices}]}}]
     st.tuples(*[st.integers(0, 255)] * 3),
 )
 def test_registers_tell_what_was_put_in(port, speed, most, payload, request, width, buses):
-    state = LinkState(
-        GENERATIONS[speed], width, GENERATIONS[most], 32, 128 << payload, 128 << request
-    )
-    registers = Registers(config_space(port, 0x10DE, 0x2335, 0x030200, state, Buses(*buses)))
-    assert (registers.port, registers.link) == (port, state)
+    link = PciLink(SPEEDS[speed], width, SPEEDS[most], 32, SPEEDS[speed])
+    sizes = 128 << payload, 128 << request
+    function = PciFunction(
+        address="0000:01:00.0", vendor=0x10DE, device=0x2335, class_code=0x030200, port=port,
+        link=link, max_payload=sizes[0], max_payload_supported=sizes[0], max_read_request=sizes[1],
+    )  # fmt: skip
+    registers = Registers(config_space(function, Buses(*buses)))
+    assert (registers.port, registers.link, registers.sizes) == (port, link, sizes)
     assert tuple(registers.word(at, 1) for at in (0x18, 0x19, 0x1A)) == buses

@@ -1,0 +1,133 @@
+"""What the readers of a machine would find on a simulated one's host, as values.
+
+Of the caches only the last level is known. All hosts alike have huge pages and no limits; the CPUs
+of those that are no virtual machine have the governor performance, and all CPUs were idle so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.machine.environment import GROUPS
+from linkgauge.machine.memory import TABLE
+from linkgauge.model.inventory import Cache, HostDetails
+from linkgauge.model.machine import Host, Node
+
+from .description import Description, HostDescription
+from .hardware import NodeUnit
+
+_ISA = {"x86_64": "x86-64", "aarch64": "armv8-a", "riscv64": "rv64imafdc"}
+_HUGE_PAGE = 2 << 20
+_HUGE_SHARE = 64
+"""A huge page for so many of the memory."""
+_HUGE_CHOICE = "madvise"
+_TICKS = 10**6
+"""Of each CPU, since boot."""
+
+
+def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
+    """The host's names and sizes."""
+    about, total = description.host, _total(nodes)
+    return Host(
+        hostname=about.hostname,
+        system=about.system,
+        kernel=about.kernel,
+        architecture=about.architecture,
+        cpu_model=about.cpu_model,
+        cpus=sum(len(node.cpus) for node in nodes),
+        nodes=tuple(
+            Node(node.index, node.cpus, size, _free(size), _cache(node))
+            for node in nodes
+            for size in (int(node.group.memory),)
+        ),
+        memory_total=total,
+        memory_available=_free(total),
+        memlock_limit=None,
+        transparent_huge_pages=_HUGE_CHOICE,
+        last_level_cache=sum(map(_cache, nodes)),
+    )
+
+
+def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) -> HostDetails:
+    """What the kernel says beside; `grouped`: there are PCI functions in groups of an IOMMU."""
+    about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
+    cores = {(_socket(about, node, nodes), core) for node in nodes for core in _cores(about, node)}
+    huge = _total(nodes) // _HUGE_SHARE // _HUGE_PAGE
+    return HostDetails(
+        cpu_vendor=about.cpu_vendor,
+        sockets=len({socket for socket, _ in cores}),
+        cores=len(cores),
+        threads_per_core=min(about.threads_per_core, max(len(node.cpus) for node in nodes)),
+        isa=_ISA.get(about.architecture),
+        caches=_caches(nodes),
+        distances={node.index: _distances(about, node, nodes) for node in nodes},
+        node_cpus={node.index: node.cpus for node in nodes},
+        huge_pages={_HUGE_PAGE: (huge, huge)},
+        transparent_huge_pages=_HUGE_CHOICE,
+        governor=None if about.hypervisor else "performance",
+        command_line=_command_line(about),
+        iommu=about.iommu if grouped else None,
+        hypervisor=about.hypervisor,
+        allowed_cpus=cpus,
+        allowed_nodes=tuple(node.index for node in nodes),
+        steal=0.0,
+        cpu_ticks=float(len(cpus) * _TICKS),
+        unknown=tuple(_unknown(about, grouped)),
+    )
+
+
+def _unknown(about: HostDescription, grouped: bool) -> list[str]:
+    """Why fields are empty, as readers say it."""
+    reasons = []
+    if about.architecture not in _ISA:
+        reasons.append("instruction set: /proc/cpuinfo does not say")
+    if about.hypervisor:
+        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: look on its host"
+        reasons.append(f"frequency governor: {sets}")
+    if not grouped:
+        why = "(a kernel without IOMMU, a container, or not captured)"
+        reasons.append(f"IOMMU: there is no /{GROUPS} {why}")
+    where = "(a board with a device tree, a virtual machine, a container)"
+    reasons.append(f"DIMM rate: /{TABLE} is not there {where}")
+    return reasons
+
+
+def _command_line(about: HostDescription) -> str:
+    passes = about.iommu == "passthrough" and not about.hypervisor
+    return f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}"
+
+
+def _total(nodes: Sequence[NodeUnit]) -> int:
+    return sum(node.group.memory for node in nodes)
+
+
+def _free(total: int) -> int:
+    """Fifteen sixteenths, in whole KiB: the kernel and what runs take the rest."""
+    return (total - total // 16) >> 10 << 10
+
+
+def _cache(node: NodeUnit) -> int:
+    return int(node.group.cache)
+
+
+def _caches(nodes: Sequence[NodeUnit]) -> tuple[Cache, ...]:
+    """Each kind of last-level cache."""
+    found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
+    return tuple(Cache(3, "unified", size, cpus) for size, cpus in found)
+
+
+def _socket(about: HostDescription, node: NodeUnit, nodes: Sequence[NodeUnit]) -> int:
+    return node.index * about.sockets // len(nodes)
+
+
+def _cores(about: HostDescription, node: NodeUnit) -> set[int]:
+    return {cpu // about.threads_per_core for cpu in node.cpus}
+
+
+def _distances(
+    about: HostDescription, node: NodeUnit, nodes: Sequence[NodeUnit]
+) -> tuple[int, ...]:
+    """A row of the NUMA distance table: what the firmware says, else the kernel's defaults."""
+    if about.distances is not None:
+        return about.distances[node.index]
+    return tuple(10 if other.index == node.index else 20 for other in nodes)
