@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.judge.flowing import Load, finish_times
-from linkgauge.model.flow import Flow
+from linkgauge.model.map import Flow
 
 LINK = Flow(((0, 1.0),))
 

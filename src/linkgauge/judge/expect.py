@@ -13,9 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.flow import Flow, share
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
+from linkgauge.model.map import Flow, share
 from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
 from linkgauge.model.transfer import Memory, Report, Transfer

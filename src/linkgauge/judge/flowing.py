@@ -1,5 +1,5 @@
 """How long concurrent transfers take that share what they cross: shares are solved anew whenever
-one ends (model/flow.py)."""
+one ends (model/map.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
-from linkgauge.model.flow import Flow, share
+from linkgauge.model.map import Flow, share
 
 _DONE = 1e-9
 """Share of a transfer that is left when it has ended: rounding."""

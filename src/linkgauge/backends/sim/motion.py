@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from linkgauge.backends.base import Phase
-from linkgauge.model.flow import share
+from linkgauge.model.map import share
 
 from .resources import Demand
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.flow import Flow
+from linkgauge.model.map import Crossing, Flow
 from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
 
 from .description import Back, Caps, Ways
 from .hardware import Hardware, Link
-from .topology import Crossing, Route, Topology
+from .topology import Route, Topology
 
 _THREAD_STARTUP = 1e-6
 """Seconds until host threads run."""
@@ -107,7 +107,7 @@ class Resources:
             route = self._route(source, target)
             jitters.append(route.jitter)
             for crossing in route.crossings:
-                touched |= self.names[_PER_LINK * crossing.link]
+                touched |= self.names[_PER_LINK * crossing.number]
             self._cross(usage, route, engine.kind, way, part)
             if not is_cpu:
                 usage[self._device_slot(engine.owner) + _SLOTS[engine.kind, way]] += part
@@ -151,7 +151,7 @@ class Resources:
     ) -> None:
         """Adds what a route takes: payload and its overhead one way, requests the other way."""
         for crossing in route.crossings:
-            link = self._links[crossing.link]
+            link = self._links[crossing.number]
             kind = link.kind
             ways = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
             ahead = part * crossing.share / _of(ways, way)
@@ -159,7 +159,7 @@ class Resources:
             back = part * crossing.share * _of(returns, way)
             for slot in self._turn_slots(crossing, engine == "cpu"):
                 usage[slot] += ahead / link.rate
-            first = _PER_LINK * crossing.link
+            first = _PER_LINK * crossing.number
             usage[first + (not crossing.forward)] += ahead
             usage[first + 2] += ahead + back
             if back:
@@ -168,13 +168,13 @@ class Resources:
     def _turn_slots(self, crossing: Crossing, by_threads: bool) -> Iterator[int]:
         """The turns that are taken at either end of a link: a device's of those over the link, the
         threads' of those over all other links there."""
-        link = self._links[crossing.link]
+        link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
                 first = _PER_LINK * number + _PER_LINK - _TURNS
-                if by_threads and number != crossing.link:
+                if by_threads and number != crossing.number:
                     yield from (first + 2 * inward, first + 2 * inward + 1)
-                elif not by_threads and number == crossing.link:
+                elif not by_threads and number == crossing.number:
                     yield from (first + inward, first + 2 + inward)
 
     def _caps(self, engine: Engine) -> Caps:
