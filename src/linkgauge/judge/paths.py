@@ -102,14 +102,14 @@ class Paths:
         path += pcie_path(ways, access, part, transfer.engine.kind == "sm", trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
-        return path + Path(doubts=tuple(self._doubts(crossed, nodes)), meets=meets)
+        sure = not self._wiring.is_unsure(here, there)
+        doubts = () if sure else ("nothing tells where their links lead",)
+        return path + Path(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
 
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        """What on the route is known too little to say what it takes of the payload."""
-        if any({wire.a, wire.b} & self._wiring.unsure for wire, _ in crossed):
-            yield "nothing tells where their links lead"
+        """What the host between two places may cost, which nothing tells."""
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):

@@ -43,14 +43,14 @@ class Touched(msgspec.Struct, frozen=True):
 
 class Wiring:
     """The map of memories, switches and bridges. `switches` are a fabric's; `unsure` are those of
-    which nothing tells whether they are one. `idle` counts a device's links that are down and do
-    not say where they led."""
+    which nothing tells whether they are one, `idle` a device's links that are down and do not say
+    where they led."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self.switches: set[str] = set()
-        self.unsure: set[str] = set()
-        self.idle: dict[str, int] = {}
+        self._unsure: set[str] = set()
+        self._idle: dict[str, int] = {}
         self._models = {device.memory: device.model for device in evidence.devices}
         self._near = {
             **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
@@ -63,7 +63,9 @@ class Wiring:
         }
         found: dict[frozenset[str], Wire] = {}
         for wire in self._wires():
-            found.setdefault(frozenset((wire.a, wire.b)), wire)
+            known = found.setdefault(frozenset((wire.a, wire.b)), wire)
+            if wire.bundle and known.bundle and wire.bundle.count < known.bundle.count:
+                found[frozenset((wire.a, wire.b))] = wire  # both ends tell of it
         self.wires = tuple(found.values())
         ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
@@ -111,11 +113,11 @@ class Wiring:
         accelerator = self._evidence.accelerators.get(here)
         for remote, bundle in bundles(accelerator.links if accelerator else ()).items():
             if remote is None and not bundle.count:
-                self.idle[here] = bundle.all
+                self._idle[here] = bundle.all
                 continue
             there = remote or f"{bundle.kind} switch"
             if remote is None:
-                self.unsure.add(there)
+                self._unsure.add(there)
             if not _is_memory(there):
                 self.switches.add(there)
             kind = "internal" if there.startswith("host:") else "fabric"
@@ -161,6 +163,10 @@ class Wiring:
         route = self.map.route(begin, end)
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
+    def is_unsure(self, begin: str, end: str) -> bool:
+        """Whether a switch is on the route of which nothing tells that it is one."""
+        return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
+
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], Bundle]:
         """The fabric's links on the route, by what they join; links to several switches are one.
         Empty where the route leads through a memory: that it passes traffic on, nothing tells."""
@@ -177,7 +183,7 @@ class Wiring:
                 ]
                 found.setdefault((ends[0], ends[1]), []).append(wire.bundle)
         return {
-            ends: Bundle.joined(many, sum(self.idle.get(e, 0) for e in ends if "switch" in ends))
+            ends: Bundle.joined(many, sum(self._idle.get(e, 0) for e in ends if "switch" in ends))
             for ends, many in found.items()
         }
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from linkgauge.model.map import Crossing, Link, Map
+from linkgauge.model.map import Crossing, Link, Map, Passing
 
 from .hardware import DeviceUnit, Hardware
 
@@ -22,14 +22,17 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Topology:
-    """Nodes and switches pass traffic on, devices only where they are said to."""
+    """Nodes and switches pass traffic on, devices only within their fabric and where they are said
+    to."""
 
     def __init__(self, hardware: Hardware) -> None:
-        silent = {device.name for device in hardware.devices if not device.group.forwards}
+        places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
+        for device in hardware.devices:
+            places[device.name] = "fabric" if device.group.forwards else "none"
         self._kinds = [link.kind for link in hardware.links]
         self._nodes = hardware.nodes
         self._map = Map(
-            {name: "none" if name in silent else "all" for name in hardware.names},
+            places,
             [
                 Link(link.name, link.a, link.b, link.kind.kind, link.rate, link.rate)
                 for link in hardware.links
