@@ -15,7 +15,7 @@ import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -49,11 +49,6 @@ class Crossing(NamedTuple):
     number: int
     forward: bool
     share: float
-
-    @property
-    def rate(self) -> float | None:
-        """Bytes/s in this direction."""
-        return self.link.ahead if self.forward else self.link.back
 
     @property
     def begin(self) -> str:
@@ -180,17 +175,21 @@ _SAME = 1 + 1e-12
 """Levels that differ by less are one: sums of floating-point numbers are not exact."""
 
 
+Resource = Any
+"""What can be full: any hashable value that stands for it."""
+Capacity = Sequence[float] | Mapping[Resource, float]
+"""What each resource carries, at least of those that are used."""
+
+
 class Flow(msgspec.Struct, frozen=True, gc=False):
     """`usage` pairs each resource with its weight (> 0): capacity taken for a unit of rate. `cap`
     is the most that the flow itself can do."""
 
-    usage: tuple[tuple[int, float], ...]
+    usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
-def share(
-    flows: Sequence[Flow], capacity: Sequence[float] | Mapping[int, float]
-) -> tuple[float, ...]:
+def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
     """Rates of the flows, in their order, in the unit of `capacity` ÷ weight.
 
     A flow that nothing bounds has an infinite rate. Equal flows are solved as one.
@@ -204,16 +203,14 @@ def share(
     return tuple(rates[flow] for flow in flows)
 
 
-def _fill(
-    counts: Mapping[Flow, int], capacity: Sequence[float] | Mapping[int, float]
-) -> dict[Flow, float]:
+def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
     """The rate of each distinct flow, of which there are so many."""
     if len(counts) == 1:
         ((flow, count),) = counts.items()
         each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
         return {flow: min((flow.cap, *each))}
-    load: dict[int, float] = {}
-    users: dict[int, list[Flow]] = {}
+    load: dict[Resource, float] = {}
+    users: dict[Resource, list[Flow]] = {}
     for flow, count in counts.items():
         for resource, weight in flow.usage:
             load[resource] = load.get(resource, 0.0) + weight * count
@@ -241,7 +238,7 @@ def _fill(
 
 
 def _settle(
-    flow: Flow, count: int, rate: float, left: dict[int, float], load: dict[int, float]
+    flow: Flow, count: int, rate: float, left: dict[Resource, float], load: dict[Resource, float]
 ) -> None:
     """Takes what the flow uses for good off the resources."""
     for resource, weight in flow.usage:
