@@ -78,13 +78,9 @@ def test_bridges_that_a_hypervisor_shows_are_no_parts():
 
 @pytest.mark.parametrize("name", shipped())
 def test_what_readers_find_leads_through_the_memories_that_the_description_does(name):
-    described = Topology(build(parse_description(load(name)[1])))
-    found = wiring(name).map
-    devices, nodes = (
-        [place for place in found.places if place.startswith(f"{space}:")][:8]
-        for space in ("sim", "host")
-    )
-    places = (*devices, *nodes)
+    hardware = build(parse_description(load(name)[1]))
+    described, found = Topology(hardware), wiring(name).map
+    places = [unit.name for unit in (*hardware.nodes[:8], *hardware.devices[:8])]
     pairs = [(a, b) for a in places for b in places if described.route(a, b)]
     assert pairs
     for pair in pairs:

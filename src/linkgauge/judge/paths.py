@@ -48,8 +48,8 @@ class Paths:
         path = Path()
         for memory in transfer.memories:
             path += self._memory(memory, alone)
-        for begin, end, access, part in transfer.legs():
-            path += self._leg(transfer, begin, end, access, part, trained)
+        for leg in transfer.legs():
+            path += self._leg(leg, transfer.engine.kind == "sm", trained)
         if not path.uses:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
         return path
@@ -70,14 +70,9 @@ class Paths:
         return Path((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
 
     def _leg(
-        self,
-        transfer: Transfer,
-        begin: Memory,
-        end: Memory,
-        access: Access,
-        part: float,
-        trained: Trained,
+        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
     ) -> Path:
+        begin, end, access, part = leg
         here, there = str(begin), str(end)
         crossed = self._wiring.route(here, there) or ()
         bundles = self._wiring.bundles(here, there)
@@ -99,7 +94,7 @@ class Paths:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
         if access == "read":
             ways.reverse()
-        path += pcie_path(ways, access, part, transfer.engine.kind == "sm", trained)
+        path += pcie_path(ways, access, part, kernel, trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
         sure = not self._wiring.is_unsure(here, there)

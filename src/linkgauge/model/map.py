@@ -42,13 +42,13 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Crossing(NamedTuple):
-    """A link on a route: `forward` is from its a to its b; `share` is the part of the traffic that
-    goes over it. `number` is the link's place in the map."""
+    """A link on a route, `number` in its map: `forward` is from its a to its b; `share` is the part
+    of the traffic that goes over it."""
 
     link: Link
     number: int
     forward: bool
-    share: float
+    share: float = 1.0
 
     @property
     def begin(self) -> str:
@@ -58,18 +58,21 @@ class Crossing(NamedTuple):
     def end(self) -> str:
         return self.link.b if self.forward else self.link.a
 
+    @property
+    def cost(self) -> int:
+        return 1 if self.link.kind in _NEAR else _FAR
+
 
 class Map:
     """The graph. `places` says what each place passes on; each end of a link is one of them."""
 
     def __init__(self, places: Mapping[str, Passing], links: Iterable[Link]) -> None:
-        self.places = places
-        self.links = tuple(links)
-        fabric = (n for n, link in enumerate(self.links) if link.kind == "fabric")
-        dead_ends = {passing: {p for p in places if places[p] == passing} for passing in _LIMITED}
-        self._fabric = _Graph(places, self.links, fabric, dead_ends["none"])
-        everything = range(len(self.links))
-        self._whole = _Graph(places, self.links, everything, set[str]().union(*dead_ends.values()))
+        numbered = list(enumerate(links))
+        fabric = [(number, link) for number, link in numbered if link.kind == "fabric"]
+        dead_ends = {place for place, passing in places.items() if passing != "all"}
+        silent = {place for place in dead_ends if places[place] == "none"}
+        self._fabric = _Graph(places, fabric, silent)
+        self._whole = _Graph(places, numbered, dead_ends)
         self.route = cache(self._route)
 
     def costs(self, source: str) -> dict[str, int]:
@@ -78,53 +81,31 @@ class Map:
 
     def at(self, place: str) -> list[Link]:
         """The links that end there."""
-        return [self.links[hop.link] for hop in self._whole.beside[place]]
+        return [crossing.link for crossing in self._whole.beside[place]]
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
         """All that is crossed, the closest to `source` first; None where there is no way, or a
         place is unknown. From a place to itself nothing is crossed."""
-        if source not in self.places or target not in self.places:
+        if not {source, target} <= self._whole.beside.keys():
             return None
-        hops = self._fabric.route(source, target)
-        if hops is None:
-            hops = self._whole.route(source, target)
-        if hops is None:
-            return None
-        return tuple(Crossing(self.links[h.link], h.link, h.forward, part) for h, part in hops)
-
-
-_LIMITED: tuple[Passing, ...] = ("fabric", "none")
-
-
-class _Hop(NamedTuple):
-    """From a place to the one beside it."""
-
-    there: str
-    link: int
-    forward: bool
-    cost: int
+        within = self._fabric.route(source, target)
+        return self._whole.route(source, target) if within is None else within
 
 
 class _Graph:
-    """Some of a map's links. Nothing passes through `dead_ends`."""
+    """Some of a map's links, by their numbers. Nothing passes through `dead_ends`."""
 
     def __init__(
-        self,
-        places: Iterable[str],
-        links: Sequence[Link],
-        numbers: Iterable[int],
-        dead_ends: set[str],
+        self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
     ) -> None:
-        self.beside: dict[str, list[_Hop]] = {name: [] for name in places}
-        for number in numbers:
-            link = links[number]
-            cost = 1 if link.kind in _NEAR else _FAR
-            self.beside[link.a].append(_Hop(link.b, number, True, cost))
-            self.beside[link.b].append(_Hop(link.a, number, False, cost))
+        self.beside: dict[str, list[Crossing]] = {name: [] for name in places}
+        for number, link in links:
+            self.beside[link.a].append(Crossing(link, number, True))
+            self.beside[link.b].append(Crossing(link, number, False))
         self._dead_ends = dead_ends
         # A switch has many devices beside it, of which a route needs one: its target.
         self._onward = {
-            here: [hop for hop in hops if hop.there not in dead_ends]
+            here: [hop for hop in hops if hop.end not in dead_ends]
             for here, hops in self.beside.items()
         }
         self.reach = cache(self._reach)
@@ -139,36 +120,36 @@ class _Graph:
                 continue
             paths = found[here][1]
             for hop in self.beside[here]:
-                onward = cost + hop.cost
-                known = found.get(hop.there)
+                there, onward = hop.end, cost + hop.cost
+                known = found.get(there)
                 if known is None or onward < known[0]:
-                    found[hop.there] = (onward, paths)
-                    heapq.heappush(queue, (onward, hop.there))
+                    found[there] = (onward, paths)
+                    heapq.heappush(queue, (onward, there))
                 elif onward == known[0]:
-                    found[hop.there] = (onward, known[1] + paths)
+                    found[there] = (onward, known[1] + paths)
         return found
 
-    def route(self, source: str, target: str) -> list[tuple[_Hop, float]] | None:
-        """Each hop of all shortest paths, with its part of the traffic."""
+    def route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
+        """Each crossing of all shortest paths, with its part of the traffic."""
         ahead, back = self.reach(source), self.reach(target)
         if target not in ahead:
             return None
         length, paths = ahead[target]
-        found: list[tuple[_Hop, float]] = []
+        found: list[Crossing] = []
         seen, open_ends = {source}, [source]
         for here in open_ends:
             hops = self._onward[here]
             if target in self._dead_ends:
-                hops = hops + [hop for hop in self.beside[here] if hop.there == target]
+                hops = hops + [hop for hop in self.beside[here] if hop.end == target]
             for hop in hops:
-                rest = back.get(hop.there)
+                rest = back.get(hop.end)
                 if rest is None or ahead[here][0] + hop.cost + rest[0] != length:
                     continue
-                found.append((hop, ahead[here][1] * rest[1] / paths))
-                if hop.there not in seen and hop.there != target:
-                    seen.add(hop.there)
-                    open_ends.append(hop.there)
-        return found
+                found.append(hop._replace(share=ahead[here][1] * rest[1] / paths))
+                if hop.end not in seen and hop.end != target:
+                    seen.add(hop.end)
+                    open_ends.append(hop.end)
+        return tuple(found)
 
 
 _SAME = 1 + 1e-12
