@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from linkgauge.backends.sim import description as described
 from linkgauge.backends.sim.description import load, parse_description, shipped
-from linkgauge.backends.sim.hardware import build, expand, pcie_rate
+from linkgauge.backends.sim.hardware import build, expand
 from linkgauge.model.errors import InputError
+from linkgauge.model.pcie import link_rate
 from sim_machine import SMALL
 
 
@@ -73,7 +74,7 @@ def test_ranges(text, names):
     [(2.5, 16, 4.0), (32, 16, 63.015), (8, 4, 3.938), (64, 16, 118)],
 )
 def test_the_rate_of_pcie_follows_from_its_speed_and_width(speed, width, gigabytes):
-    assert pcie_rate(speed, width) / 1e9 == pytest.approx(gigabytes, rel=1e-3)
+    assert link_rate(speed, width) / 1e9 == pytest.approx(gigabytes, rel=1e-3)
 
 
 MISTAKES = [

@@ -8,9 +8,9 @@ from linkgauge.backends.base import Sensed
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.backends.sim.faults import parse_fault
-from linkgauge.backends.sim.hardware import pcie_rate
 from linkgauge.backends.sim.symptoms import ERRORS
 from linkgauge.machine.inventory import read_inventory
+from linkgauge.model.pcie import link_rate
 from sim_tree import tree_of
 
 MACHINE = """
@@ -111,8 +111,8 @@ def test_a_slow_pcie_link_was_trained_lower(rate, trained):
 def test_what_is_trained_lower_still_carries_what_is_left(rate):
     made = machine(f"slow sim:2-host:1 rate={rate:.6f}")
     link = made.inventory()[2].link
-    full = pcie_rate(32, 16)
-    assert pcie_rate(link.speed, link.width) >= 0.98 * min(rate, 1) * full
+    full = link_rate(32, 16)
+    assert link_rate(link.speed, link.width) >= 0.98 * min(rate, 1) * full
     assert link.speed <= 32
     assert link.width <= 16
 

@@ -28,9 +28,7 @@ def crossed(hardware, route):
     """The directed links of a route and the part of the traffic on each."""
     found = {}
     for crossing in route.crossings:
-        link = hardware.links[crossing.link]
-        ends = (link.a, link.b) if crossing.forward else (link.b, link.a)
-        found[ends] = crossing.share
+        found[crossing.begin, crossing.end] = crossing.share
     return found
 
 

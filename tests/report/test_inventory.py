@@ -154,13 +154,13 @@ def test_rbln_32_is_shown_as_its_own_tool_does():
         " " * 39 + "MaxPayload 512 bytes, MaxReadReq 512 bytes",
     ]
     assert len(found) == 8 + 32 * 3
-    matrix = distances(shown.inventory, subjects(shown))
+    matrix = distances(shown, subjects(shown))
     assert matrix.rows[0][:6] == ("0", "4", "4", "4", "8", "8")
 
 
 def test_72_devices_are_told_by_groups():
     shown = sim("gb200-nvl72")
-    found = lines(matrix_lines(classes(shown.inventory, subjects(shown))))
+    found = lines(matrix_lines(classes(shown, subjects(shown))))
     assert found == ["Topology class, 72 devices by groups", "  NV18  2556 pairs: sim:0-71"]
     assert max(map(len, lines(fabric_lines(shown.inventory.accelerators)))) < 120
 
@@ -175,7 +175,7 @@ def test_groups_are_named_from_close_to_far():
         bus.add(f"{port}/0000:{slot + 16:02x}:00.0")
     inventory = read_inventory(Captured(bus.files, bus.links))
     shown = machine(inventory)
-    assert lines(matrix_lines(classes(inventory, subjects(shown))))[1].startswith(
+    assert lines(matrix_lines(classes(shown, subjects(shown))))[1].startswith(
         "   PIX  380 pairs: 0000:10:00.0, 0000:11:00.0"
     )
 
@@ -186,13 +186,17 @@ def test_links_decide_the_class_by_how_many_are_active():
         "NV3": (nvlinks(*["cuda:1"] * 3), nvlinks(*["cuda:0"] * 3)),
         "NV2": (nvlinks(*["nvswitch"] * 3), nvlinks(*["nvswitch"] * 3, down=1)),
         "NV2?": (nvlinks(None, None), nvlinks(None, None)),
+        "NV1?": (nvlinks("gpu"), nvlinks("gpu", "gpu")),
         "PIX": (nvlinks("host:0"), nvlinks("host:0")),
     }
-    for text, (ours, theirs) in cases.items():
+    # A memory that is not ours is no switch: what is expected of copies knows no such way, either.
+    no_switches = [("PIX", (nvlinks(name), nvlinks(name))) for name in ("cpu", "gpu 0000:09:00.0")]
+    for text, (ours, theirs) in (*cases.items(), *no_switches):
         inventory = msgspec.structs.replace(
             switched(), accelerators=(accelerator(0, one, *ours), accelerator(1, other, *theirs))
         )
-        rows = classes(inventory, subjects(machine(inventory))).rows
+        shown = machine(inventory)
+        rows = classes(shown, subjects(shown)).rows
         assert (rows[0][0], rows[0][1], rows[1][0]) == ("X", text, text)
 
 
@@ -201,7 +205,8 @@ def test_a_place_that_is_unknown_is_a_question_mark():
         accelerators=(accelerator(0, None), accelerator(1, "0000:05:00.0")),
     )
     for matrix, same in ((distances, "0"), (classes, "X")):
-        rows = matrix(inventory, subjects(machine(inventory))).rows
+        shown = machine(inventory)
+        rows = matrix(shown, subjects(shown)).rows
         assert rows == ((same, "?"), ("?", same))
 
 
@@ -210,8 +215,8 @@ def test_where_devices_are_is_unknown_in_a_virtual_machine(capsys):
     host = msgspec.structs.replace(switched().host, hypervisor="KVM")
     inside = msgspec.structs.replace(switched(), host=host)
     found = subjects(machine(inside))
-    assert distances(inside, found).rows[0] == ("0", "?", "?")
-    assert classes(inside, found).rows[0] == ("X", "NV1", "?")
+    assert distances(machine(inside), found).rows[0] == ("0", "?", "?")
+    assert classes(machine(inside), found).rows[0] == ("X", "NV1", "?")
     print_machine(machine(inside), as_json=False)
     assert "PCI devices, as the hypervisor shows them\n" in capsys.readouterr().out
 

@@ -63,9 +63,10 @@ def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
     """The parts that counted errors: links, and what joins several links if all of these that were
     `used` did."""
     found = {*fabric_errors(evidence), *map(pcie_name, replays(evidence)), *_pcie(evidence)}
-    joints = ((joint, links & set(used)) for joint, links in Wiring(evidence).joints())
+    joints = Wiring(evidence).joints().items()
+    meeting = ((joint, links & set(used)) for joint, links in joints)
     return frozenset(
-        found | {joint for joint, links in joints if len(links) > 1 and links <= found}
+        found | {joint for joint, links in meeting if len(links) > 1 and links <= found}
     )
 
 

@@ -13,16 +13,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.flow import Flow, share
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
+from linkgauge.model.map import Flow, Resource, share
+from linkgauge.model.motion import Work, movements
 from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
 from linkgauge.model.transfer import Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
-from .flowing import Load, finish_times
 from .path import Path, Unknown, Use, figure
 from .paths import Paths
 from .pcie import Trained
@@ -149,8 +149,7 @@ class _Sharing:
         self._definition = definition
         self._size = size
         segments = {use.segment.name: use.segment for path in paths for use in path.uses}
-        self._number = {name: number for number, name in enumerate(segments)}
-        self._capacity = [segment.rate for segment in segments.values()]
+        self._capacity = {name: segment.rate for name, segment in segments.items()}
         self._least = [self._flow(path, lambda use: use.least) for path in paths]
         self._cost = [self._flow(path, lambda use: use.cost) for path in paths]
 
@@ -175,29 +174,28 @@ class _Sharing:
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
-        loads = [
-            Load(
+        works = [
+            Work(
                 flow,
                 transfer.bytes_moved(self._size),
-                transfer.engine.owner if queued and transfer.engine.kind == "sm" else None,
+                queue=transfer.engine.owner if queued and transfer.engine.kind == "sm" else None,
             )
             for transfer, flow in zip(self._transfers, flows, strict=True)
         ]
-        seconds = finish_times(loads, self._capacity)
+        seconds = [movement.end for movement in movements(works, self._capacity)]
         if not all(seconds):
             return None
         if self._report is Report.FIRST:
             return self._bytes() / seconds[0]
         if self._report.is_total:
             return self._bytes() / max(seconds)
-        return sum(load.bytes / time for load, time in zip(loads, seconds, strict=True))
+        return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _flow(self, path: Path, weight: Callable[[Use], float]) -> Flow:
-        taken: dict[int, float] = {}
+        taken: dict[Resource, float] = {}
         for use in path.uses:
-            number = self._number[use.segment.name]
-            taken[number] = taken.get(number, 0.0) + weight(use)
-        return Flow(tuple((number, part) for number, part in sorted(taken.items()) if part))
+            taken[use.segment.name] = taken.get(use.segment.name, 0.0) + weight(use)
+        return Flow(tuple((name, part) for name, part in taken.items() if part))
 
     def _most(self) -> float | None:
         """Of the first, what it gets alone; of bytes over the span, what the fullest segment lets
@@ -210,23 +208,23 @@ class _Sharing:
             first = self._transfers[0]
             return alone[0] * self._bytes() / first.bytes_moved(self._size)
         if self._definition == "sustained":
-            return min(self._most_at(number, alone) for number in range(len(self._capacity)))
+            return min(self._most_at(name, alone) for name in self._capacity)
         if not self._report.is_total:
             return sum(alone)
-        load = [0.0] * len(self._capacity)
+        load = dict.fromkeys(self._capacity, 0.0)
         for flow, transfer in zip(self._least, self._transfers, strict=True):
-            for number, part in flow.usage:
-                load[number] += part * transfer.bytes_moved(self._size)
-        return self._bytes() / max(b / rate for b, rate in zip(load, self._capacity, strict=True))
+            for name, part in flow.usage:
+                load[name] += part * transfer.bytes_moved(self._size)
+        return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
-    def _most_at(self, number: int, alone: Sequence[float]) -> float:
+    def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
         """What those that cross a segment, by the least that one of them takes of it, and all
         others, alone, cannot exceed together."""
-        taken = [dict(flow.usage).get(number) for flow in self._least]
+        taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
         others = [own for own, part in zip(alone, taken, strict=True) if part is None]
-        return min(sum(alone), self._capacity[number] / least + sum(others))
+        return min(sum(alone), self._capacity[name] / least + sum(others))
 
     def _meets_itself(self) -> bool:
         """Whether payload goes both ways over one PCIe link: how its ends take turns is theirs."""

@@ -10,6 +10,7 @@ import msgspec
 
 from linkgauge.model.inventory import Accelerator, Inventory, PciFunction, Reading
 from linkgauge.model.machine import Device, Machine
+from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.result import CellResult, Result, Run
 
 Severity = Literal["fail", "warn", "note", "unknown"]
@@ -57,6 +58,10 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
     def functions(self) -> dict[str, PciFunction]:
         """PCI functions by address."""
         return {function.address: function for function in self.inventory.pci}
+
+    @cached_property
+    def pci_tree(self) -> PciTree:
+        return PciTree(self.inventory.pci)
 
     @cached_property
     def addresses(self) -> dict[str, str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
 
-from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
+from linkgauge.model.map import Crossing
 from linkgauge.model.transfer import Access, Memory, Transfer
 
 from .dram import Ceilings, HostMemory
-from .fabric import FabricPaths
+from .fabric import fabric_path
+from .findings import Evidence
 from .path import Meeting, Path, Segment, Unknown, Use
-from .pcie import PciPaths, Trained
+from .pcie import Trained, pcie_path
+from .wiring import Wire, Wiring
 
 MEMORY_SHARE = 0.9
 """Share of the peak of an accelerator's own memory (clock × width) that copies reach: refresh and
@@ -23,15 +26,14 @@ class Paths:
     """Paths of one machine, found once each."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
-        inventory = machine.inventory or Inventory()
-        devices = [device for found in machine.devices.values() for device in found]
-        addresses = {a.memory: a.pci for a in inventory.accelerators if a.pci}
-        addresses |= {device.memory: device.pci for device in devices if device.pci}
-        self._fabric = FabricPaths(inventory.accelerators)
-        self._pci = PciPaths(inventory, addresses)
+        evidence = Evidence(machine)
+        self._accelerators = evidence.accelerators
+        self._addresses = evidence.addresses
+        self._is_virtual = evidence.inventory.host.hypervisor is not None
+        self._wiring = Wiring(evidence)
         self._host = HostMemory(machine, ceilings)
-        self._rates = {a.memory: a.memory_rate for a in inventory.accelerators}
-        self._shares_host = {d.memory for d in devices if d.shares_host_memory}
+        self._rates = {a.memory: a.memory_rate for a in evidence.inventory.accelerators}
+        self._shares_host = {d.memory for d in evidence.devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
 
     def knows_host(self, node: int) -> bool:
@@ -46,8 +48,8 @@ class Paths:
         path = Path()
         for memory in transfer.memories:
             path += self._memory(memory, alone)
-        for begin, end, access, part in transfer.legs():
-            path += self._leg(transfer, begin, end, access, part, trained)
+        for leg in transfer.legs():
+            path += self._leg(leg, transfer.engine.kind == "sm", trained)
         if not path.uses:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
         return path
@@ -68,23 +70,45 @@ class Paths:
         return Path((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
 
     def _leg(
-        self,
-        transfer: Transfer,
-        begin: Memory,
-        end: Memory,
-        access: Access,
-        part: float,
-        trained: Trained,
+        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
     ) -> Path:
+        begin, end, access, part = leg
         here, there = str(begin), str(end)
-        kernel = transfer.engine.kind == "sm"
-        if self._fabric.serves(here, there):
-            path = self._fabric.path(here, there, part)
-            nodes = [place.index or 0 for place in (begin, end) if place.is_host]
-            return path + Path(meets=tuple(Meeting(node, "fabric") for node in nodes))
-        owner, other = (end, begin) if access == "read" else (begin, end)
-        if other.is_host:
-            return self._pci.to_host(str(owner), other.index or 0, access, part, kernel, trained)
-        if not (self._fabric.knows(here) and self._fabric.knows(there)):
+        crossed = self._wiring.route(here, there) or ()
+        bundles = self._wiring.bundles(here, there)
+        fabric = [a.links for a in map(self._accelerators.get, (here, there)) if a]
+        if len(fabric) == 2 and all(fabric) and not bundles:
+            raise Unknown("no link was found that joins the two directly or over a switch")
+        if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
-        return self._pci.between(here, there, access, part, kernel, trained)
+        path = Path()
+        for ends, bundle in bundles.items():
+            path += fabric_path(ends, bundle, part)
+        ways = [
+            (wire, "up" if crossing.forward else "down")
+            for wire, crossing in crossed
+            if wire.kind == "pcie"
+        ]
+        for wire, _ in ways:
+            if wire.device and wire.device not in self._addresses:
+                raise Unknown(f"the PCI address of {wire.device} is unknown")
+        if access == "read":
+            ways.reverse()
+        path += pcie_path(ways, access, part, kernel, trained)
+        nodes = [place.index or 0 for place in (begin, end) if place.is_host]
+        meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
+        sure = not self._wiring.is_unsure(here, there)
+        doubts = () if sure else ("nothing tells where their links lead",)
+        return path + Path(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
+
+    def _doubts(
+        self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
+    ) -> Iterator[str]:
+        """What the host between two places may cost, which nothing tells."""
+        own = [wire.lower for wire, _ in crossed if wire.device]
+        placed = all(function and function.numa_node is not None for function in own)
+        if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
+            yield "nothing tells what joins the device's node and this one"
+        if not nodes and any(crossing.end.startswith("host:") for _, crossing in crossed):
+            hidden = "the virtual machine hides what lies between them"
+            yield hidden if self._is_virtual else "their way leads over the host bridge"

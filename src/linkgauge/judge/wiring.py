@@ -1,33 +1,36 @@
-"""What each transfer touches: its memories, and the links between them, as the inventory tells.
+"""What the inventory tells of how a machine is wired, as one map; and what each transfer touches.
 
-All shortest ways count: the fewest links that are not a fabric's, then the fewest links, as drivers
-route. A part's name is the memory's notation, `sim:0-sim:1` of a fabric's link,
-`PCIe link of sim:0`, `PCIe switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
+A part's name is the memory's notation, `sim:0-sim:1` of a fabric's link, `PCIe link of sim:0`,
+`PCIe switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterator
 from functools import cache
 
 import msgspec
 
-from linkgauge.model.inventory import Accelerator, PciFunction
+from linkgauge.model.inventory import PciFunction, PciLink
+from linkgauge.model.map import Crossing, Link, Map, Passing
 from linkgauge.model.transfer import Transfer
 
+from .fabric import Bundle, bundles
 from .findings import Evidence
 
-_OTHER = 1000
-"""Cost of a link that is not a fabric's, which costs 1."""
 
+class Wire(Link, frozen=True):
+    """A link as it was found. Links of one `grade` should be equally fast. Of a PCIe link, `lower`
+    and `upper` are its ends as far as they show; that of a `device` may be told by its library,
+    too. Of a fabric's, `bundle` is what runs side by side."""
 
-class _Hop(msgspec.Struct, frozen=True):
-    there: str
-    part: str
-    kind: str
-    cost: int
+    grade: str = ""
+    lower: PciFunction | None = None
+    upper: PciFunction | None = None
+    device: str | None = None
+    told: PciLink | None = None
+    bundle: Bundle | None = None
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -39,36 +42,64 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 class Wiring:
-    """The graph of memories, switches and bridges."""
+    """The map of memories, switches and bridges. `switches` are a fabric's; `unsure` are those of
+    which nothing tells whether they are one, `idle` a device's links that are down and do not say
+    where they led."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._beside: dict[str, dict[str, _Hop]] = {}
-        self._ways: dict[str, dict[str, int]] = {}
-        self._known: dict[Transfer, Touched] = {}
-        self._between = cache(self._find_between)
+        self.switches: set[str] = set()
+        self._unsure: set[str] = set()
+        self._idle: dict[str, int] = {}
         self._models = {device.memory: device.model for device in evidence.devices}
-        self._near = {device.memory: f"host:{device.near}" for device in evidence.devices}
-        for device in evidence.devices:
-            accelerator = evidence.accelerators.get(device.memory)
-            to_host = self._join_fabric(accelerator) if accelerator else False
-            function = evidence.functions.get(evidence.addresses.get(device.memory, ""))
-            # A device has one way to the host: its own fabric's, where that leads there.
-            if not to_host:
-                self._join_pci(device.memory, function, device.near)
+        self._near = {
+            **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
+            **{device.memory: f"host:{device.near}" for device in evidence.devices},
+        }
         # Nodes are alike if they have as many CPUs and roughly as much memory.
         self._nodes = {
             f"host:{node.index}": f"{len(node.cpus)} {round(math.log2(node.memory_total or 1))}"
             for node in evidence.before.host.nodes
         }
+        found: dict[frozenset[str], Wire] = {}
+        for wire in self._wires():
+            known = found.setdefault(frozenset((wire.a, wire.b)), wire)
+            if wire.bundle and known.bundle and wire.bundle.count < known.bundle.count:
+                found[frozenset((wire.a, wire.b))] = wire  # both ends tell of it
+        self.wires = tuple(found.values())
+        ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
+        places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
+        self.map = Map(places, self.wires)
+        self.touched = cache(self._touched)
+        self._between = cache(self._find_between)
+
+    def _node(self, memory: str) -> int:
+        function = self._function(memory)
+        return (function.numa_node if function else None) or 0
+
+    def _function(self, memory: str) -> PciFunction | None:
+        return self._evidence.functions.get(self._evidence.addresses.get(memory, ""))
+
+    def _passing(self, place: str) -> Passing:
+        """Devices may pass on what stays within their fabric; of memories that are not ours,
+        nothing tells that they do."""
+        if place in self._near:
+            return "fabric"
+        ours = place.startswith("host:") or place in self._evidence.functions
+        return "all" if ours or not _is_memory(place) else "none"
+
+    def _wires(self) -> Iterator[Wire]:
+        for memory, host in self._near.items():
+            links = list(self._fabric(memory))
+            yield from links
+            # A device has one way to the host: its own fabric's, where that leads there.
+            if not any(wire.kind == "internal" for wire in links):
+                yield from self._pcie(memory, host)
         nodes = list(self._nodes)
         for place, one in enumerate(nodes):
             for other in nodes[place + 1 :]:
-                self._join(one, other, f"{one}-{other}", f"socket {self._far(one, other)}", _OTHER)
-
-    def _join(self, one: str, other: str, part: str, kind: str, cost: int) -> None:
-        for here, there in ((one, other), (other, one)):
-            self._beside.setdefault(here, {}).setdefault(there, _Hop(there, part, kind, cost))
+                grade = f"socket {self._far(one, other)}"
+                yield Wire(f"{one}-{other}", one, other, "socket", grade=grade)
 
     def _far(self, one: str, other: str) -> int | None:
         """The kernel's distance of two nodes."""
@@ -78,54 +109,83 @@ class Wiring:
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
         return row.get(there)
 
-    def _join_fabric(self, accelerator: Accelerator) -> bool:
-        """Whether one of its links leads to the host."""
-        here, to_host = accelerator.memory, False
-        rates: dict[str, float] = {}
-        # A link that is down may not say where it led.
-        links = [link for link in accelerator.links if link.remote or link.active is not False]
-        for link in links:
-            there = link.remote or f"{link.kind} switch"
-            rates[there] = rates.get(there, 0.0) + (link.rate or 0.0)
-        for link in links:
-            there = link.remote or f"{link.kind} switch"
-            node = there.startswith("host:")
-            to_host |= node
-            kind = f"{link.kind} {rates[there]:.3g}"
-            self._join(here, there, link_name(here, there), kind, _OTHER if node else 1)
-        return to_host
+    def _fabric(self, here: str) -> Iterator[Wire]:
+        accelerator = self._evidence.accelerators.get(here)
+        for remote, bundle in bundles(accelerator.links if accelerator else ()).items():
+            if remote is None and not bundle.count:
+                self._idle[here] = bundle.all
+                continue
+            there = remote or f"{bundle.kind} switch"
+            if remote is None:
+                self._unsure.add(there)
+            if not _is_memory(there):
+                self.switches.add(there)
+            kind = "internal" if there.startswith("host:") else "fabric"
+            grade = f"{bundle.kind} {bundle.nominal:.3g}"
+            name, rate = link_name(here, there), bundle.rate or None
+            yield Wire(name, here, there, kind, rate, rate, grade=grade, bundle=bundle)
 
-    def _join_pci(self, memory: str, function: PciFunction | None, near: int) -> None:
-        """Up to the host bridge, by the links that function and bridges above it have."""
-        here, name, host = memory, memory, f"host:{near}"
+    def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
+        """Up to the host bridge. Bridges that a hypervisor shows need not be there."""
+        function = self._function(memory)
+        accelerator = self._evidence.accelerators.get(memory)
+        told = accelerator.link if accelerator else None
         if function is None:
-            self._join(memory, host, f"link of {memory}", "link", _OTHER)
+            name = f"link of {memory}"
+            yield Wire(name, memory, host, "pcie", grade="link", device=memory, told=told)
             return
-        for below, above in self._links_up(function):
-            there = above.address if above else host
-            speed, width = below.link.max_speed, below.link.max_width
-            self._join(here, there, pcie_name(name), f"PCIe {speed} x{width}", _OTHER)
-            here = name = there
-        if here != host:
-            self._join(here, host, bridge_name(here), "host bridge", 1)
+        line = [function]
+        if self._evidence.inventory.host.hypervisor is None:
+            line += self._evidence.pci_tree.above(function.address)
+        here = memory
+        for lower, upper in zip(line, (*line[1:], None), strict=True):
+            there = upper.address if upper else host
+            if upper is not None and lower.port == "downstream port":
+                yield Wire(switch_name(there), here, there, "bridge")
+            elif upper is None and here != memory and lower.port != "upstream port":
+                yield Wire(bridge_name(here), here, there, "bridge", grade="host bridge")
+            else:
+                yield Wire(
+                    pcie_name(here),
+                    here,
+                    there,
+                    "pcie",
+                    grade=f"PCIe {lower.link.max_speed} x{lower.link.max_width}",
+                    lower=lower,
+                    upper=upper,
+                    device=memory if here == memory else None,
+                    told=told if here == memory else None,
+                )
+            here = there
 
-    def _links_up(self, function: PciFunction) -> Iterator[tuple[PciFunction, PciFunction | None]]:
-        """A function and the switch (its upstream port) or the root port that its link leads to,
-        and so on from there."""
-        functions, here = self._evidence.functions, function
-        for _ in range(len(functions)):
-            above = functions.get(here.parent or "")
-            if above is not None and above.port == "downstream port":
-                above = functions.get(above.parent or "", above)
-            yield here, above
-            if above is None or above.port != "upstream port":
-                return
-            here = above
+    def route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
+        """All wires that are crossed, and how; None where nothing is known to join the two."""
+        route = self.map.route(begin, end)
+        return None if route is None else [(self.wires[each.number], each) for each in route]
 
-    def touched(self, transfer: Transfer) -> Touched:
-        if transfer not in self._known:
-            self._known[transfer] = self._touched(transfer)
-        return self._known[transfer]
+    def is_unsure(self, begin: str, end: str) -> bool:
+        """Whether a switch is on the route of which nothing tells that it is one."""
+        return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
+
+    def bundles(self, begin: str, end: str) -> dict[tuple[str, str], Bundle]:
+        """The fabric's links on the route, by what they join; links to several switches are one.
+        Empty where the route leads through a memory: that it passes traffic on, nothing tells."""
+        crossed = self.route(begin, end) or ()
+        passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
+        if not (begin + end).count("host:") and passed:
+            return {}
+        found: dict[tuple[str, str], list[Bundle]] = {}
+        for wire, crossing in crossed:
+            if wire.bundle is not None:
+                ends = [
+                    "switch" if place in self.switches else place
+                    for place in (crossing.begin, crossing.end)
+                ]
+                found.setdefault((ends[0], ends[1]), []).append(wire.bundle)
+        return {
+            ends: Bundle.joined(many, sum(self._idle.get(e, 0) for e in ends if "switch" in ends))
+            for ends, many in found.items()
+        }
 
     def _touched(self, transfer: Transfer) -> Touched:
         ends = [str(memory.place) for memory in transfer.memories]
@@ -145,55 +205,27 @@ class Wiring:
 
     def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
         """The parts on all shortest ways, and of which kinds they are, in their number."""
-        if one == other:
-            return set(), ["local"]
-        ahead, back = self._reach(one), self._reach(other)
-        length = ahead.get(other)
-        if length is None:
-            return set(), ["unknown"]
-        parts: set[str] = set()
-        kinds: list[str] = []
-        for here, cost in ahead.items():
-            if cost + back.get(here, length + 1) != length:
-                continue
-            for hop in self._beside.get(here, {}).values():
-                if hop.there in back and cost + hop.cost + back[hop.there] == length:
-                    parts.add(hop.part)
-                    kinds.append(hop.kind)
-            if here not in (one, other):
-                parts |= self._switch(here)
-        return parts, sorted(kinds)
+        crossed = self.route(one, other)
+        if not crossed:
+            return set(), ["unknown" if crossed is None else "local"]
+        passed = {crossing.end for _, crossing in crossed} - {one, other}
+        parts = {wire.name for wire, _ in crossed} | passed - self._evidence.functions.keys()
+        return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
-    def joints(self) -> Iterator[tuple[str, frozenset[str]]]:
+    def joints(self) -> dict[str, set[str]]:
         """The switches and host bridges, each with the links that meet there."""
-        found: dict[str, set[str]] = {}
-        ends = {*self._nodes, *(device.memory for device in self._evidence.devices)}
-        for place in self._beside.keys() - ends:
-            for name in self._switch(place) or {bridge_name(place)}:
-                links = {hop.part for hop in self._beside[place].values()}
-                found.setdefault(name, set()).update(links - {name})
-        return ((name, frozenset(links)) for name, links in found.items())
+        found = {place: {link.name for link in self.map.at(place)} for place in self.switches}
+        for wire in self.wires:
+            if wire.kind == "bridge":
+                ports = [place for place in (wire.a, wire.b) if place not in self._nodes]
+                links = {link.name for port in ports for link in self.map.at(port)}
+                found.setdefault(wire.name, set()).update(links - {wire.name})
+        return found
 
-    def _switch(self, place: str) -> set[str]:
-        """What passes traffic on; of a root port, the host bridge is that."""
-        function = self._evidence.functions.get(place)
-        if function is None:
-            return {place}
-        return {switch_name(place)} if function.port == "upstream port" else set()
 
-    def _reach(self, source: str) -> dict[str, int]:
-        """Cost of the shortest way to each place."""
-        if source not in self._ways:
-            found = {source: 0}
-            queue = [(0, source)]
-            while queue:
-                cost, here = heapq.heappop(queue)
-                for hop in self._beside.get(here, {}).values():
-                    if cost == found[here] and cost + hop.cost < found.get(hop.there, 1 << 60):
-                        found[hop.there] = cost + hop.cost
-                        heapq.heappush(queue, (cost + hop.cost, hop.there))
-            self._ways[source] = found
-        return self._ways[source]
+def _is_memory(name: str) -> bool:
+    """Whether it is a memory, or stands for one that is not ours."""
+    return ":" in name.partition(" ")[0] or name.startswith(("gpu", "cpu"))
 
 
 def pcie_name(lower: str) -> str:

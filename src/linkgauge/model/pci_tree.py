@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Literal
 
 from .inventory import PciFunction
+from .map import Crossing, Link, Map
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
 """As `nvidia-smi topo -m` names what lies between two functions: at most one switch, several, a
 host bridge, several host bridges of a NUMA node, the link between NUMA nodes."""
+
+
+_ROOT = "root complex"
 
 
 class PciTree:
@@ -18,6 +23,18 @@ class PciTree:
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
+
+    @cached_property
+    def _map(self) -> Map:
+        """Each function joined to its parent; those that have none, to what joins root buses. What
+        is above the others is unknown."""
+        joined = [
+            Link(function.address, function.address, function.parent or _ROOT, "pcie")
+            for function in self.functions.values()
+            if function.parent in (None, *self.functions)
+            and not any(reason.startswith("parent:") for reason in function.unknown)
+        ]
+        return Map(dict.fromkeys((*self.functions, _ROOT), "all"), joined)
 
     def above(self, address: str) -> tuple[PciFunction, ...]:
         """The bridges above a function, the closest first; none for an unknown address."""
@@ -34,46 +51,30 @@ class PciTree:
         (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each up to the closest bridge
         above both; where there is none, up to what joins their root buses. 0 to itself, 4 below
         one switch, 8 between switches. None where the place of either is unknown."""
-        steps = self._steps(one, other)
-        return None if steps is None else sum(steps)
+        route = self._route(one, other)
+        return None if route is None else len(route)
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
         """The class of a path. None to itself, and where a place or, between host bridges, a NUMA
         node is unknown."""
-        steps = self._steps(one, other)
-        if steps is None or one == other:
+        route = self._route(one, other)
+        if not route:
             return None
-        ours, theirs = self._line(one), self._line(other)
-        if ours[-1] == theirs[-1]:
-            # Two steps lead from a device through a switch's downstream to its upstream port.
-            return "PIX" if max(steps) <= 2 else "PXB"
         # A root bus, which domain and bus number tell, is a host bridge's.
-        if ours[-1].rpartition(":")[0] == theirs[-1].rpartition(":")[0]:
+        buses = [hop.link.a.rpartition(":")[0] for hop in route if hop.link.b == _ROOT]
+        if not buses:
+            # Two steps lead from a device through a switch's downstream to its upstream port.
+            up = sum(hop.forward for hop in route)
+            return "PIX" if max(up, len(route) - up) <= 2 else "PXB"
+        if buses[0] == buses[1]:
             return "PHB"
         nodes = [self.functions[address].numa_node for address in (one, other)]
         if None in nodes:
             return None
         return "NODE" if nodes[0] == nodes[1] else "SYS"
 
-    def _steps(self, one: str, other: str) -> tuple[int, int] | None:
-        """Hops from each function up to where their ways meet."""
-        if not (self._placed(one) and self._placed(other)):
+    def _route(self, one: str, other: str) -> tuple[Crossing, ...] | None:
+        """None where not all that is above either is known."""
+        if any(self._map.route(end, _ROOT) is None for end in (one, other)):
             return None
-        ours, theirs = self._line(one), self._line(other)
-        for steps, address in enumerate(ours):
-            if address in theirs:
-                return steps, theirs.index(address)
-        return len(ours), len(theirs)
-
-    def _line(self, address: str) -> list[str]:
-        """The function and all that is above it."""
-        return [address, *(function.address for function in self.above(address))]
-
-    def _placed(self, address: str) -> bool:
-        """Whether all that is above the function is known."""
-        if address not in self.functions:
-            return False
-        line = [self.functions[step] for step in self._line(address)]
-        return line[-1].parent is None and not any(
-            reason.startswith("parent:") for function in line for reason in function.unknown
-        )
+        return self._map.route(one, other)

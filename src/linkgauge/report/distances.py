@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from rich.text import Text
 
+from linkgauge.judge.findings import Evidence
+from linkgauge.judge.wiring import Wiring
 from linkgauge.model.inventory import Accelerator, Inventory
+from linkgauge.model.machine import Machine
 from linkgauge.model.pci_tree import PciTree
 
 from .subjects import Subject, spans
@@ -37,9 +40,9 @@ class Matrix(msgspec.Struct, frozen=True):
     order: tuple[str, ...]
 
 
-def distances(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
+def distances(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
     """Hops as Linux counts them for peer-to-peer traffic; the same device is 0."""
-    tree = _tree(inventory)
+    tree = _tree(machine)
 
     def hops(one: Subject, other: Subject) -> str:
         if one is other:
@@ -50,25 +53,35 @@ def distances(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
     return _matrix("PCIe distance (hops)", subjects, hops, lambda text: (len(text), text))
 
 
-def classes(inventory: Inventory, subjects: Sequence[Subject]) -> Matrix:
+def classes(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
     """The fabric's links where some are active between two, else what PCI has between them."""
-    tree = _tree(inventory)
-    fabric = _Fabric([one.told for one in subjects if one.told])
+    tree, wiring = _tree(machine), Wiring(Evidence(machine))
 
     def between(one: Subject, other: Subject) -> str:
         if one is other:
             return SELF
-        links = fabric.between(one.told, other.told)
+        links = _links(wiring, one.told, other.told)
         placed = tree.topo_class(one.pci, other.pci) if one.pci and other.pci else None
         return links or placed or UNKNOWN
 
     return _matrix("Topology class", subjects, between, _by_class)
 
 
-def _tree(inventory: Inventory) -> PciTree:
+def _tree(machine: Machine) -> PciTree:
     """Empty in a virtual machine: the bridges there are made up, and tell nothing of where the
     devices are."""
+    inventory = machine.inventory or Inventory()
     return PciTree(() if inventory.host.hypervisor else inventory.pci)
+
+
+def _links(wiring: Wiring, one: Accelerator | None, other: Accelerator | None) -> str | None:
+    """`NV18`, with a question mark where nothing tells where links lead; None without any."""
+    if one is None or other is None:
+        return None
+    crossed = list(wiring.bundles(one.memory, other.memory).values())
+    count = min((bundle.count for bundle in crossed), default=0)
+    unsure = wiring.is_unsure(one.memory, other.memory)
+    return f"{short_kind(crossed[0].kind)}{count}{UNKNOWN if unsure else ''}" if count else None
 
 
 def _by_class(text: str) -> tuple[int, str]:
@@ -90,37 +103,6 @@ def _matrix(
     }
     order = sorted(found - {UNKNOWN}, key=key) + [UNKNOWN] * (UNKNOWN in found)
     return Matrix(title, tuple(one.label for one in subjects), rows, tuple(order))
-
-
-class _Fabric:
-    """Active links by device and where they lead, each with its kind."""
-
-    def __init__(self, accelerators: Sequence[Accelerator]) -> None:
-        self._devices = {one.memory for one in accelerators}
-        self._active: dict[str, dict[str | None, list[str]]] = {}
-        for one in accelerators:
-            ends = self._active.setdefault(one.memory, {})
-            for link in one.links:
-                if link.active is not False:
-                    ends.setdefault(link.remote, []).append(short_kind(link.kind))
-
-    def between(self, one: Accelerator | None, other: Accelerator | None) -> str | None:
-        """`NV18`, with a question mark where nothing tells where links lead; None without any."""
-        if one is None or other is None:
-            return None
-        ours, theirs = self._active[one.memory], self._active[other.memory]
-        direct = [links for links in (ours.get(other.memory), theirs.get(one.memory)) if links]
-        if direct:
-            return f"{direct[0][0]}{min(map(len, direct))}"
-        over = [name for name in ours if name in theirs and not self._is_memory(name)]
-        if not over:
-            return None
-        links = [kind for name in over for kind in ours[name]]
-        count = min(len(links), sum(len(theirs[name]) for name in over))
-        return f"{links[0]}{count}{UNKNOWN if over == [None] else ''}"
-
-    def _is_memory(self, name: str | None) -> bool:
-        return name is not None and (name in self._devices or name.startswith("host:"))
 
 
 def short_kind(kind: str) -> str:
@@ -148,43 +130,21 @@ def _groups(matrix: Matrix) -> Iterator[Text]:
     """Who are this close to one another, from close to far; each figure with its pairs."""
     yield Text(f"{matrix.title}, {len(matrix.labels)} devices by groups", "bold")
     counts = Counter(text for number, row in enumerate(matrix.rows) for text in row[number + 1 :])
-    joined = _Joined(len(matrix.labels))
+    joined = [{number} for number in range(len(matrix.labels))]
     for text in matrix.order:
-        if text != UNKNOWN:
-            for number, row in enumerate(matrix.rows):
-                for column in range(number + 1, len(row)):
-                    if row[column] == text:
-                        joined.join(number, column)
+        for number, row in enumerate(matrix.rows) if text != UNKNOWN else ():
+            near = {column for column, found in enumerate(row) if found == text} | {number}
+            touched = [group for group in joined if group & near]
+            joined = [group for group in joined if not group & near]
+            joined.append(set().union(*touched))
         groups = [
-            spans(matrix.labels[place] for place in group)
-            for group in joined.groups()
+            spans(matrix.labels[place] for place in sorted(group))
+            for group in sorted(joined, key=min)
             if len(group) > 1
         ]
         pairs = f"{counts[text]} pair{'' if counts[text] == 1 else 's'}"
         members = "" if text == UNKNOWN else ": " + " | ".join(groups)
         yield Text.assemble((f"{text:>6}", "cyan"), f"  {pairs}{members}")
-
-
-class _Joined:
-    """Places that have been joined, directly or over others."""
-
-    def __init__(self, count: int) -> None:
-        self._first = list(range(count))
-
-    def _of(self, place: int) -> int:
-        while self._first[place] != place:
-            place = self._first[place]
-        return place
-
-    def join(self, one: int, other: int) -> None:
-        low, high = sorted((self._of(one), self._of(other)))
-        self._first[high] = low
-
-    def groups(self) -> list[list[int]]:
-        found: dict[int, list[int]] = {}
-        for place in range(len(self._first)):
-            found.setdefault(self._of(place), []).append(place)
-        return list(found.values())
 
 
 def legend(matrix: Matrix, kinds: Mapping[str, str]) -> Text:

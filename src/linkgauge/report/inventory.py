@@ -102,8 +102,8 @@ def _sections(machine: Machine, inventory: Inventory) -> Iterator[list[Text]]:
     yield [Text(f"PCI devices{shown}", "bold"), *tree] if tree else []
     yield list(fabric_lines(inventory.accelerators))
     if len(found) > 1:
-        yield list(matrix_lines(distances(inventory, found)))
-        between = classes(inventory, found)
+        yield list(matrix_lines(distances(machine, found)))
+        between = classes(machine, found)
         kinds = {
             short_kind(link.kind): link.kind for one in inventory.accelerators for link in one.links
         }

@@ -8,10 +8,9 @@ from itertools import zip_longest
 
 import msgspec
 
-from linkgauge.model.inventory import Accelerator, Inventory, PciFunction
+from linkgauge.judge.findings import is_accelerator
+from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Machine
-
-_ACCELERATORS = (0x03, 0x0B, 0x12)
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,17 +44,12 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
             label = f"{known.label}/{subject.label}"
             found[subject.pci or subject.label] = msgspec.structs.replace(known, label=label)
     for function in inventory.pci:
-        if is_accelerator(function) and function.address not in found:
+        computes = is_accelerator(function) and not function.display
+        if computes and function.address not in found:
             found[function.address] = Subject(
                 label=function.address, model=function.name, pci=function.address
             )
     return tuple(found.values())
-
-
-def is_accelerator(function: PciFunction) -> bool:
-    """Whether a function computes, by its class: no console's display, no bridge, no adapter."""
-    code = function.class_code
-    return code is not None and code >> 16 in _ACCELERATORS and not function.display
 
 
 def spans(names: Iterable[str]) -> str:

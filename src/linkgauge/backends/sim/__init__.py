@@ -14,6 +14,7 @@ from linkgauge.backends.base import Buffer, Copy, Pattern, Phase
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Sense
 from linkgauge.model.machine import Device, Host
+from linkgauge.model.motion import Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Memory, Transfer, host
 
@@ -23,7 +24,7 @@ from .faults import Fault, parse_fault
 from .group import SimChase, SimGroup
 from .hardware import build
 from .memory import Room, SimBuffer
-from .motion import Course, Work, movements, steady
+from .motion import Course
 from .resources import Demand, Resources
 from .schedule import Schedule, check_targets
 from .sensors import Sensors
@@ -157,8 +158,8 @@ class SimBackend:
         demands = self._trouble.begin(copies, demands)
         bounded = any(not copy.endless for copy in copies)
         works = [
-            Work(demand, copy.size, copy.endless and bounded)
-            for demand, copy in zip(demands, copies, strict=True)
+            Work(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
+            for d, copy in zip(demands, copies, strict=True)
         ]
         moving = movements(works, self._trouble.capacity(demands))
         sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]

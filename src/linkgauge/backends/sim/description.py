@@ -167,8 +167,9 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` devices alike. `memory_rate` is bytes read and written a second (null: never the
     limit), `memory_latency` one access from afar, without the links. One that `forwards` passes on
-    traffic of others. `pci` and `uuids` name each (null: made up); addresses stand in quotes, YAML
-    would take them for numbers. `numa_node` is what sysfs says (null: the nearest node).
+    traffic of others within its fabric. `pci` and `uuids` name each (null: made up); addresses
+    stand in quotes, YAML would take them for numbers. `numa_node` is what sysfs says (null: the
+    nearest node).
     `properties` is what the vendor's library would tell, as it is.
     """
 

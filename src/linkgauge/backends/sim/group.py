@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from linkgauge.backends.base import Copy, Pattern, Timing
 from linkgauge.model.errors import BackendError
+from linkgauge.model.motion import Movement, steady
 
 from .memory import SimBuffer, exchange, move
-from .motion import Course, Movement, steady
+from .motion import Course
 
 Stall = Callable[[int, int], float]
 """Seconds that a copy of the group, by its place, stands still in a sample, by its number."""

@@ -11,6 +11,7 @@ from itertools import combinations
 import msgspec
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.pcie import link_rate
 
 from .description import Description, DeviceGroup, LinkGroup, LinkKind, NodeGroup, SwitchGroup
 
@@ -74,12 +75,9 @@ class Hardware(msgspec.Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         """What links may join: nodes, devices, switches."""
-        nodes, devices, switches = self.nodes, self.devices, self.switches
-        return (
-            *(unit.name for unit in nodes),
-            *(unit.name for unit in devices),
-            *(unit.name for unit in switches),
-        )
+        units: tuple[NodeUnit | DeviceUnit | SwitchUnit, ...]
+        units = (*self.nodes, *self.devices, *self.switches)
+        return tuple(unit.name for unit in units)
 
 
 def build(description: Description) -> Hardware:
@@ -104,18 +102,6 @@ def expand(text: str) -> tuple[str, ...]:
     if not match:
         return (text,)
     return tuple(f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
-
-
-def pcie_rate(speed: float, width: int) -> float:
-    """Bytes a second of one direction, after line coding: 8b/10b up to 5 GT/s, 128b/130b up to
-    32 GT/s, flits of 236 in 256 bytes above (PCI Express Base Specification 6.0)."""
-    if speed <= 5:
-        coding = 8 / 10
-    elif speed <= 32:
-        coding = 128 / 130
-    else:
-        coding = 236 / 256
-    return speed * 1e9 / 8 * width * coding
 
 
 def _nodes(groups: Sequence[NodeGroup]) -> Iterator[NodeUnit]:
@@ -200,7 +186,7 @@ def _rate(name: str, kind: LinkKind) -> float:
     if kind.rate is not None:
         return kind.rate * kind.count
     if kind.kind == "pcie" and kind.speed and kind.width:
-        return pcie_rate(kind.speed, kind.width) * kind.count
+        return link_rate(kind.speed, kind.width) * kind.count
     raise InputError(
         f"machine description: give a rate, or speed and width of a pcie link - "
         f"at `$.link_kinds.{name}`"

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set
+from itertools import product
 
 import msgspec
 
-from linkgauge.model.flow import Flow
+from linkgauge.model.map import Crossing, Flow, Resource
 from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
 
 from .description import Back, Caps, Ways
 from .hardware import Hardware, Link
-from .topology import Crossing, Route, Topology
+from .topology import Route, Topology
 
 _THREAD_STARTUP = 1e-6
 """Seconds until host threads run."""
 _STAGED = 2.0
 """What staging a byte takes of a node's memory more than the byte that is read or written there."""
 
-_SLOTS: dict[tuple[str, str], int] = {
-    ("ce", "read"): 1,
-    ("ce", "write"): 2,
-    ("sm", "read"): 3,
-    ("sm", "write"): 4,
-}
-"""Of a device's resources, the first is its memory, then these."""
-_TURNS = 4
-"""Of a link to a node that takes turns: threads that come or go there, beside devices that come or
-go over the link."""
-_PER_LINK = 3 + _TURNS
-_PER_DEVICE = 1 + len(_SLOTS)
+_ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
+_WAYS = (False, True)
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -47,39 +38,45 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """`capacity` of each resource in bytes/s (of turns, 1), `names` what each belongs to:
-    a link by its names and its ends, a device, a node."""
+    """`capacity` of each resource in bytes/s (of turns, 1), `names` what each belongs to: a link by
+    its names and its ends, a device, a node. Resources are a memory, by its name; an engine of a
+    device for reading and for writing; of a link by its number, each direction (forward or not) and
+    both together. Of a link to a node that takes turns, also: threads that leave or come there,
+    beside devices that send or fetch over the link."""
 
     def __init__(self, hardware: Hardware, topology: Topology) -> None:
         self._hardware = hardware
         self._topology = topology
         self._links = hardware.links
-        self._first_device = _PER_LINK * len(hardware.links)
-        self._first_node = self._first_device + _PER_DEVICE * len(hardware.devices)
+        self.capacity: dict[Resource, float] = {}
+        self.names: dict[Resource, frozenset[str]] = {}
         in_turns = {node.name for node in hardware.nodes if node.group.turns}
         self._turns = {
             name: [number for number, link in enumerate(self._links) if name in (link.a, link.b)]
             for name in in_turns
         }
-        capacity: list[float] = []
-        names: list[frozenset[str]] = []
-        for link in hardware.links:
-            capacity += [link.rate, link.rate, math.inf if link.both is None else link.both]
-            capacity += [1.0 if in_turns & {link.a, link.b} else math.inf] * _TURNS
-            names += [names_of(link) | {link.a, link.b}] * (_PER_LINK - _TURNS)
-            names += [frozenset()] * _TURNS  # a link that fails does not stop those of others
+        for number, link in enumerate(hardware.links):
+            names = names_of(link) | {link.a, link.b}
+            for which, rate in ((True, link.rate), (False, link.rate), ("both", link.both)):
+                self._add((number, which), rate, names)
+            for turn in product(_WAYS, _WAYS) if in_turns & {link.a, link.b} else ():
+                # A link that fails does not stop those of others.
+                self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
             group = device.group
-            caps = (getattr(getattr(group, kind), way) for kind, way in _SLOTS)
-            rates = (group.memory_rate, *caps)
-            capacity += [math.inf if rate is None else rate for rate in rates]
-            names += [frozenset((device.name,))] * _PER_DEVICE
+            self._add(device.name, group.memory_rate, {device.name})
+            for kind, way in _ENGINES:
+                rate = getattr(getattr(group, kind), way)
+                self._add((device.name, kind, way), rate, {device.name})
         for node in hardware.nodes:
-            capacity.append(node.group.rate)
-            names.append(frozenset((node.name,)))
-        self.capacity: Sequence[float] = capacity
-        self.names: Sequence[frozenset[str]] = names
+            self._add(node.name, node.group.rate, {node.name})
         self._known: dict[tuple[Transfer, int, float], Demand] = {}
+
+    def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
+        """What has no rate is never full."""
+        if rate is not None:
+            self.capacity[resource] = rate
+            self.names[resource] = frozenset(names)
 
     def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         """What the transfer takes of each resource for a byte of payload; of host threads, each
@@ -91,31 +88,31 @@ class Resources:
 
     def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         engine = transfer.engine
-        usage: defaultdict[int, float] = defaultdict(float)
+        usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
         jitters = [0.0]
         is_cpu = engine.kind == "cpu"
         cap = threads * thread if is_cpu else math.inf
         for memory in transfer.memories:
             touched.add(str(memory.place))
-            usage[self._memory_slot(memory.place)] += 1.0
+            usage[str(memory.place)] += 1.0
             if memory.kind == "pageable" and not is_cpu:
                 # A thread copies it to or from a pinned buffer, which the engine uses instead.
-                usage[self._memory_slot(memory.place)] += _STAGED
+                usage[str(memory.place)] += _STAGED
                 cap = thread
         for source, target, way, part in transfer.legs():
             route = self._route(source, target)
             jitters.append(route.jitter)
             for crossing in route.crossings:
-                touched |= self.names[_PER_LINK * crossing.link]
+                touched |= self.names[crossing.number, True]
             self._cross(usage, route, engine.kind, way, part)
             if not is_cpu:
-                usage[self._device_slot(engine.owner) + _SLOTS[engine.kind, way]] += part
+                usage[str(engine.owner), engine.kind, way] += part
                 if way == "read" and source.is_device:
                     cap = min(cap, self._caps(engine).peer_read or math.inf)
-        bounded = ((r, weight) for r, weight in usage.items() if self.capacity[r] != math.inf)
+        bounded = ((r, weight) for r, weight in usage.items() if r in self.capacity)
         return Demand(
-            Flow(tuple(sorted(bounded)), cap),
+            Flow(tuple(bounded), cap),
             _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
             frozenset(touched),
@@ -147,35 +144,39 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # none: such transfers are refused
 
     def _cross(
-        self, usage: dict[int, float], route: Route, engine: EngineKind, way: Access, part: float
+        self,
+        usage: dict[Resource, float],
+        route: Route,
+        engine: EngineKind,
+        way: Access,
+        part: float,
     ) -> None:
         """Adds what a route takes: payload and its overhead one way, requests the other way."""
         for crossing in route.crossings:
-            link = self._links[crossing.link]
+            link = self._links[crossing.number]
             kind = link.kind
             ways = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
             ahead = part * crossing.share / _of(ways, way)
             returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
             back = part * crossing.share * _of(returns, way)
-            for slot in self._turn_slots(crossing, engine == "cpu"):
-                usage[slot] += ahead / link.rate
-            first = _PER_LINK * crossing.link
-            usage[first + (not crossing.forward)] += ahead
-            usage[first + 2] += ahead + back
+            for turn in self._turns_of(crossing, engine == "cpu"):
+                usage[turn] += ahead / link.rate
+            usage[crossing.number, crossing.forward] += ahead
+            usage[crossing.number, "both"] += ahead + back
             if back:
-                usage[first + crossing.forward] += back
+                usage[crossing.number, not crossing.forward] += back
 
-    def _turn_slots(self, crossing: Crossing, by_threads: bool) -> Iterator[int]:
+    def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
         """The turns that are taken at either end of a link: a device's of those over the link, the
         threads' of those over all other links there."""
-        link = self._links[crossing.link]
+        link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
-                first = _PER_LINK * number + _PER_LINK - _TURNS
-                if by_threads and number != crossing.link:
-                    yield from (first + 2 * inward, first + 2 * inward + 1)
-                elif not by_threads and number == crossing.link:
-                    yield from (first + inward, first + 2 + inward)
+                for other in _WAYS:
+                    if by_threads and number != crossing.number:
+                        yield number, inward, other
+                    elif not by_threads and number == crossing.number:
+                        yield number, other, inward
 
     def _caps(self, engine: Engine) -> Caps:
         group = self._hardware.devices[engine.owner.index or 0].group
@@ -190,12 +191,6 @@ class Resources:
         elif {way for _, _, way, _ in transfer.legs()} == {"write"}:
             own = caps.write_startup
         return caps.startup if own is None else own
-
-    def _device_slot(self, device: Memory) -> int:
-        return self._first_device + _PER_DEVICE * (device.index or 0)
-
-    def _memory_slot(self, place: Memory) -> int:
-        return self._first_node + (place.index or 0) if place.is_host else self._device_slot(place)
 
 
 def names_of(link: Link) -> frozenset[str]:

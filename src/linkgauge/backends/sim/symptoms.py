@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from itertools import product
 
 from linkgauge.model.inventory import PciLink
-from linkgauge.model.pcie import SPEEDS
+from linkgauge.model.pcie import SPEEDS, link_rate
 
 from .faults import Cells, Drift, Fault, Slow
-from .hardware import Hardware, Link, pcie_rate
+from .hardware import Hardware, Link
 from .resources import names_of
 from .schedule import ALL, Schedule
 
@@ -84,19 +84,19 @@ def _is_explained(link: Link, fault: Fault) -> bool:
         return False
     else:
         speed, width = _trained(kind.speed, kind.width, fault.rate)
-        left = pcie_rate(speed, width) / pcie_rate(kind.speed, kind.width)
+        left = link_rate(speed, width) / link_rate(kind.speed, kind.width)
     return math.isclose(left, fault.rate, rel_tol=_ALIKE)
 
 
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
     """The slowest speed and width that still carry this fraction of the full rate."""
-    least = rate * pcie_rate(speed, width) * (1 - _ALIKE)
+    least = rate * link_rate(speed, width) * (1 - _ALIKE)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
     )
-    carrying = [state for state in states if pcie_rate(*state) >= least]
+    carrying = [state for state in states if link_rate(*state) >= least]
     # Of two that are alike, the wider one: speed is what gives way first.
-    return min(carrying, key=lambda one: (pcie_rate(*one), -one[1]), default=(speed, width))
+    return min(carrying, key=lambda one: (link_rate(*one), -one[1]), default=(speed, width))
 
 
 def _active(count: int, rate: float) -> int:

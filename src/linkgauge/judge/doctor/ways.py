@@ -83,7 +83,7 @@ def ways(evidence: Evidence) -> Iterator[Way]:
     told = latest_accelerators(evidence)
     seen: set[str] = set()
     for address in named:
-        functions = list(chain(evidence, address)) or [_hidden(evidence, address)]
+        functions = chain(evidence, address) or (_hidden(evidence, address),)
         for function in functions:
             ends = function.address == address or function.port == "upstream port"
             if ends and function.address not in seen:
@@ -134,11 +134,7 @@ def _completed(function: PciFunction, told: PciLink) -> PciFunction:
     return replace(function, link=replace(function.link, **missing)) if missing else function
 
 
-def chain(evidence: Evidence, address: str) -> Iterator[PciFunction]:
-    """A function and each bridge above it. Loops end."""
-    seen: set[str] = set()
-    here = evidence.functions.get(address)
-    while here is not None and here.address not in seen:
-        seen.add(here.address)
-        yield here
-        here = evidence.functions.get(here.parent or "")
+def chain(evidence: Evidence, address: str) -> tuple[PciFunction, ...]:
+    """A function and each bridge above it; empty for one that is unknown."""
+    function = evidence.functions.get(address)
+    return (function, *evidence.pci_tree.above(address)) if function else ()

@@ -1,0 +1,230 @@
+"""One graph of a machine: its places, the links between them, the routes over it, and how flows
+share what they cross.
+
+Routes take all shortest paths, evenly: the fewest links that belong to no fabric, then the fewest
+links, as drivers route. Sharing is max-min fair, by progressive filling. A resource (one direction
+of a link, a memory) has a capacity; a flow of rate r takes weight × r of each resource that it
+uses. All rates rise together until a resource is full, or a flow reaches its own cap; the flows
+there stay, the others go on rising. No rate can then be raised without lowering one that is no
+greater. Source: D. Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+Passing = Literal["all", "fabric", "none"]
+"""What a place passes on for others: everything; what stays within its fabric from end to end;
+nothing."""
+
+_NEAR = ("fabric", "bridge")
+"""Kinds of links that cost 1: a fabric's, and what joins the ports of one chip."""
+_FAR = 1000
+"""Cost of any other link. No machine has a fabric so wide that it would be cheaper to leave it."""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link between the places `a` and `b`. `ahead` is bytes/s from a to b, `back` those from b to
+    a (null: unknown, or no limit)."""
+
+    name: str
+    a: str
+    b: str
+    kind: str
+    ahead: float | None = None
+    back: float | None = None
+
+
+class Crossing(NamedTuple):
+    """A link on a route, `number` in its map: `forward` is from its a to its b; `share` is the part
+    of the traffic that goes over it."""
+
+    link: Link
+    number: int
+    forward: bool
+    share: float = 1.0
+
+    @property
+    def begin(self) -> str:
+        return self.link.a if self.forward else self.link.b
+
+    @property
+    def end(self) -> str:
+        return self.link.b if self.forward else self.link.a
+
+    @property
+    def cost(self) -> int:
+        return 1 if self.link.kind in _NEAR else _FAR
+
+
+class Map:
+    """The graph. `places` says what each place passes on; each end of a link is one of them."""
+
+    def __init__(self, places: Mapping[str, Passing], links: Iterable[Link]) -> None:
+        numbered = list(enumerate(links))
+        fabric = [(number, link) for number, link in numbered if link.kind == "fabric"]
+        dead_ends = {place for place, passing in places.items() if passing != "all"}
+        silent = {place for place in dead_ends if places[place] == "none"}
+        self._fabric = _Graph(places, fabric, silent)
+        self._whole = _Graph(places, numbered, dead_ends)
+        self.route = cache(self._route)
+
+    def costs(self, source: str) -> dict[str, int]:
+        """The cost of the shortest way from `source` to each place that it reaches."""
+        return {place: cost for place, (cost, _) in self._whole.reach(source).items()}
+
+    def at(self, place: str) -> list[Link]:
+        """The links that end there."""
+        return [crossing.link for crossing in self._whole.beside[place]]
+
+    def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
+        """All that is crossed, the closest to `source` first; None where there is no way, or a
+        place is unknown. From a place to itself nothing is crossed."""
+        if not {source, target} <= self._whole.beside.keys():
+            return None
+        within = self._fabric.route(source, target)
+        return self._whole.route(source, target) if within is None else within
+
+
+class _Graph:
+    """Some of a map's links, by their numbers. Nothing passes through `dead_ends`."""
+
+    def __init__(
+        self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
+    ) -> None:
+        self.beside: dict[str, list[Crossing]] = {name: [] for name in places}
+        for number, link in links:
+            self.beside[link.a].append(Crossing(link, number, True))
+            self.beside[link.b].append(Crossing(link, number, False))
+        self._dead_ends = dead_ends
+        # A switch has many devices beside it, of which a route needs one: its target.
+        self._onward = {
+            here: [hop for hop in hops if hop.end not in dead_ends]
+            for here, hops in self.beside.items()
+        }
+        self.reach = cache(self._reach)
+
+    def _reach(self, source: str) -> dict[str, tuple[int, int]]:
+        """Cost of the shortest paths from `source` to each place, and how many there are."""
+        found: dict[str, tuple[int, int]] = {source: (0, 1)}
+        queue = [(0, source)]
+        while queue:
+            cost, here = heapq.heappop(queue)
+            if cost > found[here][0] or (here in self._dead_ends and here != source):
+                continue
+            paths = found[here][1]
+            for hop in self.beside[here]:
+                there, onward = hop.end, cost + hop.cost
+                known = found.get(there)
+                if known is None or onward < known[0]:
+                    found[there] = (onward, paths)
+                    heapq.heappush(queue, (onward, there))
+                elif onward == known[0]:
+                    found[there] = (onward, known[1] + paths)
+        return found
+
+    def route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
+        """Each crossing of all shortest paths, with its part of the traffic."""
+        ahead, back = self.reach(source), self.reach(target)
+        if target not in ahead:
+            return None
+        length, paths = ahead[target]
+        found: list[Crossing] = []
+        seen, open_ends = {source}, [source]
+        for here in open_ends:
+            hops = self._onward[here]
+            if target in self._dead_ends:
+                hops = hops + [hop for hop in self.beside[here] if hop.end == target]
+            for hop in hops:
+                rest = back.get(hop.end)
+                if rest is None or ahead[here][0] + hop.cost + rest[0] != length:
+                    continue
+                found.append(hop._replace(share=ahead[here][1] * rest[1] / paths))
+                if hop.end not in seen and hop.end != target:
+                    seen.add(hop.end)
+                    open_ends.append(hop.end)
+        return tuple(found)
+
+
+_SAME = 1 + 1e-12
+"""Levels that differ by less are one: sums of floating-point numbers are not exact."""
+
+
+Resource = Any
+"""What can be full: any hashable value that stands for it."""
+Capacity = Sequence[float] | Mapping[Resource, float]
+"""What each resource carries, at least of those that are used."""
+
+
+class Flow(msgspec.Struct, frozen=True, gc=False):
+    """`usage` pairs each resource with its weight (> 0): capacity taken for a unit of rate. `cap`
+    is the most that the flow itself can do."""
+
+    usage: tuple[tuple[Resource, float], ...]
+    cap: float = math.inf
+
+
+def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
+    """Rates of the flows, in their order, in the unit of `capacity` ÷ weight.
+
+    A flow that nothing bounds has an infinite rate. Equal flows are solved as one.
+    """
+    if not flows:
+        return ()
+    counts: dict[Flow, int] = {}
+    for flow in flows:
+        counts[flow] = counts.get(flow, 0) + 1
+    rates = _fill(counts, capacity)
+    return tuple(rates[flow] for flow in flows)
+
+
+def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
+    """The rate of each distinct flow, of which there are so many."""
+    if len(counts) == 1:
+        ((flow, count),) = counts.items()
+        each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
+        return {flow: min((flow.cap, *each))}
+    load: dict[Resource, float] = {}
+    users: dict[Resource, list[Flow]] = {}
+    for flow, count in counts.items():
+        for resource, weight in flow.usage:
+            load[resource] = load.get(resource, 0.0) + weight * count
+            users.setdefault(resource, []).append(flow)
+    left = {resource: capacity[resource] for resource in load}
+    rates: dict[Flow, float] = {}
+    level = 0.0
+    while True:
+        full = {r: left[r] / load[r] for r in load}
+        caps = [flow.cap for flow in counts if flow not in rates]
+        level = max(level, min(min(full.values(), default=math.inf), *caps))
+        stop = level * _SAME
+        halted = {flow for r, at in full.items() if at <= stop for flow in users[r]}
+        halted.update(flow for flow in counts if flow.cap <= stop)
+        halted = halted - rates.keys()
+        rates.update((flow, min(level, flow.cap)) for flow in halted)
+        if level == math.inf:
+            rates.update((flow, level) for flow in counts if flow not in rates)
+        if len(rates) == len(counts):
+            return rates
+        for flow in halted:
+            _settle(flow, counts[flow], rates[flow], left, load)
+        for resource in [r for r, at in full.items() if at <= stop]:
+            load.pop(resource, None)
+
+
+def _settle(
+    flow: Flow, count: int, rate: float, left: dict[Resource, float], load: dict[Resource, float]
+) -> None:
+    """Takes what the flow uses for good off the resources."""
+    for resource, weight in flow.usage:
+        left[resource] = max(0.0, left[resource] - weight * count * rate)
+        if resource in load:
+            load[resource] -= weight * count
+            if load[resource] <= weight * 1e-9:
+                del load[resource]
