@@ -22,6 +22,7 @@ from linkgauge.model.transfer import (
     Cell,
     Engine,
     Memory,
+    Operation,
     Report,
     Transfer,
     host,
@@ -71,6 +72,7 @@ class Row(msgspec.Struct, frozen=True):
     cell: str
     report: Report = Report.FIRST
     unit: Unit = BANDWIDTH
+    operation: Operation = "copy"
     parts: tuple[str, ...] = ()
     size: int | None = None
     diagonal: bool = False
@@ -123,7 +125,8 @@ class Row(msgspec.Struct, frozen=True):
                         placed.append(_place(transfer, places))
                 else:
                     placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
-            yield Cell(HOST_ROW, str(device.index), tuple(placed), self.report)
+            what = self.report, self.operation
+            yield Cell(HOST_ROW, str(device.index), tuple(placed), *what)
 
     def _pair_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
         memories = [parse_memory(device.memory) for device in devices]
@@ -140,7 +143,7 @@ class Row(msgspec.Struct, frozen=True):
     def _pair(self, row: Memory, column: Memory) -> Cell:
         places = {"r": row, "c": column}
         placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
-        return Cell(str(row.index), str(column.index), placed, self.report)
+        return Cell(str(row.index), str(column.index), placed, self.report, self.operation)
 
 
 class Sweep(msgspec.Struct, frozen=True):

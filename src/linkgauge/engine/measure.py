@@ -8,22 +8,11 @@ from contextlib import ExitStack, closing
 
 import msgspec
 
-from linkgauge.backends.base import (
-    Chaser,
-    Enqueuer,
-    Group,
-    Pace,
-    Paced,
-    Phase,
-    Timing,
-    Virtual,
-    follows,
-)
+from linkgauge.backends.base import Group, Pace, Phase, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Definition, Settings
-from linkgauge.model.transfer import Report
 
-from .joined import JoinedGroup, LastingGroup
+from .joined import JoinedGroup
 from .measurement import Measurement
 from .pool import BufferPool
 from .reasons import failed
@@ -101,6 +90,8 @@ class _Together:
             cell.allocate(pool, seed, self._visit.number)
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
+            for cell in self._cells:
+                cell.steps = group.pace.steps
             self._enter("warm up")
             known = self._visit.sample
             sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
@@ -140,57 +131,36 @@ class _Together:
             backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
 
     def _prepare(self) -> Group:
-        if any(cell.is_latency for cell in self._cells):
-            return self._latency()
-        group = self._grouped()
-        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
-
-    def _grouped(self) -> Group:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
+        operation = self._cells[0].planned.operation
+        if operation != "copy" and len(copies) > 1:
+            raise Unsupported("latencies are measured one at a time")
         # Host threads last: their endless copies end once the others have.
         ordered = sorted(owners, key=lambda backend: backend.name == "host")
         backends = {backend.name: backend for backend in ordered}
-        if len(backends) == 1:
-            group = owners[0].prepare(copies)
-            lasts = not self._virtual and all(copy.endless for copy in copies)
-            return LastingGroup(group, Pace().seconds) if lasts else group
-        places = [
-            [place for place, owner in enumerate(owners) if owner is backend]
-            for backend in backends.values()
-        ]
-        with ExitStack() as opened:
-            groups = [
-                opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
-                for backend, own in zip(backends.values(), places, strict=True)
+        alone = not self._virtual and all(copy.endless for copy in copies)
+        group: Group
+        if len(backends) == 1 and not alone:
+            group = owners[0].prepare(copies, operation)
+        else:
+            places = [
+                [place for place, owner in enumerate(owners) if owner is backend]
+                for backend in backends.values()
             ]
-            opened.pop_all()  # the joined group closes them from here on
-            return JoinedGroup(groups, places)
+            with ExitStack() as opened:
+                groups = [
+                    opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
+                    for backend, own in zip(backends.values(), places, strict=True)
+                ]
+                group = JoinedGroup(groups, places, opened.pop_all(), Pace().seconds * alone)
+        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:
         """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
-        if any(cell.is_latency for cell in self._cells):
-            return Pace(loops=1)
-        pace = group.pace if follows(group, Paced) else Pace()  # type: ignore[type-abstract]
-        if [cell.planned.report for cell in self._cells] == [Report.FIRST]:
-            return pace
-        return msgspec.structs.replace(pace, laps=1)
-
-    def _latency(self) -> Group:
-        """Raises Unsupported for a latency that the backend does not measure."""
-        cell = self._cells[0]
-        backend = cell.backends[0]
-        if len(self._cells) > 1 or len(cell.copies) > 1:
-            raise Unsupported("latencies are measured one at a time")
-        if cell.planned.report is Report.ENQUEUE:
-            if not isinstance(backend, Enqueuer):
-                raise Unsupported(f"backend {backend.name} does not tell what enqueueing takes")
-            return backend.enqueuing(cell.copies[0])
-        if not isinstance(backend, Chaser):
-            raise Unsupported(f"backend {backend.name} does not measure latency")
-        chase = backend.chase(cell.copies[0])
-        cell.accesses = chase.accesses
-        return chase
+        if [cell.planned.report.is_first for cell in self._cells] == [True]:
+            return group.pace
+        return msgspec.structs.replace(group.pace, laps=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
         if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):

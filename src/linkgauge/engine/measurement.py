@@ -33,19 +33,21 @@ class Measurement:
         backends: Sequence[Backend],
     ) -> None:
         self.planned = planned
-        self._cell = Cell(planned.row, planned.column, tuple(transfers), planned.report)
+        self._cell = Cell(
+            planned.row, planned.column, tuple(transfers), planned.report, planned.operation
+        )
         self._size = size
         self._settings = settings
         self.backends = backends
         self.devices = devices_of(transfers, backends)
         self.copies: tuple[Copy, ...] = ()
         self._visit = 0
-        self.accesses = 1
-        """Of one loop of a pointer chase."""
+        self.steps = 1
+        """Of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
         """What its total means, where an earlier visit found that."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
-        self._verifies = settings.verify and planned.report is not Report.LATENCY
+        self._verifies = settings.verify and planned.operation != "chase"
         self._staging = Staging(transfers, size)
 
     @property
@@ -58,18 +60,14 @@ class Measurement:
         return bool(self._staging)
 
     @property
-    def is_latency(self) -> bool:
-        return self.planned.report.is_latency
-
-    @property
     def is_tracked(self) -> bool:
         """Whether it matters how far its transfers are at every moment."""
         return self._cell.report is Report.TOTAL and len(self._cell.transfers) > 1
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
-        if self.is_latency:
-            return timing.seconds[0] / loops / self.accesses
+        if self._cell.report.is_latency:
+            return timing.seconds[0] / loops / self.steps
         return headline(self._cell, self._size, timing, loops, definition)
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
@@ -137,9 +135,8 @@ class Measurement:
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         """Whether it moves the word that was asked for."""
-        asked = self._settings.pattern is not None
-        chased = self.planned.report is Report.LATENCY
-        return asked and not (touches(transfer) or transfer.both_ways or chased)
+        asked = self._settings.pattern is not None and self._cell.operation != "chase"
+        return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """What is wrong with the bytes, copy by copy, with the first bad offset."""
@@ -194,6 +191,7 @@ class Measurement:
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
             definition=definition,
+            operation=planned.operation,
         )
 
     def _buffers(self) -> Iterator[Buffer]:

@@ -181,7 +181,14 @@ def _sheet(
         sweep=benchmark.sweep,
         reason=benchmark.reason,
         cells=tuple(
-            PlannedCell(cell.row, cell.column, tuple(map(str, cell.transfers)), cell.report, reason)
+            PlannedCell(
+                cell.row,
+                cell.column,
+                tuple(map(str, cell.transfers)),
+                cell.report,
+                reason,
+                operation=cell.operation,
+            )
             for cell, reason in zip(benchmark.cells, reasons, strict=True)
         ),
     )

@@ -99,20 +99,9 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Sense]]]) -> Re
     if not known:
         return Reading(memory=memory, count=0)
     first, last = known[0][1], known[-1][1]
-    if len(known) == 1:
-        return Reading(
-            memory=memory,
-            count=1,
-            link_speed=first.link_speed,
-            link_width=first.link_width,
-            clock_min=first.clock,
-            clock_max=first.clock,
-            temperature_max=first.temperature,
-            throttled=first.throttled,
-        )
     senses = [sense for _, sense in known]
-    replays = None
-    if first.pcie_replays is not None and last.pcie_replays is not None:
+    replays = None  # of one reading nothing is known to have come about
+    if len(known) > 1 and first.pcie_replays is not None and last.pcie_replays is not None:
         replays = last.pcie_replays - first.pcie_replays
     clocks = _told(sense.clock for sense in senses)
     return Reading(

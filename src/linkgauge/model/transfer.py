@@ -15,6 +15,8 @@ import msgspec
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
+Operation = Literal["copy", "chase", "enqueue"]
+"""What a cell does: moves bytes, follows pointers, or hands copies over to a device."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -180,12 +182,10 @@ class Report(StrEnum):
     the whole span."""
     SPAN = "span"
     """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
-    EACH = "each"
-    """Each transfer for itself (the parts); the headline is their sum."""
     LATENCY = "latency"
-    """Seconds an access."""
+    """Seconds that one step of the first transfer's operation takes."""
     ENQUEUE = "enqueue"
-    """Seconds in which the host hands one loop over to the device."""
+    """In files of earlier versions: the latency of an enqueue."""
 
     @property
     def is_latency(self) -> bool:
@@ -193,18 +193,32 @@ class Report(StrEnum):
         return self in (Report.LATENCY, Report.ENQUEUE)
 
     @property
+    def is_first(self) -> bool:
+        """Whether the figure is the first transfer's own."""
+        return self.is_latency or self is Report.FIRST
+
+    @property
     def is_total(self) -> bool:
         """Whether the figure is one of all transfers, which their own do not add up to."""
         return self in (Report.TOTAL, Report.SPAN)
 
 
+def operation_of(report: Report, operation: Operation) -> Operation:
+    """A cell's operation, also where its file is of a version that named none: then the report
+    implied it."""
+    if operation == "copy" and report.is_latency:
+        return "enqueue" if report is Report.ENQUEUE else "chase"
+    return operation
+
+
 class Cell(msgspec.Struct, frozen=True, gc=False):
-    """Transfers that run at the same time, and what is reported of them."""
+    """Transfers that run at the same time, what they do, and what is reported of them."""
 
     row: str
     column: str
     transfers: tuple[Transfer, ...]
     report: Report = Report.FIRST
+    operation: Operation = "copy"
 
     def bytes_reported(self, size: int) -> int:
         """Payload bytes of one loop that the headline figure counts."""

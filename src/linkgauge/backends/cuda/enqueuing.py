@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from linkgauge import _native
-from linkgauge.backends.base import Timing
+from linkgauge.backends.base import Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
@@ -45,6 +45,7 @@ class EnqueuingGroup:
     """One copy. Its seconds are the host's: from before the first call to behind the last one."""
 
     most_loops = QUEUE - _GATE
+    pace = Pace(loops=1)
 
     def __init__(self, device: CudaDevice, call: Call) -> None:
         self._device = device

@@ -10,7 +10,7 @@ from linkgauge.model.result import MOST_STREAMS, Pieces
 
 from .device import CudaDevice
 from .launches import LoopLaunch
-from .work import cut
+from .work import Work, cut
 
 _MOST_THREADS = 1024
 _LANES = 32
@@ -28,18 +28,14 @@ def pieces_launch(
     return LoopLaunch(device, kernel, (pieces.streams, threads), arguments, loops)
 
 
-class PieceCopies:
+class PieceCopies(Work):
     """Copies by copy engines, each piece a copy of its own. All of a loop are one graph, with a
     chain of copies for each stream: enqueued one by one, they would wait for the calls."""
-
-    streams = 1
-    warm_up = 0
-    least_loops = 1
 
     def __init__(
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
     ) -> None:
-        self.device = device
+        super().__init__(device)
         ends = cut(destination, source, size, pieces.size)
         self._count = len(ends)
         streams = min(pieces.streams, MOST_STREAMS, len(ends))
@@ -71,9 +67,6 @@ class PieceCopies:
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
             self.device.driver.call("cuGraphLaunch", self._ready, streams[0])
-
-    def checksum(self) -> int | None:
-        return None
 
     def close(self) -> None:
         self.device.enter()

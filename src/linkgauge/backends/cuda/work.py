@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -26,40 +27,37 @@ MARGIN = 1.1
 """How much longer interference is to go on than what is measured took the last time."""
 
 
-class Work(Protocol):
+class Work(ABC):
     """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
     `warm_up` how many loops go before the start event; `least_loops` how many a sample must have.
     """
 
-    @property
-    def device(self) -> CudaDevice: ...
-    @property
-    def streams(self) -> int: ...
-    @property
-    def warm_up(self) -> int: ...
-    @property
-    def least_loops(self) -> int: ...
+    streams = 1
+    warm_up = 0
+    least_loops = 1
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
 
     def operations(self, loops: int) -> int:
         """How many entries of the driver's queues so many loops take, on all streams."""
-        ...
+        return loops
 
+    @abstractmethod
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         """Enqueues the loops. What helper streams do begins and ends in the order of the first
         stream. The device's context is current."""
-        ...
 
     def checksum(self) -> int | None:
         """The xor of what a pure read saw, once it is done; None of anything else."""
-        ...
+        return None
 
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027
+        """Frees what is its own: kernels belong to the device."""
 
 
-class EngineCopy:
+class EngineCopy(Work):
     """A copy by copy engines, split evenly over streams."""
-
-    least_loops = 1
 
     def __init__(
         self,
@@ -70,7 +68,7 @@ class EngineCopy:
         streams: int,
         warm_up: int = 1,
     ) -> None:
-        self.device = device
+        super().__init__(device)
         self.warm_up = warm_up
         self._slices = slices(destination, source, size, streams)
         self.streams = len(self._slices)
@@ -99,9 +97,6 @@ class EngineCopy:
             call("cuEventRecord", event, stream)
             call("cuStreamWaitEvent", streams[0], event, 0)
 
-    def checksum(self) -> int | None:
-        return None
-
     def close(self) -> None:
         self.device.enter()
         for event in self._joins:
@@ -123,31 +118,18 @@ class PeerEnds(msgspec.Struct, frozen=True):
         return msgspec.structs.astuple(self)
 
 
-class PeerCopy:
+class PeerCopy(Work):
     """The driver's own copy between devices that do not reach each other's memory: it takes the
     bytes by way of the host, and may hold the call up until the device gets on. It warms nothing
     up, as p2pBandwidthLatencyTest."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
     def __init__(self, device: CudaDevice, ends: PeerEnds) -> None:
-        self.device = device
+        super().__init__(device)
         self._ends = ends
-
-    def operations(self, loops: int) -> int:
-        return loops
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         for _ in range(loops):
             self.device.driver.call("cuMemcpyPeerAsync", *self._ends.arguments(), streams[0])
-
-    def checksum(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing of its own."""
 
 
 Piece = Callable[[Any], object]
@@ -170,16 +152,12 @@ def kernel_pieces(
     ]
 
 
-class Interference:
+class Interference(Work):
     """A copy that only has to outlast another one. It is enqueued in pieces, and of those only a
     `share`: what goes on after the measured copy has ended costs time and shows nothing."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
-        self.device = device
+        super().__init__(device)
         self._pieces = pieces
         self._enqueued = 0
         self.share = 1.0
@@ -206,18 +184,10 @@ class Interference:
         self.share = min(1.0, MARGIN * measured / whole)
         return whole
 
-    def checksum(self) -> int | None:
-        return None
 
-    def close(self) -> None:
-        """Nothing of its own."""
-
-
-class KernelWork:
+class KernelWork(Work):
     """A copy or a write by a kernel. `in_kernel`: one launch carries out all loops, else one
     launch each."""
-
-    streams = 1
 
     def __init__(
         self,
@@ -227,7 +197,7 @@ class KernelWork:
         warm_up: int = 1,
         least_loops: int = 1,
     ) -> None:
-        self.device = device
+        super().__init__(device)
         self.warm_up = warm_up
         self.least_loops = least_loops
         self._kernel = kernel
@@ -240,12 +210,6 @@ class KernelWork:
         self._kernel.set_loops(loops if self._in_kernel else 1)
         for _ in range(self.operations(loops)):
             self._kernel.enqueue(streams[0])
-
-    def checksum(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing of its own: kernels belong to the device."""
 
 
 class RecordedWork(KernelWork):
@@ -303,15 +267,13 @@ def kernel_copy(
     return RecordedWork(device, kernel, recording, marks, warm_up, least_loops)
 
 
-class ReadWork:
+class ReadWork(Work):
     """A pure read by a kernel; `word` is where on the device its checksum goes."""
 
-    streams = 1
     warm_up = 1
-    least_loops = 1
 
     def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
-        self.device = device
+        super().__init__(device)
         self._kernel = kernel
         self._word = word
         self._in_kernel = in_kernel
@@ -336,15 +298,11 @@ class ReadWork:
         self.device.driver.call("cuMemFree", self._word)
 
 
-class ChaseWork:
+class ChaseWork(Work):
     """A pointer chase from each multiprocessor in turn. It warms nothing up, as nvbandwidth."""
 
-    streams = 1
-    warm_up = 0
-    least_loops = 1
-
     def __init__(self, device: CudaDevice, launches: Sequence[Launch]) -> None:
-        self.device = device
+        super().__init__(device)
         self._launches = launches
 
     def operations(self, loops: int) -> int:
@@ -354,12 +312,6 @@ class ChaseWork:
         for _ in range(loops):
             for launch in self._launches:
                 launch.enqueue(streams[0])
-
-    def checksum(self) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing of its own: kernels belong to the device."""
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:

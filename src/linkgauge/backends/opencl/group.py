@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.base import Copy, Timing
+from linkgauge.backends.base import Copy, Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.result import Pieces
 
@@ -128,6 +128,8 @@ class OpenCLGroup:
     Seconds of a copy are from the start of its first command to the end of its last, as the
     device's profiling events tell them.
     """
+
+    pace = Pace()
 
     def __init__(self, work: Sequence[tuple[Unit, Copy]], pieces: Pieces | None = None) -> None:
         self._lanes: list[Lane] = []

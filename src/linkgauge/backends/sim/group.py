@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkgauge.backends.base import Copy, Pattern, Timing
+from linkgauge.backends.base import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError
 
 from .memory import SimBuffer, exchange, move
-from .motion import Course, Movement, steady
+from .motion import Course, Movement
 
 Stall = Callable[[int, int], float]
 """Seconds that a copy of the group, by its place, stands still in a sample, by its number."""
@@ -27,11 +27,13 @@ class SimGroup:
         sigmas: Sequence[float],
         course: Course,
         stall: Stall | None = None,
+        pace: Pace = Pace(),  # noqa: B008
     ) -> None:
         self._copies = copies
         self._paces = list(zip(movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
+        self.pace = pace
         self._loops = self._laps = 0
         self._opened = False
 
@@ -70,22 +72,6 @@ class SimGroup:
 
     def close(self) -> None:
         self._loops, self._opened = 0, False
-
-
-class SimChase(SimGroup):
-    """One thread follows pointers: a loop is `accesses` of them, one after another."""
-
-    def __init__(
-        self,
-        copy: Copy,
-        latency: float,
-        accesses: int,
-        sigma: float,
-        course: Course,
-        stall: Stall | None = None,
-    ) -> None:
-        super().__init__((copy,), (steady(latency * accesses),), (sigma,), course, stall)
-        self.accesses = accesses
 
 
 def _carry_out(copy: Copy) -> None:
