@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 
 import msgspec
 
-from linkgauge.backends.base import Group, Pace, Phase, Timing, Virtual, follows
+from linkgauge.backends.base import Backend, Group, Pace, Phase, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Definition, Settings
 
@@ -17,7 +18,7 @@ from .measurement import Measurement
 from .pool import BufferPool
 from .reasons import failed
 from .sampler import Sample, run_once, take_samples, warm_up
-from .sensing import Sensing
+from .sensing import sensing
 from .sustained import TrackedGroup
 
 Tell = Callable[[Phase], None]
@@ -103,7 +104,7 @@ class _Together:
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             remarks = self._remarks()
-            with Sensing(devices, threaded=not self._virtual) as sensed:
+            with sensing(devices, threaded=not self._virtual) as sensed:
                 taken = take_samples(
                     group,
                     sample,
@@ -136,24 +137,22 @@ class _Together:
         operation = self._cells[0].planned.operation
         if operation != "copy" and len(copies) > 1:
             raise Unsupported("latencies are measured one at a time")
+        places: defaultdict[Backend, list[int]] = defaultdict(list)
         # Host threads last: their endless copies end once the others have.
-        ordered = sorted(owners, key=lambda backend: backend.name == "host")
-        backends = {backend.name: backend for backend in ordered}
+        for place, owner in sorted(enumerate(owners), key=lambda one: one[1].name == "host"):
+            places[owner].append(place)
         alone = not self._virtual and all(copy.endless for copy in copies)
         group: Group
-        if len(backends) == 1 and not alone:
+        if len(places) == 1 and not alone:
             group = owners[0].prepare(copies, operation)
         else:
-            places = [
-                [place for place, owner in enumerate(owners) if owner is backend]
-                for backend in backends.values()
-            ]
             with ExitStack() as opened:
                 groups = [
                     opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
-                    for backend, own in zip(backends.values(), places, strict=True)
+                    for backend, own in places.items()
                 ]
-                group = JoinedGroup(groups, places, opened.pop_all(), Pace().seconds * alone)
+                lasting = Pace().seconds if alone else 0.0
+                group = JoinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:
@@ -175,12 +174,7 @@ class _Together:
         for cell in self._cells:
             own = slice(first, first + len(cell.copies))
             first = own.stop
-            split.append(
-                [
-                    Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own], t.progress[own])
-                    for t in timings
-                ]
-            )
+            split.append([_part(timing, own) for timing in timings])
         return split
 
     def _busy(self, timing: Timing) -> float:
@@ -192,3 +186,8 @@ class _Together:
     def _remarks(self) -> tuple[str, ...]:
         others = len(self._cells) - 1
         return (f"measured at the same time as {others} other pairs",) if others else ()
+
+
+def _part(timing: Timing, own: slice) -> Timing:
+    seconds = timing.seconds[own]
+    return Timing(seconds, max(seconds), timing.checksums[own], timing.progress[own])

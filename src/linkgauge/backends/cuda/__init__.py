@@ -41,8 +41,8 @@ from .settings import (
 )
 from .verify import Verifier, new_word, run
 from .work import (
-    ChaseWork,
     EngineCopy,
+    InPieces,
     Interference,
     KernelWork,
     PeerCopy,
@@ -205,10 +205,10 @@ class CudaBackend:
             for copy in copies:
                 self._connect(copy.transfer)
                 works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
-            if any(memory.kind in UNGATED for c in copies for memory in c.transfer.memories):
+            kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
+            # Pieces are more copies than the queues hold behind a gate.
+            if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
                 return PageableGroup(works)
-            if any(isinstance(work, PieceCopies) for work in works):
-                return PageableGroup(works)  # more copies than the queues hold behind a gate
             aligned = all(copy.warm_ups is None for copy in copies)
             return CudaGroup(self._driver, works, aligned=aligned)
         except BaseException:
@@ -225,7 +225,8 @@ class CudaBackend:
         run(ours.home, link_launch(ours.home, ours.address, count, CHASE_STRIDE))
         each = max(1, CHASE_ACCESSES // device.multiprocessors)
         launches = chase_launches(device, ours.address, count, CHASE_STRIDE, each)
-        group = CudaGroup(self._driver, [ChaseWork(device, launches)])
+        work = InPieces(device, [launch.enqueue for launch in launches])
+        group = CudaGroup(self._driver, [work])
         group.pace = Pace(loops=1, steps=each * len(launches))
         return group
 

@@ -52,7 +52,6 @@ class EnqueuingGroup:
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._may_block = call.may_block
         self._gate = Gate(device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS)
         self._loops = 0
         self._seconds: float | None = None
@@ -90,7 +89,7 @@ class EnqueuingGroup:
         seconds, self._seconds, self._loops = self._seconds, None, 0
         self._device.enter()
         self._device.driver.call("cuStreamSynchronize", self._stream)
-        if self._gate.gave_up and not self._may_block:
+        if self._gate.gave_up and not self._call.may_block:
             raise BackendError("gate", "it opened before all calls were made")
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 

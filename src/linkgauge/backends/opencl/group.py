@@ -25,7 +25,6 @@ Enqueue = Callable[..., cl.Event]
 _NANO = 1e-9
 _QUEUE = 1000
 """Commands that may wait behind a gate: more might block."""
-LEAST_LOOPS = 2
 
 
 class Lane:
@@ -157,7 +156,7 @@ class OpenCLGroup:
         if count * max(lane.commands for lane in self._lanes) > _QUEUE:
             raise Unsupported(
                 f"{count} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
-                f"or fewer, and no more than {_QUEUE // LEAST_LOOPS} pieces a buffer"
+                f"or fewer, and no more than {_QUEUE // self.pace.loops} pieces a buffer"
             )
         try:
             with calling("clCreateUserEvent"):
