@@ -115,7 +115,7 @@ class _Together:
                 )
             self._check(taken.timings)
             last = taken.timings[-1]
-            if any(cell.is_staged for cell in self._cells) and self._settings.verify:
+            if any(cell.staging for cell in self._cells) and self._settings.verify:
                 last = run_once(group, 1)  # by now staging buffers hold what they are to hold
             self._enter("verify")
             split = self._split((*taken.timings, last))

@@ -48,16 +48,11 @@ class Measurement:
         """What its total means, where an earlier visit found that."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
         self._verifies = settings.verify and planned.operation != "chase"
-        self._staging = Staging(transfers, size)
+        self.staging = Staging(transfers, size)
 
     @property
     def transfers(self) -> tuple[Transfer, ...]:
         return self._cell.transfers
-
-    @property
-    def is_staged(self) -> bool:
-        """Whether several of its transfers share a buffer."""
-        return bool(self._staging)
 
     @property
     def is_tracked(self) -> bool:
@@ -79,7 +74,7 @@ class Measurement:
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
         only_first = self._cell.report is Report.FIRST
         spans = self._cell.report is Report.SPAN and len(self._cell.transfers) > 1
-        shared = self._staging.lend(pool, self.backends, visit)
+        shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
             zip(self._cell.transfers, self.backends, strict=True)
         ):
@@ -102,7 +97,7 @@ class Measurement:
                 size,
                 seed=seed,
                 interference=interferes,
-                endless=self._staging.is_endless(transfer),
+                endless=self.staging.is_endless(transfer),
                 tracked=self.is_tracked,
                 warm_ups=SPAN_WARM_UPS if spans else None,
             )
@@ -113,7 +108,7 @@ class Measurement:
         for _, copy, backend in self._verified():
             content = self._content(copy)
             if copy.source is not None:
-                to_come = copy.transfer.source in self._staging.written
+                to_come = copy.transfer.source in self.staging.written
                 backend.fill(copy.source, copy.size, content, copy.seed, inverted=to_come)
             if copy.destination is not None:
                 backend.fill(copy.destination, copy.size, content, copy.seed, inverted=True)
@@ -129,7 +124,7 @@ class Measurement:
     def _content(self, copy: Copy) -> Pattern:
         """What a one-way copy moves."""
         if touches(copy.transfer):
-            return self._staging.pattern
+            return self.staging.pattern
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
         return Pattern.CONSTANT if constant else Pattern.WORDS
 

@@ -15,8 +15,9 @@ import msgspec
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-Operation = Literal["copy", "chase", "enqueue"]
-"""What a cell does: moves bytes, follows pointers, or hands copies over to a device."""
+Operation = Literal["copy", "chase", "enqueue", "ping-pong"]
+"""What a cell does: moves bytes, follows pointers, hands copies over to a device, or bounces a
+cache line."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
