@@ -19,7 +19,7 @@ what a machine cannot do is Unsupported; memory that could not be had is Allocat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from enum import IntEnum
 from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
@@ -158,12 +158,36 @@ class Group(Protocol):
 _LACKING: Mapping[Operation, str] = {
     "chase": "does not measure latency",
     "enqueue": "does not tell what enqueueing takes",
+    "ping-pong": "bounces no cache lines",
 }
 
 
 def lacking(name: str, operation: Operation) -> Unsupported:
     """What a backend of this name raises for an operation that it does not have."""
     return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
+
+
+def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
+    """Why a cache line cannot bounce between CPUs as this transfer says, where these may be used;
+    None if it can."""
+    for memory in transfer.memories:
+        if memory.index not in cpus:
+            return f"{memory} is not there, or this process may not use it (cpuset, affinity)"
+    first, second = transfer.source, transfer.destination
+    if first == second:
+        return f"a cache line bounces between two CPUs: {first} is one"
+    if transfer != Transfer(first, second, Engine(first, "cpu")):
+        return f"a cache line bounces by one thread on each CPU: write {first} -> {second}"
+    return None
+
+
+def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for what is not a ping-pong between the caches of CPUs, and for one that
+    is between other memories."""
+    for copy in copies:
+        if copy.transfer.source.is_cpu != (operation == "ping-pong"):
+            problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
+            raise Unsupported(f"{copy.transfer}: {problem}, and nothing else goes there")
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -267,7 +291,8 @@ class Backend(Protocol):
         """A group ready to be armed any number of times. Only of copies there may be several.
         `chase`: one thread of the engine follows pointers through all of the source buffer.
         `enqueue`: the seconds are the host's, of the calls that enqueue all loops while the device
-        is held. Raises Unsupported for an operation that it does not have, or not of this copy."""
+        is held. `ping-pong`: a cache line bounces between two CPUs, there and back in a loop.
+        Raises Unsupported for an operation that it does not have, or not of this copy."""
         ...
 
     def close(self) -> None:

@@ -41,6 +41,8 @@ class Fabric(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     reason: str | None = None
     """Why there are no devices."""
+    full: bool = False
+    """Whether everything is measured, however long that takes."""
 
 
 class Layout(Enum):
@@ -147,19 +149,31 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are not memories: `cells` computes them from the nodes."""
+    """A benchmark whose columns are not memories: `cells` computes them from the nodes. `size` is
+    bytes where it has one of its own, `reason` why there may be no cells."""
 
     name: str
     title: str
-    cells: Callable[[tuple[Node, ...]], Iterator[Cell]]
+    cells: Callable[[Fabric], Iterator[Cell]]
     unit: Unit = BANDWIDTH
+    size: int | None = None
+    reason: str | None = None
 
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
 
     def lay_out(self, fabric: Fabric) -> Benchmark:
-        cells = tuple(self.cells(fabric.nodes))
-        return Benchmark(self.name, self.title, "host", cells, self.unit, sweep=True)
+        cells = tuple(self.cells(fabric))
+        return Benchmark(
+            self.name,
+            self.title,
+            "host",
+            cells,
+            self.unit,
+            sweep=True,
+            size=self.size,
+            reason=None if cells else self.reason,
+        )
 
 
 @cache

@@ -85,7 +85,7 @@ class Measurement:
                 seed = seed_of(self._settings.pattern or 0)
             source, destination = (
                 None
-                if memory.is_null
+                if memory.is_null or memory.is_cpu
                 else shared.get(memory)
                 or pool.lend(backend, memory, size, transfer.engine, 0 if interferes else visit)
                 for memory in (transfer.source, transfer.destination)

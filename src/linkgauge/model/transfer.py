@@ -27,7 +27,8 @@ HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed", STAGING)
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`.
+    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, and
+    `cpu:3`, the caches of one CPU.
 
     `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
     read or write), `kind` how a host's memory is had ("" is pinned), `rank` the process that
@@ -48,8 +49,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         return self.space == "null"
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether it is the caches of one CPU, in which nothing can be allocated."""
+        return self.space == "cpu"
+
+    @property
     def is_device(self) -> bool:
-        return not (self.is_host or self.is_null)
+        return self.space not in ("host", "cpu", "null")
 
     @property
     def is_staging(self) -> bool:
@@ -58,7 +64,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     @property
     def backend(self) -> str:
         """The backend that serves this memory: `torch` for `torch:xpu:0`."""
-        return self.space.partition(":")[0]
+        return "host" if self.is_cpu else self.space.partition(":")[0]
 
     @property
     def place(self) -> Memory:
@@ -150,7 +156,7 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        """The memories that need a buffer: source, destination, without `null`."""
+        """Source and destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
