@@ -220,7 +220,7 @@ def _copy(
 def _chase(backend: CudaBackend) -> None:
     transfer = parse_transfer("cuda:0 -> null by sm")
     buffer = backend.allocate(transfer.source, 64 << 10, transfer.engine)
-    _run(backend.chase(Copy(transfer, buffer, None, buffer.size, 1)))
+    _run(backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], "chase"))
     buffer.free()
 
 

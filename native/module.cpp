@@ -18,6 +18,7 @@
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "pattern.hpp"
+#include "ping_pong.hpp"
 #include "race.hpp"
 #include "team.hpp"
 
@@ -182,6 +183,22 @@ void bind_calls(nb::module_& module) {
       "function"_a, "arguments"_a, "count"_a);
 }
 
+void bind_ping_pong(nb::module_& module) {
+  module.def(
+      "ping_pong",
+      [](int first, int second, std::int64_t loops, std::int64_t laps) {
+        if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+        PingPong found;
+        {
+          const nb::gil_scoped_release unlocked;
+          found = ping_pong(first, second, static_cast<std::uint64_t>(loops),
+                            static_cast<std::uint64_t>(laps));
+        }
+        return nb::make_tuple(found.times, found.bounces);
+      },
+      "first"_a, "second"_a, "loops"_a, "laps"_a = 1);
+}
+
 }  // namespace
 
 }  // namespace linkgauge
@@ -194,4 +211,5 @@ NB_MODULE(_native, module) {
   linkgauge::bind_team(module);
   linkgauge::bind_kernels(module);
   linkgauge::bind_calls(module);
+  linkgauge::bind_ping_pong(module);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkgauge.backends.base import Copy, Pattern, Timing
+from linkgauge.backends.base import Copy, Pace, Pattern, Timing, lacking
 from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import Placement
 
@@ -41,6 +41,7 @@ class FakeBuffer:
 
 class FakeGroup:
     most_loops = 1 << 20
+    pace = Pace()
 
     def __init__(self, backend, copies):
         self.backend, self.copies, self.loops, self.laps = backend, copies, None, 1
@@ -126,7 +127,9 @@ class FakeBackend:
     def checksum(self, buffer, size):
         return checksum(buffer, size)
 
-    def prepare(self, copies):
+    def prepare(self, copies, operation="copy"):
+        if operation != "copy":
+            raise lacking(self.name, operation)
         self.open_groups += 1
         self.groups += 1
         return FakeGroup(self, copies)

@@ -32,7 +32,7 @@ def settings(*faults, machine=MACHINE, samples=6, **more):
     )
 
 
-def planned(*transfers, number=0, report=Report.EACH):
+def planned(*transfers, number=0, report=Report.SUM):
     return PlannedCell(str(number), "0", transfers, report, number=number)
 
 

@@ -238,3 +238,13 @@ def time_calls(function: int, arguments: Sequence[int], count: int) -> tuple[flo
     return 0 is the last one, and what it returned comes instead of 0. Raises ValueError for a null
     address, too many arguments, or a count of 0.
     """
+
+def ping_pong(first: int, second: int, loops: int, laps: int = 1) -> tuple[list[float], int]:
+    """Bounce a cache line between two CPUs; return when, and how often.
+
+    A thread pinned to each of them waits for the other's count and counts on: ``laps`` laps of
+    ``loops`` round trips, behind some that warm up. The times are those of the first lap's begin
+    and of each lap's end, in seconds of CLOCK_MONOTONIC; the bounces are what the line counted
+    meanwhile. Raises ValueError for equal CPUs, or loops or laps below 1, and OSError where a
+    thread cannot be started or pinned.
+    """

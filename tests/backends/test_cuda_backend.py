@@ -151,7 +151,7 @@ class TestWithoutPeerAccess:
         seen = []
         monkeypatch.setattr(enqueuing, "address_of", lambda name: seen.append(name) or 1)
         backend = backend_of(bindings, peer_access=False)
-        backend.enqueuing(self.copy(backend)).close()
+        backend.prepare([self.copy(backend)], "enqueue").close()
         assert seen == ["cuMemcpyPeerAsync"]
 
     def test_the_result_says_so(self):

@@ -123,7 +123,7 @@ def test_the_backend_enqueues_what_the_driver_takes_at_once(monkeypatch):
         return Copy(transfer, *ends, 4096, 1)
 
     local = copy("cuda:0 -> cuda:0 by ce")
-    group = backend.enqueuing(local)
+    group = backend.prepare([local], "enqueue")
     group.arm(1)
     group.open()
     ((words, _),) = function.seen
@@ -131,7 +131,7 @@ def test_the_backend_enqueues_what_the_driver_takes_at_once(monkeypatch):
     group.close()
     for text in ("cuda:0 -> null by sm", "null -> cuda:0 by sm"):
         with pytest.raises(Unsupported, match="only copies that the driver takes at once"):
-            backend.enqueuing(copy(text))
+            backend.prepare([copy(text)], "enqueue")
 
 
 def test_a_kernels_words_are_what_the_launch_passes(bindings):

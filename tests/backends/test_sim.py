@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.backends.base import Chaser, Enqueuer, Virtual
+from linkgauge.backends.base import Virtual
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.measure import measure_together
@@ -19,20 +19,19 @@ from visit_kit import whole
 def test_it_has_time_of_its_own_and_follows_pointers():
     machine = backend()
     assert isinstance(machine, Virtual)
-    assert isinstance(machine, Chaser)
+    chased = copies(machine, "sim:1 -> null by sim:0.sm", 1 << 20)
+    assert machine.prepare(chased, "chase").pace.steps == (1 << 20) // 128
 
 
 def test_the_host_takes_its_time_to_enqueue_a_copy():
     machine = backend({"host.call": "3 us"})
-    assert isinstance(machine, Enqueuer)
-    (copy,) = copies(machine, "sim:0 -> sim:1 by ce", 1 << 20)
-    group = machine.enqueuing(copy)
+    group = machine.prepare(copies(machine, "sim:0 -> sim:1 by ce", 1 << 20), "enqueue")
     group.arm(10)
     group.open()
     assert group.wait().seconds == pytest.approx([30e-6])
-    (by_threads,) = copies(machine, "host:0 -> host:1 by cpu", 1 << 20)
+    by_threads = copies(machine, "host:0 -> host:1 by cpu", 1 << 20)
     with pytest.raises(Unsupported):
-        machine.enqueuing(by_threads)
+        machine.prepare(by_threads, "enqueue")
 
 
 def test_devices_are_those_of_the_description():

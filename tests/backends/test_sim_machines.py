@@ -30,11 +30,11 @@ def time(backend, transfers, size):
     assert [backend.refusal(transfer) for transfer in transfers] == [None] * len(transfers)
     copies = [Copy(t, None, None, t.bytes_moved(size), 1) for t in transfers]
     chased = all(t.destination.is_null and t.engine.kind == "sm" for t in transfers)
-    group = backend.chase(copies[0]) if chased else backend.prepare(copies)
+    group = backend.prepare(copies, "chase" if chased else "copy")
     group.arm(1)
     group.open()
     timing = group.wait()
-    return timing.seconds[0] / group.accesses if chased else timing
+    return timing.seconds[0] / group.pace.steps if chased else timing
 
 
 def rate(backend, text, size=SIZE, report=Report.FIRST):

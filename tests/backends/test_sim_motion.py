@@ -183,10 +183,10 @@ def test_traffic_is_split_over_all_shortest_paths():
 
 
 def latency(machine, text):
-    chase = machine.chase(copies(machine, text, 2 << 20)[0])
+    chase = machine.prepare(copies(machine, text, 2 << 20), "chase")
     chase.arm(3)
     chase.open()
-    return chase.wait().seconds[0] / 3 / chase.accesses
+    return chase.wait().seconds[0] / 3 / chase.pace.steps
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def worker(*faults, machine=MACHINE):
     return made
 
 
-def measure(*transfers, faults=(), number=0, report=Report.EACH):
+def measure(*transfers, faults=(), number=0, report=Report.SUM):
     (result,) = worker(*faults).measure((planned(*transfers, number=number, report=report),), SIZE)
     return whole(result)
 

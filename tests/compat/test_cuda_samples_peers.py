@@ -24,11 +24,11 @@ class Measured:
     def __init__(self):
         self.asked = []
 
-    def measure(self, cells, report=Report.SPAN, *, optional=False):
+    def measure(self, cells, operation="copy", *, optional=False):
         texts = [tuple(map(str, cell)) for cell in cells]
         self.asked += texts
-        figures = (5e-6 if report is Report.ENQUEUE else 40e9,) * 6
-        return [CellResult("0", "0", text, report, "pass", summary=summarize(figures))
+        figures = (5e-6 if operation == "enqueue" else 40e9,) * 6
+        return [CellResult("0", "0", text, Report.SPAN, "pass", summary=summarize(figures))
                 for text in texts]  # fmt: skip
 
     def tell(self, line): ...

@@ -71,7 +71,7 @@ def test_what_fails_in_one_leaves_nothing_open_in_the_other(guilty):
 def test_a_group_that_cannot_be_prepared_closes_the_one_that_was():
     host, fake = backends()
 
-    def refuse(copies):
+    def refuse(copies, operation="copy"):
         raise Unsupported("no streams left")
 
     fake.prepare = refuse

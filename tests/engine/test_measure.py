@@ -3,7 +3,7 @@
 import pytest
 
 from fakes import FakeBackend, content
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.base import Pace, Pattern
 from linkgauge.engine.measure import Visit, measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
@@ -19,10 +19,11 @@ FIRST = Visit()
 
 
 def measure(
-    text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None, visit=FIRST
-):
+    text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None, visit=FIRST,
+    operation="copy"
+):  # fmt: skip
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
+    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report, operation=operation)
     backend = backend or FakeBackend()
     cell = Measurement(planned, transfers, size, settings, [backend] * len(transfers))
     (result,) = measure_together([cell], settings, pool or BufferPool(), visit=visit).cells
@@ -117,7 +118,6 @@ def test_headline_figures_are_what_the_report_says():
     pair = "fake:0 -> fake:1 by ce & fake:1 -> fake:0 by ce x2"
     assert figure(pair, Report.FIRST) == pytest.approx(1e9)
     assert figure(pair, Report.SUM) == pytest.approx(2e9)
-    assert figure(pair, Report.EACH) == pytest.approx(2e9)
     # Each at its own rate while both run, and three times the size within the longer one's span.
     assert figure(pair, Report.TOTAL) == pytest.approx(2e9)
     assert figure(pair, Report.SPAN) == pytest.approx(1.5e9)
@@ -220,36 +220,61 @@ def test_a_failed_allocation_is_tried_again_once_idle_buffers_are_gone():
 class ChasingBackend(FakeBackend):
     """Follows 500 pointers a loop, each in 200 ns."""
 
-    def chase(self, copy):
-        group = self.prepare([copy])
-        group.accesses = 500
-        self.seconds_a_byte = lambda n: 500 * 200e-9 / copy.size
+    def prepare(self, copies, operation="copy"):
+        assert operation == "chase"
+        group = super().prepare(copies)
+        group.pace = Pace(loops=1, steps=500)
+        self.seconds_a_byte = lambda n: 500 * 200e-9 / copies[0].size
         return group
 
 
 def test_a_latency_is_seconds_an_access_and_verifies_nothing():
-    cell = measure("host:0 -> null by fake:0.sm", ChasingBackend(), Report.LATENCY)
+    text = "host:0 -> null by fake:0.sm"
+    cell = measure(text, ChasingBackend(), Report.LATENCY, operation="chase")
     assert cell.summary.median == pytest.approx(200e-9)
-    assert (cell.status, cell.verified) == ("pass", None)
+    assert (cell.status, cell.verified, cell.operation) == ("pass", None, "chase")
 
 
 class EnqueuingBackend(FakeBackend):
     """The host takes 3 us a call."""
 
-    def enqueuing(self, copy):
-        self.seconds_a_byte = lambda n: 3e-6 / copy.size
-        return self.prepare([copy])
+    def prepare(self, copies, operation="copy"):
+        assert operation == "enqueue"
+        self.seconds_a_byte = lambda n: 3e-6 / copies[0].size
+        return super().prepare(copies)
 
 
 def test_what_enqueueing_takes_is_seconds_a_loop_and_the_bytes_are_compared():
     text = "host:0 -> fake:0 by fake:0.ce"
-    cell = measure(text, EnqueuingBackend(), Report.ENQUEUE)
+    cell = measure(text, EnqueuingBackend(), Report.LATENCY, operation="enqueue")
     assert cell.summary.median == pytest.approx(3e-6)
-    assert (cell.status, cell.verified) == ("pass", True)
-    cell = measure(text, FakeBackend(), Report.ENQUEUE)
+    assert (cell.status, cell.verified, cell.operation) == ("pass", True, "enqueue")
+    cell = measure(text, FakeBackend(), Report.LATENCY, operation="enqueue")
     assert (cell.status, "does not tell" in cell.reason) == ("skip", True)
+    assert cell.operation == "enqueue"
 
 
 def test_a_backend_that_follows_no_pointers_skips_latencies():
-    cell = measure("host:0 -> null by fake:0.sm", FakeBackend(), Report.LATENCY)
+    text = "host:0 -> null by fake:0.sm"
+    cell = measure(text, FakeBackend(), Report.LATENCY, operation="chase")
     assert (cell.status, "does not measure latency" in cell.reason) == ("skip", True)
+
+
+@pytest.mark.parametrize(
+    ("report", "laps"),
+    [(Report.FIRST, [3, 3]), (Report.LATENCY, [3, 3]), (Report.SUM, [1] * 6)],
+)
+def test_only_a_cell_of_its_first_transfer_is_sampled_lap_by_lap(report, laps):
+    """Other copies may be a lap ahead of the first one."""
+    backend = FakeBackend()
+    gates = []
+
+    def prepare(copies, operation="copy"):
+        group = FakeBackend.prepare(backend, copies)
+        group.pace = Pace(4096e-9, 1, 3)
+        return group
+
+    backend.prepare = prepare
+    backend.on_sample = lambda group: gates.append(group.laps)
+    measure("fake:0 -> fake:1 by ce", backend, report, operation="chase")
+    assert gates[-len(laps) :] == laps

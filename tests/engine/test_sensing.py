@@ -10,7 +10,7 @@ from linkgauge.backends.base import Virtual
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
-from linkgauge.engine.sensing import PATIENCE, PERIOD, Sensing, devices_of
+from linkgauge.engine.sensing import PATIENCE, PERIOD, devices_of, sensing
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.inventory import Reading, Sense
 from linkgauge.model.notation import parse_transfers
@@ -54,9 +54,9 @@ def wait_for(true, seconds=10.0):
 
 def sensed(backend, count, threaded=True):
     """The reading of a time in which the device was asked so often."""
-    with Sensing({FIRST: backend}, threaded) as sensing:
+    with sensing({FIRST: backend}, threaded) as sensed:
         wait_for(lambda: len(backend.asked) >= count)
-    (reading,) = sensing.readings([FIRST])
+    (reading,) = sensed.readings([FIRST])
     return reading
 
 
@@ -66,7 +66,7 @@ def measure(backend, *texts, **more):
     cells = []
     for number, text in enumerate(texts):
         transfers = parse_transfers(text)
-        one = PlannedCell(str(number), "0", tuple(map(str, transfers)), Report.EACH, number=number)
+        one = PlannedCell(str(number), "0", tuple(map(str, transfers)), Report.SUM, number=number)
         cells.append(Measurement(one, transfers, 4096, options, [backend] * len(transfers)))
     return measure_together(cells, options, BufferPool()).cells
 
@@ -98,10 +98,10 @@ class TestReadings:
         backend.answer = lambda number: (
             {**found[number - 1], "pcie_replays": 10 * number} if number <= 3 else found[2]
         )
-        with Sensing({FIRST: backend}, threaded=False) as sensing:
-            sensing._take()
-            sensing._take()
-        (reading,) = sensing.readings([FIRST])
+        with sensing({FIRST: backend}, threaded=False) as sensed:
+            sensed.take()
+            sensed.take()
+        (reading,) = sensed.readings([FIRST])
         assert (reading.memory, reading.count) == ("fake:0", 3)
         assert (reading.link_speed, reading.link_width) == (32.0, 16)
         assert (reading.clock_min, reading.clock_max) == (345e6, 1980e6)
@@ -140,9 +140,9 @@ class TestReadings:
         assert len(backend.asked) == asked
 
     def test_are_one_at_least_however_short_the_cell(self, backend):
-        with Sensing({FIRST: backend}, threaded=True) as sensing:
+        with sensing({FIRST: backend}, threaded=True) as sensed:
             pass
-        wait_for(lambda: sensing.readings([FIRST])[0].count == 1)
+        wait_for(lambda: sensed.readings([FIRST])[0].count == 1)
 
     def test_that_fail_are_null(self, backend):
         def fail(number):
@@ -162,12 +162,12 @@ class TestReadings:
 
         backend.answer = hang
         try:
-            with Sensing({FIRST: backend}, threaded=True) as sensing:
+            with sensing({FIRST: backend}, threaded=True) as sensed:
                 wait_for(lambda: len(backend.asked) == 2)
                 begun = time.monotonic()
             # It waits for no more than its patience, however long the scheduler takes.
             assert time.monotonic() - begun < 60 * PATIENCE + 10
-            assert sensing.readings([FIRST])[0].count == 1
+            assert sensed.readings([FIRST])[0].count == 1
         finally:
             goes_on.set()
 
@@ -197,7 +197,7 @@ class TestCells:
         phases = []
         options = Settings((4096,), samples=6)
         transfers = parse_transfers("fake:0 -> fake:1 by ce")
-        one = PlannedCell("0", "0", tuple(map(str, transfers)), Report.EACH)
+        one = PlannedCell("0", "0", tuple(map(str, transfers)), Report.SUM)
         backend.answer = lambda number: phases.append(at[-1]) or {}
         at = []
         cell = Measurement(one, transfers, 4096, options, [backend])

@@ -1,11 +1,13 @@
 """Transfers of a cell that name one staging buffer share it, and every byte is still compared."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from fakes import FakeBackend
 from linkgauge.backends import open_backend
 from linkgauge.backends.base import Pattern, Timing
-from linkgauge.engine.joined import LastingGroup
+from linkgauge.engine.joined import JoinedGroup
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
@@ -159,16 +161,17 @@ def test_real_threads_share_a_real_buffer(text):
     assert [copy.endless for copy in cell.copies][-1] is True
 
 
-def test_endless_copies_alone_last_until_somebody_has_waited():
+def test_endless_copies_alone_last_until_somebody_has_waited(monkeypatch):
     calls = []
+    monkeypatch.setattr("time.sleep", calls.append)
 
     class Recorder(Idle):
         def wait(self):
             calls.append("wait")
             return super().wait()
 
-    group = LastingGroup(Recorder([]), 0.0)
+    group = JoinedGroup([Recorder([None])], [[0]], ExitStack(), 0.25)
     group.arm(1)
     group.open()
-    assert group.wait().span == 1.0
-    assert calls == ["wait"]
+    assert group.wait().seconds == (1.0,)
+    assert calls == [0.25, "wait"]

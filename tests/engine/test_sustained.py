@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from linkgauge.backends.base import MOST_LAPS
+from linkgauge.backends.base import MOST_LAPS, Pace
 from linkgauge.engine.sustained import TrackedGroup, marked_loops, marks_of, sustained
 
 
@@ -99,6 +99,7 @@ class TestMarks:
 
         class Inner:
             most_loops = 479
+            pace = Pace(laps=3)
             open = wait = close = None
 
             def arm(self, loops, laps=1):
@@ -109,3 +110,4 @@ class TestMarks:
             group.arm(loops)
         assert armed == [(1, 1), (1, 16), (3, 64)]
         assert group.most_loops == 448
+        assert (group.pace.laps, group.pace.sustained) == (1, True)

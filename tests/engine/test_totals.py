@@ -82,7 +82,7 @@ class TestDefinition:
         assert result.definition == "serial"
         assert result.summary.median == pytest.approx(alone.summary.median, rel=0.02)
 
-    @pytest.mark.parametrize("report", [Report.FIRST, Report.SUM, Report.EACH])
+    @pytest.mark.parametrize("report", [Report.FIRST, Report.SUM])
     def test_only_totals_have_one(self, report):
         assert measure(machine(), "sim:0 -> sim:1 by ce", report).definition is None
 

@@ -4,10 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.cpu import cpu_vendor, isa, online_cpus
+from linkgauge.machine.cpu import cpu_vendor, isa, one_a_core, online_cpus
 from linkgauge.machine.details import read_details
 from linkgauge.machine.tree import parse_cpu_mask
-from machine_kit import CPU, X86_FLAGS, captured
+from machine_kit import CPU, X86_FLAGS, captured, processors
+
+
+@pytest.mark.parametrize(
+    ("usable", "cores"),
+    [
+        (range(8), (0, 1, 2, 3)),
+        ((7, 5, 1), (1, 7)),  # 1 and 5 are threads of one core
+        ((), ()),
+    ],
+)
+def test_one_cpu_stands_for_each_core(usable, cores):
+    assert one_a_core(captured(processors(sockets=2, cores=2, threads=2)), usable) == cores
+
+
+def test_where_nothing_says_what_cpus_share_each_is_a_core():
+    assert one_a_core(captured({f"{CPU}/online": "0-2\n"}), (2, 0)) == (0, 2)
 
 
 def test_cpus_that_differ_name_every_governor():

@@ -24,8 +24,20 @@ def engines(draw, places=memories):
     return Engine(owner, draw(st.sampled_from(["ce", "sm"])))
 
 
+cpus = st.builds(Memory, st.just("cpu"), indices, st.just(""), ranks)
+
+
+@st.composite
+def exchanges(draw):
+    """Between the caches of two CPUs, by one of any."""
+    engine = Engine(draw(cpus), "cpu", draw(st.none() | st.integers(1, 512)))
+    return Transfer(draw(cpus), draw(cpus), engine, draw(st.integers(1, 64)), draw(st.booleans()))
+
+
 @st.composite
 def transfers(draw):
+    if draw(st.integers(0, 9)) == 0:
+        return draw(exchanges())
     both_ways = draw(st.booleans())
     ends = (draw(memories), draw(memories))
     if not both_ways:
@@ -33,7 +45,7 @@ def transfers(draw):
     return Transfer(*ends, draw(engines()), draw(st.integers(1, 64)), both_ways)
 
 
-@given(memories)
+@given(memories | cpus)
 def test_every_memory_is_read_back_as_it_was_printed(memory):
     assert parse_memory(str(memory)) == memory
 
@@ -85,6 +97,8 @@ def test_a_damaged_notation_never_raises_anything_else(transfer, data):
         ("host:0 -> opencl:3", "opencl:3.ce"),
         ("host:0 -> host:1", "host:0.cpu"),
         ("torch:xpu:0 -> host:0", "torch:xpu:0.ce"),
+        ("cpu:3 -> cpu:1", "cpu:3.cpu"),
+        ("cpu:3 -> cpu:1 by cpu:1.cpu", "cpu:1.cpu"),
     ],
 )
 def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_node(text, engine):
@@ -112,6 +126,12 @@ def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_n
         ("null <-> cuda:0 by sm", 0, "both ends"),
         ("host:0 -> opencl:0 by ce &", 26, "expected a memory"),
         ("host:1234567890 -> cuda:0", 14, "too many digits"),
+        ("cpu:0/huge -> cpu:1", 6, "unknown kind of memory"),
+        ("cpu:0 -> cpu:1 by ce", 18, "has no engine 'ce'"),
+        ("cpu:0 -> host:1 by cpu", 0, "with another CPU's alone"),
+        ("null -> cpu:1 by cpu", 0, "with another CPU's alone"),
+        ("host:0 -> host:0 by cpu & cuda:0 -> cpu:1", 26, "with another CPU's alone"),
+        ("host:0 -> host:0 by cpu:1.cpu", 0, "with another CPU's alone"),
     ],
 )
 def test_the_caret_stands_under_the_character_at_fault(text, position, problem):

@@ -2,10 +2,19 @@
 
 import itertools
 
+import msgspec
 import pytest
 
 from linkgauge.model.machine import Host, Machine
-from linkgauge.model.result import CellResult, Result, Run, Settings, exit_code, worst
+from linkgauge.model.result import (
+    CellResult,
+    PlannedCell,
+    Result,
+    Run,
+    Settings,
+    exit_code,
+    worst,
+)
 from linkgauge.model.transfer import Report
 
 
@@ -58,3 +67,24 @@ def test_exit_codes_follow_the_contract(statuses, code):
 def test_nothing_measured_is_never_success():
     for statuses in itertools.product(("skip", "fail", "error", "timeout"), repeat=3):
         assert exit_code(run_of(*statuses)) != 0
+
+
+@pytest.mark.parametrize(
+    ("report", "operation"),
+    [("latency", "chase"), ("enqueue", "enqueue"), ("first", "copy"), ("sum", "copy")],
+)
+@pytest.mark.parametrize(
+    ("kind", "more"), [(CellResult, {"status": "pass"}), (PlannedCell, {"number": 3})]
+)
+def test_a_cell_of_a_file_without_operations_did_what_its_report_implies(
+    kind, more, report, operation
+):
+    old = {"row": "0", "column": "1", "transfers": ["host:0 -> sim:0 by ce"], "report": report}
+    cell = msgspec.json.decode(msgspec.json.encode(old | more), type=kind)
+    assert (cell.report, cell.operation) == (report, operation)
+    assert msgspec.json.decode(msgspec.json.encode(cell), type=kind) == cell
+
+
+def test_an_operation_that_is_named_is_that_operation():
+    cell = PlannedCell("0", "1", ("host:0 -> sim:0 by ce",), Report.LATENCY, operation="enqueue")
+    assert msgspec.structs.replace(cell, number=7).operation == "enqueue"

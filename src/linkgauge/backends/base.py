@@ -5,7 +5,7 @@ A backend is one file. The engine drives it so, for each cell:
     refusal(transfer)              a reason, before anything is allocated
     allocate(memory, size, …)      buffers, kept and used again by later cells
     fill(buffer, …)                a pattern in the source, its complement in the destination
-    prepare(copies)                a Group; then for each sample
+    prepare(copies, operation)     a Group; then for each sample
         arm(loops, laps)               everything is enqueued, behind a closed gate
         open()                         the gate: all transfers start together
         wait()                         the Timing
@@ -19,16 +19,17 @@ what a machine cannot do is Unsupported; memory that could not be had is Allocat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from enum import IntEnum
 from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
 Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
 """What is being done to a cell, in this order."""
@@ -118,15 +119,32 @@ MOST_LAPS = 64
 """Laps at most behind one gate."""
 
 
-class Group(Protocol):
-    """Copies that run at the same time. Nothing but the copies lies between open and wait.
+class Pace(msgspec.Struct, frozen=True):
+    """How a group is to be sampled: a sample lasts at least so many seconds and loops. Of a cell
+    that reports its first copy, up to `laps` samples may follow each other behind one gate. Of a
+    `sustained` total, so much of a sample is to pass while all copies run that its slowest copy
+    carries out several loops meanwhile. A latency is that of one of the `steps` of a loop: of an
+    access of a pointer chase."""
 
-    `most_loops` is how many loops may wait behind the gate. Calls out of order raise, they never
-    hang; `close` is safe at any moment, also while armed.
+    seconds: float = 0.02
+    loops: int = 2
+    laps: int = 1
+    sustained: bool = False
+    steps: int = 1
+
+
+class Group(Protocol):
+    """Copies that run at the same time, or another operation. Nothing but that lies between open
+    and wait.
+
+    `most_loops` is how many loops may wait behind the gate, `pace` how it is to be sampled. Calls
+    out of order raise, they never hang; `close` is safe at any moment, also while armed.
     """
 
     @property
     def most_loops(self) -> int: ...
+    @property
+    def pace(self) -> Pace: ...
     def arm(self, loops: int, laps: int = 1) -> None:
         """Of each copy, so many laps (`MOST_LAPS` at most) of so many loops, one right after the
         other."""
@@ -137,50 +155,39 @@ class Group(Protocol):
     def close(self) -> None: ...
 
 
-class Pace(msgspec.Struct, frozen=True):
-    """How a group is to be sampled: a sample lasts at least so many seconds and loops. Of a cell
-    that reports its first copy, up to `laps` samples may follow each other behind one gate. Of a
-    `sustained` total, so much of a sample is to pass while all copies run that its slowest copy
-    carries out several loops meanwhile."""
-
-    seconds: float = 0.02
-    loops: int = 2
-    laps: int = 1
-    sustained: bool = False
+_LACKING: Mapping[Operation, str] = {
+    "chase": "does not measure latency",
+    "enqueue": "does not tell what enqueueing takes",
+    "ping-pong": "bounces no cache lines",
+}
 
 
-@runtime_checkable
-class Paced(Protocol):
-    """A group with a pace of its own."""
-
-    @property
-    def pace(self) -> Pace: ...
+def lacking(name: str, operation: Operation) -> Unsupported:
+    """What a backend of this name raises for an operation that it does not have."""
+    return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
 
 
-class Chase(Group, Protocol):
-    """A pointer chase: seconds ÷ loops ÷ `accesses` (of one loop) is the latency."""
-
-    @property
-    def accesses(self) -> int: ...
-
-
-@runtime_checkable
-class Chaser(Protocol):
-    """A backend whose engines follow pointers: latency of `MEMORY -> null`."""
-
-    def chase(self, copy: Copy) -> Chase:
-        """One thread of the copy's engine follows pointers through all of the source buffer."""
-        ...
+def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
+    """Why a cache line cannot bounce between CPUs as this transfer says, where these may be used;
+    None if it can."""
+    for memory in transfer.memories:
+        if memory.index not in cpus:
+            return f"{memory} is not there, or this process may not use it (cpuset, affinity)"
+    first, second = transfer.source, transfer.destination
+    if first == second:
+        return f"a cache line bounces between two CPUs: {first} is one"
+    if transfer != Transfer(first, second, Engine(first, "cpu")):
+        return f"a cache line bounces by one thread on each CPU: write {first} -> {second}"
+    return None
 
 
-@runtime_checkable
-class Enqueuer(Protocol):
-    """A backend that tells how long the host takes to hand a copy over to a device."""
-
-    def enqueuing(self, copy: Copy) -> Group:
-        """Its seconds are the host's: of the calls that enqueue all loops, while the device is
-        held. Raises Unsupported for a copy that is not enqueued."""
-        ...
+def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for what is not a ping-pong between the caches of CPUs, and for one that
+    is between other memories."""
+    for copy in copies:
+        if copy.transfer.source.is_cpu != (operation == "ping-pong"):
+            problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
+            raise Unsupported(f"{copy.transfer}: {problem}, and nothing else goes there")
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -280,8 +287,12 @@ class Backend(Protocol):
         """Xor of all 64-bit words of the buffer (the tail zero-extended)."""
         ...
 
-    def prepare(self, copies: Sequence[Copy]) -> Group:
-        """A group ready to be armed any number of times."""
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        """A group ready to be armed any number of times. Only of copies there may be several.
+        `chase`: one thread of the engine follows pointers through all of the source buffer.
+        `enqueue`: the seconds are the host's, of the calls that enqueue all loops while the device
+        is held. `ping-pong`: a cache line bounces between two CPUs, there and back in a loop.
+        Raises Unsupported for an operation that it does not have, or not of this copy."""
         ...
 
     def close(self) -> None:

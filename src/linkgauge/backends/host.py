@@ -14,11 +14,11 @@ from itertools import cycle, islice
 from linkgauge import _native
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from . import native
-from .base import Addressed, Backend, Buffer, Copy, Pattern, Timing
+from .base import Addressed, Backend, Buffer, Copy, Pace, Pattern, Timing, lacking
 from .host_course import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .native import native_errors
@@ -70,6 +70,7 @@ class HostGroup:
     """Copies by threads: one native team, started at a barrier, timed by a monotonic clock."""
 
     most_loops = 1 << 30
+    pace = Pace()
 
     def __init__(self, jobs: Sequence[_native.Job]) -> None:
         with native_errors("make threads"):
@@ -174,7 +175,9 @@ class HostBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
-    def prepare(self, copies: Sequence[Copy]) -> HostGroup:
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> HostGroup:
+        if operation != "copy":
+            raise lacking(self.name, operation)
         placed = self._place(copies)
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):

@@ -81,9 +81,9 @@ NVBANDWIDTH: tuple[Row, ...] = (
     *_engine_rows("ce"),
     *_engine_rows("sm"),
     Row("host_device_latency_sm", "latency SM host(row) <- device(column)", Layout.EACH_DEVICE,
-        "h -> null by d.sm", Report.LATENCY, LATENCY, size=CHASE_SIZE),
+        "h -> null by d.sm", Report.LATENCY, LATENCY, "chase", size=CHASE_SIZE),
     Row("device_to_device_latency_sm", "latency SM device(row) <- device(column)", Layout.PAIRS,
-        "c -> null by r.sm", Report.LATENCY, LATENCY, size=CHASE_SIZE),
+        "c -> null by r.sm", Report.LATENCY, LATENCY, "chase", size=CHASE_SIZE),
     Row("device_local_copy", "memcpy CE within device(column)", Layout.EACH_DEVICE,
         "d -> d by d.ce"),
 )  # fmt: skip

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from linkgauge.model.machine import Node
 from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Transfer, host
 
-from .table import Sweep
+from .table import Fabric, Sweep
 
 _ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
     "read": lambda memory: (memory, NULL),
@@ -22,9 +21,9 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
 
 
-def _by_threads(operation: str) -> Callable[[tuple[Node, ...]], Iterator[Cell]]:
-    def cells(nodes: tuple[Node, ...]) -> Iterator[Cell]:
-        for node in nodes:
+def _by_threads(operation: str) -> Callable[[Fabric], Iterator[Cell]]:
+    def cells(fabric: Fabric) -> Iterator[Cell]:
+        for node in fabric.nodes:
             memory = host(node.index)
             for count in thread_counts(len(node.cpus)):
                 transfer = Transfer(*_ENDS[operation](memory), Engine(memory, "cpu", count))
@@ -33,8 +32,8 @@ def _by_threads(operation: str) -> Callable[[tuple[Node, ...]], Iterator[Cell]]:
     return cells
 
 
-def _by_kind(nodes: tuple[Node, ...]) -> Iterator[Cell]:
-    for node in nodes:
+def _by_kind(fabric: Fabric) -> Iterator[Cell]:
+    for node in fabric.nodes:
         for name, kind in (("pinned", ""), ("pageable", "pageable"), ("huge", "huge")):
             memory = host(node.index, kind)
             transfer = Transfer(memory, memory, Engine(memory.place, "cpu"))

@@ -22,6 +22,7 @@ from linkgauge.model.transfer import (
     Cell,
     Engine,
     Memory,
+    Operation,
     Report,
     Transfer,
     host,
@@ -40,6 +41,8 @@ class Fabric(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     reason: str | None = None
     """Why there are no devices."""
+    full: bool = False
+    """Whether everything is measured, however long that takes."""
 
 
 class Layout(Enum):
@@ -71,6 +74,7 @@ class Row(msgspec.Struct, frozen=True):
     cell: str
     report: Report = Report.FIRST
     unit: Unit = BANDWIDTH
+    operation: Operation = "copy"
     parts: tuple[str, ...] = ()
     size: int | None = None
     diagonal: bool = False
@@ -123,7 +127,8 @@ class Row(msgspec.Struct, frozen=True):
                         placed.append(_place(transfer, places))
                 else:
                     placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
-            yield Cell(HOST_ROW, str(device.index), tuple(placed), self.report)
+            what = self.report, self.operation
+            yield Cell(HOST_ROW, str(device.index), tuple(placed), *what)
 
     def _pair_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
         memories = [parse_memory(device.memory) for device in devices]
@@ -140,23 +145,35 @@ class Row(msgspec.Struct, frozen=True):
     def _pair(self, row: Memory, column: Memory) -> Cell:
         places = {"r": row, "c": column}
         placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
-        return Cell(str(row.index), str(column.index), placed, self.report)
+        return Cell(str(row.index), str(column.index), placed, self.report, self.operation)
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are not memories: `cells` computes them from the nodes."""
+    """A benchmark whose columns are not memories: `cells` computes them from the nodes. `size` is
+    bytes where it has one of its own, `reason` why there may be no cells."""
 
     name: str
     title: str
-    cells: Callable[[tuple[Node, ...]], Iterator[Cell]]
+    cells: Callable[[Fabric], Iterator[Cell]]
     unit: Unit = BANDWIDTH
+    size: int | None = None
+    reason: str | None = None
 
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
 
     def lay_out(self, fabric: Fabric) -> Benchmark:
-        cells = tuple(self.cells(fabric.nodes))
-        return Benchmark(self.name, self.title, "host", cells, self.unit, sweep=True)
+        cells = tuple(self.cells(fabric))
+        return Benchmark(
+            self.name,
+            self.title,
+            "host",
+            cells,
+            self.unit,
+            sweep=True,
+            size=self.size,
+            reason=None if cells else self.reason,
+        )
 
 
 @cache

@@ -143,7 +143,7 @@ def run(
         surveyed = state(worker.survey(accelerators), stated)
         _refuse_missing(backend or (), surveyed.unavailable)
         over = fabrics(surveyed, device or (), numa_node) if accelerators else ()
-        laid_out = lay_out(rows, over, surveyed.host.nodes if with_host else ())
+        laid_out = lay_out(rows, over, surveyed.host.nodes if with_host else (), profile)
         plan = make_plan(
             laid_out, surveyed, settings.sizes,
             parallel_pairs=parallel_pairs, profile=None if size else profile,

@@ -21,7 +21,7 @@ import msgspec
 
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Settings
-from linkgauge.model.transfer import Engine, EngineKind, Memory, Report, Transfer
+from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
 
 from .base import Context, UsageError, Where
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
@@ -240,7 +240,7 @@ def _times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
 def _enqueuing_times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Microseconds in which the host enqueues each copy; nothing where that cannot be told."""
     cells = [[copy] for copy in copies.values()]
-    results = gauge.measure(cells, Report.ENQUEUE, optional=True)
+    results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:
         if cell.status == "skip":
             gauge.tell(f"no CPU latency: {cell.reason}")

@@ -9,7 +9,7 @@ import msgspec
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import CellResult, Part, Result
-from linkgauge.model.transfer import Memory, Report
+from linkgauge.model.transfer import Memory
 from linkgauge.model.units import unit_of
 
 from .nvbandwidth_cases import Case
@@ -122,7 +122,7 @@ def _samples(result: Result) -> Iterator[str]:
 def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
     """What one sample measured, and how much."""
     ways = [_way(transfer) for transfer in cell.transfers]
-    if cell.report in (Report.FIRST, Report.LATENCY):
+    if cell.report.is_first:
         yield ways[0], cell.samples[number]
         return
     for part in cell.parts:

@@ -18,6 +18,7 @@ from linkgauge.model.transfer import (
     Engine,
     EngineKind,
     Memory,
+    Operation,
     Report,
     Transfer,
 )
@@ -89,7 +90,7 @@ class Gauge:
     def measure(
         self,
         cells: Sequence[Sequence[Transfer]],
-        report: Report = Report.SPAN,
+        operation: Operation = "copy",
         *,
         size: int | None = None,
         optional: bool = False,
@@ -101,12 +102,14 @@ class Gauge:
         """
         if not cells:
             return ()
-        unit: Unit = LATENCY if report.is_latency else BANDWIDTH
+        copies = operation == "copy"
+        unit: Unit = BANDWIDTH if copies else LATENCY
+        what = Report.SPAN if copies else Report.LATENCY, operation
         benchmark = Benchmark(
             self._tool,
             self._tool,
             self.context.backend,
-            tuple(Cell("0", str(n), tuple(cell), report) for n, cell in enumerate(cells)),
+            tuple(Cell("0", str(n), tuple(cell), *what) for n, cell in enumerate(cells)),
             unit,
         )
         known = self._measure(benchmark, size, optional)
@@ -116,9 +119,10 @@ class Gauge:
                 cell.row,
                 cell.column,
                 tuple(map(str, cell.transfers)),
-                report,
+                cell.report,
                 "skip",
                 reason=INTERRUPTED,
+                operation=operation,
             )
             for cell in benchmark.cells
         )

@@ -15,7 +15,6 @@ import msgspec
 
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
-from linkgauge.model.transfer import Report
 
 from . import rbln_text as text
 from .paths import Gauge, Path, chase
@@ -88,7 +87,7 @@ def _matrix(gauge: Gauge, asked: Asked) -> list[str]:
 
 
 def _latencies(gauge: Gauge, asked: Asked, pairs: Sequence[tuple[Device, Device]]) -> list[str]:
-    cells = gauge.measure([[chase(*pair)] for pair in pairs], Report.LATENCY, size=CHASE_SIZE)
+    cells = gauge.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
     figures = [
         Figure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
         for (one, other), cell in zip(pairs, cells, strict=True)

@@ -5,23 +5,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 
-from linkgauge.backends.base import Group, Timing
+from linkgauge.backends.base import Group, Pace, Timing
 
 
 class JoinedGroup:
     """Arms all of its groups, then opens one gate right after the other, and waits for them in
-    their order: the last one's endless copies end when the others have.
+    their order: the last one's endless copies end when the others have, or after so many seconds
+    (`lasting`) where all are endless.
 
-    `places` tells, for each group, where its copies stand among all. Each copy is timed by its own
-    backend; the span is the host's, from the first gate's opening to the last group's end, because
-    the backends' clocks need not agree: it includes the launch.
+    `places` tells, for each group, where its copies stand among all; `opened` closes the groups,
+    whatever happens to one. Each copy is timed by its own backend; the span is the host's, from the
+    first gate's opening to the last group's end, because the backends' clocks need not agree: it
+    includes the launch.
     """
 
-    def __init__(self, groups: Sequence[Group], places: Sequence[Sequence[int]]) -> None:
+    pace = Pace()
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        places: Sequence[Sequence[int]],
+        opened: ExitStack,
+        lasting: float = 0.0,
+    ) -> None:
         self._groups = groups
         self._places = places
         self._opened = [0.0] * len(groups)
+        self._lasting = lasting
+        self.close = opened.close
 
     @property
     def most_loops(self) -> int:
@@ -38,55 +51,22 @@ class JoinedGroup:
             self._groups[number].open()
 
     def wait(self) -> Timing:
+        if self._lasting:
+            time.sleep(self._lasting)
         timings = [group.wait() for group in self._groups]
         first = min(self._opened)
         span = time.monotonic() - first
-        placed = {
-            place: (
-                timing.seconds[number],
-                timing.checksums[number],
-                tuple(at + opened - first for at in timing.progress[number]),
-            )
-            for places, timing, opened in zip(self._places, timings, self._opened, strict=True)
+        placed = sorted(
+            (place, at, number)
+            for at, places in enumerate(self._places)
             for number, place in enumerate(places)
-        }
-        merged = [placed[place] for place in sorted(placed)]
-        return Timing(
-            seconds=tuple(seconds for seconds, _, _ in merged),
-            span=span,
-            checksums=tuple(checksum for _, checksum, _ in merged),
-            progress=tuple(progress for _, _, progress in merged),
         )
-
-    def close(self) -> None:
-        """All of them, whatever befalls one."""
-        failure: Exception | None = None
-        for group in self._groups:
-            try:
-                group.close()
-            except Exception as error:  # noqa: BLE001  # told once the others are closed
-                failure = failure or error
-        if failure is not None:
-            raise failure
-
-
-class LastingGroup:
-    """A group of endless copies alone: they go on for so many seconds."""
-
-    def __init__(self, group: Group, seconds: float) -> None:
-        self._group = group
-        self._seconds = seconds
-        self.most_loops = group.most_loops
-
-    def arm(self, loops: int, laps: int = 1) -> None:
-        self._group.arm(loops, laps)
-
-    def open(self) -> None:
-        self._group.open()
-
-    def wait(self) -> Timing:
-        time.sleep(self._seconds)
-        return self._group.wait()
-
-    def close(self) -> None:
-        self._group.close()
+        return Timing(
+            seconds=tuple(timings[at].seconds[number] for _, at, number in placed),
+            span=span,
+            checksums=tuple(timings[at].checksums[number] for _, at, number in placed),
+            progress=tuple(
+                tuple(end + self._opened[at] - first for end in timings[at].progress[number])
+                for _, at, number in placed
+            ),
+        )

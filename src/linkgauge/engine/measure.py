@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 
 import msgspec
 
-from linkgauge.backends.base import (
-    Chaser,
-    Enqueuer,
-    Group,
-    Pace,
-    Paced,
-    Phase,
-    Timing,
-    Virtual,
-    follows,
-)
+from linkgauge.backends.base import Backend, Group, Pace, Phase, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.result import CellResult, Definition, Settings
-from linkgauge.model.transfer import Report
 
-from .joined import JoinedGroup, LastingGroup
+from .joined import JoinedGroup
 from .measurement import Measurement
 from .pool import BufferPool
 from .reasons import failed
 from .sampler import Sample, run_once, take_samples, warm_up
-from .sensing import Sensing
+from .sensing import sensing
 from .sustained import TrackedGroup
 
 Tell = Callable[[Phase], None]
@@ -101,6 +91,8 @@ class _Together:
             cell.allocate(pool, seed, self._visit.number)
             seed += len(cell.copies)
         with closing(self._prepare()) as group:
+            for cell in self._cells:
+                cell.steps = group.pace.steps
             self._enter("warm up")
             known = self._visit.sample
             sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
@@ -112,7 +104,7 @@ class _Together:
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             remarks = self._remarks()
-            with Sensing(devices, threaded=not self._virtual) as sensed:
+            with sensing(devices, threaded=not self._virtual) as sensed:
                 taken = take_samples(
                     group,
                     sample,
@@ -123,7 +115,7 @@ class _Together:
                 )
             self._check(taken.timings)
             last = taken.timings[-1]
-            if any(cell.is_staged for cell in self._cells) and self._settings.verify:
+            if any(cell.staging for cell in self._cells) and self._settings.verify:
                 last = run_once(group, 1)  # by now staging buffers hold what they are to hold
             self._enter("verify")
             split = self._split((*taken.timings, last))
@@ -140,57 +132,34 @@ class _Together:
             backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
 
     def _prepare(self) -> Group:
-        if any(cell.is_latency for cell in self._cells):
-            return self._latency()
-        group = self._grouped()
-        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
-
-    def _grouped(self) -> Group:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
+        operation = self._cells[0].planned.operation
+        if operation != "copy" and len(copies) > 1:
+            raise Unsupported("latencies are measured one at a time")
+        places: defaultdict[Backend, list[int]] = defaultdict(list)
         # Host threads last: their endless copies end once the others have.
-        ordered = sorted(owners, key=lambda backend: backend.name == "host")
-        backends = {backend.name: backend for backend in ordered}
-        if len(backends) == 1:
-            group = owners[0].prepare(copies)
-            lasts = not self._virtual and all(copy.endless for copy in copies)
-            return LastingGroup(group, Pace().seconds) if lasts else group
-        places = [
-            [place for place, owner in enumerate(owners) if owner is backend]
-            for backend in backends.values()
-        ]
-        with ExitStack() as opened:
-            groups = [
-                opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
-                for backend, own in zip(backends.values(), places, strict=True)
-            ]
-            opened.pop_all()  # the joined group closes them from here on
-            return JoinedGroup(groups, places)
+        for place, owner in sorted(enumerate(owners), key=lambda one: one[1].name == "host"):
+            places[owner].append(place)
+        alone = not self._virtual and all(copy.endless for copy in copies)
+        group: Group
+        if len(places) == 1 and not alone:
+            group = owners[0].prepare(copies, operation)
+        else:
+            with ExitStack() as opened:
+                groups = [
+                    opened.enter_context(closing(backend.prepare([copies[place] for place in own])))
+                    for backend, own in places.items()
+                ]
+                lasting = Pace().seconds if alone else 0.0
+                group = JoinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
+        return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:
         """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
-        if any(cell.is_latency for cell in self._cells):
-            return Pace(loops=1)
-        pace = group.pace if follows(group, Paced) else Pace()  # type: ignore[type-abstract]
-        if [cell.planned.report for cell in self._cells] == [Report.FIRST]:
-            return pace
-        return msgspec.structs.replace(pace, laps=1)
-
-    def _latency(self) -> Group:
-        """Raises Unsupported for a latency that the backend does not measure."""
-        cell = self._cells[0]
-        backend = cell.backends[0]
-        if len(self._cells) > 1 or len(cell.copies) > 1:
-            raise Unsupported("latencies are measured one at a time")
-        if cell.planned.report is Report.ENQUEUE:
-            if not isinstance(backend, Enqueuer):
-                raise Unsupported(f"backend {backend.name} does not tell what enqueueing takes")
-            return backend.enqueuing(cell.copies[0])
-        if not isinstance(backend, Chaser):
-            raise Unsupported(f"backend {backend.name} does not measure latency")
-        chase = backend.chase(cell.copies[0])
-        cell.accesses = chase.accesses
-        return chase
+        if [cell.planned.report.is_first for cell in self._cells] == [True]:
+            return group.pace
+        return msgspec.structs.replace(group.pace, laps=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
         if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):
@@ -205,12 +174,7 @@ class _Together:
         for cell in self._cells:
             own = slice(first, first + len(cell.copies))
             first = own.stop
-            split.append(
-                [
-                    Timing(t.seconds[own], max(t.seconds[own]), t.checksums[own], t.progress[own])
-                    for t in timings
-                ]
-            )
+            split.append([_part(timing, own) for timing in timings])
         return split
 
     def _busy(self, timing: Timing) -> float:
@@ -222,3 +186,8 @@ class _Together:
     def _remarks(self) -> tuple[str, ...]:
         others = len(self._cells) - 1
         return (f"measured at the same time as {others} other pairs",) if others else ()
+
+
+def _part(timing: Timing, own: slice) -> Timing:
+    seconds = timing.seconds[own]
+    return Timing(seconds, max(seconds), timing.checksums[own], timing.progress[own])

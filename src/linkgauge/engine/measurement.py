@@ -33,33 +33,26 @@ class Measurement:
         backends: Sequence[Backend],
     ) -> None:
         self.planned = planned
-        self._cell = Cell(planned.row, planned.column, tuple(transfers), planned.report)
+        self._cell = Cell(
+            planned.row, planned.column, tuple(transfers), planned.report, planned.operation
+        )
         self._size = size
         self._settings = settings
         self.backends = backends
         self.devices = devices_of(transfers, backends)
         self.copies: tuple[Copy, ...] = ()
         self._visit = 0
-        self.accesses = 1
-        """Of one loop of a pointer chase."""
+        self.steps = 1
+        """Of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
         """What its total means, where an earlier visit found that."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
-        self._verifies = settings.verify and planned.report is not Report.LATENCY
-        self._staging = Staging(transfers, size)
+        self._verifies = settings.verify and planned.operation != "chase"
+        self.staging = Staging(transfers, size)
 
     @property
     def transfers(self) -> tuple[Transfer, ...]:
         return self._cell.transfers
-
-    @property
-    def is_staged(self) -> bool:
-        """Whether several of its transfers share a buffer."""
-        return bool(self._staging)
-
-    @property
-    def is_latency(self) -> bool:
-        return self.planned.report.is_latency
 
     @property
     def is_tracked(self) -> bool:
@@ -68,8 +61,8 @@ class Measurement:
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
-        if self.is_latency:
-            return timing.seconds[0] / loops / self.accesses
+        if self._cell.report.is_latency:
+            return timing.seconds[0] / loops / self.steps
         return headline(self._cell, self._size, timing, loops, definition)
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
@@ -81,7 +74,7 @@ class Measurement:
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
         only_first = self._cell.report is Report.FIRST
         spans = self._cell.report is Report.SPAN and len(self._cell.transfers) > 1
-        shared = self._staging.lend(pool, self.backends, visit)
+        shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
             zip(self._cell.transfers, self.backends, strict=True)
         ):
@@ -92,7 +85,7 @@ class Measurement:
                 seed = seed_of(self._settings.pattern or 0)
             source, destination = (
                 None
-                if memory.is_null
+                if memory.is_null or memory.is_cpu
                 else shared.get(memory)
                 or pool.lend(backend, memory, size, transfer.engine, 0 if interferes else visit)
                 for memory in (transfer.source, transfer.destination)
@@ -104,7 +97,7 @@ class Measurement:
                 size,
                 seed=seed,
                 interference=interferes,
-                endless=self._staging.is_endless(transfer),
+                endless=self.staging.is_endless(transfer),
                 tracked=self.is_tracked,
                 warm_ups=SPAN_WARM_UPS if spans else None,
             )
@@ -115,7 +108,7 @@ class Measurement:
         for _, copy, backend in self._verified():
             content = self._content(copy)
             if copy.source is not None:
-                to_come = copy.transfer.source in self._staging.written
+                to_come = copy.transfer.source in self.staging.written
                 backend.fill(copy.source, copy.size, content, copy.seed, inverted=to_come)
             if copy.destination is not None:
                 backend.fill(copy.destination, copy.size, content, copy.seed, inverted=True)
@@ -131,15 +124,14 @@ class Measurement:
     def _content(self, copy: Copy) -> Pattern:
         """What a one-way copy moves."""
         if touches(copy.transfer):
-            return self._staging.pattern
+            return self.staging.pattern
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
         return Pattern.CONSTANT if constant else Pattern.WORDS
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         """Whether it moves the word that was asked for."""
-        asked = self._settings.pattern is not None
-        chased = self.planned.report is Report.LATENCY
-        return asked and not (touches(transfer) or transfer.both_ways or chased)
+        asked = self._settings.pattern is not None and self._cell.operation != "chase"
+        return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """What is wrong with the bytes, copy by copy, with the first bad offset."""
@@ -194,6 +186,7 @@ class Measurement:
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
             definition=definition,
+            operation=planned.operation,
         )
 
     def _buffers(self) -> Iterator[Buffer]:

@@ -84,13 +84,17 @@ def _is_named(device: Device, name: str) -> bool:
 
 
 def lay_out(
-    rows: Iterable[Row | Sweep], fabrics: Sequence[Fabric], host: Sequence[Node]
+    rows: Iterable[Row | Sweep],
+    fabrics: Sequence[Fabric],
+    host: Sequence[Node],
+    profile: str | None = None,
 ) -> tuple[Benchmark, ...]:
-    """Rows of devices over every fabric, rows of the host once over the `host`'s nodes.
+    """Rows of devices over every fabric, rows of the host once over the `host`'s nodes: over all
+    that these have with the profile `full`.
 
     Raises InputError where no row is of either.
     """
-    of_host = (Fabric("host", tuple(host)),) if host else ()
+    of_host = (Fabric("host", tuple(host), full=profile == "full"),) if host else ()
     benchmarks = tuple(
         row.lay_out(fabric) for row in rows for fabric in (of_host if row.on_host else fabrics)
     )
@@ -181,7 +185,14 @@ def _sheet(
         sweep=benchmark.sweep,
         reason=benchmark.reason,
         cells=tuple(
-            PlannedCell(cell.row, cell.column, tuple(map(str, cell.transfers)), cell.report, reason)
+            PlannedCell(
+                cell.row,
+                cell.column,
+                tuple(map(str, cell.transfers)),
+                cell.report,
+                reason,
+                operation=cell.operation,
+            )
             for cell, reason in zip(benchmark.cells, reasons, strict=True)
         ),
     )
@@ -213,7 +224,8 @@ def _buffers(transfers: Sequence[Transfer], size: int) -> Iterator[tuple[Memory,
     """The place and the bytes of each buffer that a cell holds."""
     for transfer in transfers:
         for memory in transfer.memories:
-            yield memory.place, transfer.bytes_moved(size)
+            if not memory.is_cpu:
+                yield memory.place, transfer.bytes_moved(size)
 
 
 def _held(transfers: Sequence[Transfer], size: int) -> dict[Memory, int]:

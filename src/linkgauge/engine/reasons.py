@@ -27,9 +27,8 @@ def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
 
 def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
     """A cell without figures, and why."""
-    return CellResult(
-        planned.row, planned.column, planned.transfers, planned.report, status, reason
-    )
+    place = planned.row, planned.column, planned.transfers
+    return CellResult(*place, planned.report, status, reason, operation=planned.operation)
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:

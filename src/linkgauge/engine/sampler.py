@@ -71,15 +71,11 @@ Busy = Callable[[Timing], float]
 """Seconds of the shortest copy: no copy's figure is to rest on too short a sample."""
 
 
-def shortest(timing: Timing) -> float:
-    return min(timing.seconds)
-
-
 def warm_up(
     group: Group,
     settings: Settings,
     pace: Pace,
-    busy: Busy = shortest,
+    busy: Busy = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
     """Warms up and returns what a sample is to be: what is `known` of an earlier visit, the loops

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import median_low
-from types import TracebackType
 from typing import TypeVar
 
 from linkgauge.backends.base import Backend, Sensed, follows
@@ -39,45 +40,41 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> De
     }
 
 
-class Sensing:
-    """Asks again and again while it is entered; `readings` then tells what was found. Without a
+@contextmanager
+def sensing(devices: Devices, threaded: bool) -> Iterator[Sensing]:
+    """Asks again and again while it is entered; `readings` then says what was found. Without a
     `threaded` asker, it asks once as it is entered."""
+    found = Sensing(devices)
+    if not (threaded and devices):
+        found.take()
+        yield found
+        return
+    over = threading.Event()
+    # A driver that never answers must not keep the process from ending.
+    thread = threading.Thread(target=found.ask, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join(PATIENCE if found.taken else FIRST_PATIENCE)
 
-    def __init__(self, devices: Devices, threaded: bool) -> None:
-        asked: dict[Sensed, list[int]] = {}
+
+class Sensing:
+    """What devices were found to be, at several moments."""
+
+    def __init__(self, devices: Devices) -> None:
+        self._asked: defaultdict[Sensed, list[int]] = defaultdict(list)
         for memory, backend in devices.items():
-            asked.setdefault(backend, []).append(memory.index or 0)
-        self._asked = asked
-        self._taken: list[tuple[float, dict[str, Sense]]] = []
-        self._over = threading.Event() if threaded and asked else None
-        self._thread: threading.Thread | None = None
+            self._asked[backend].append(memory.index or 0)
+        self.taken: list[tuple[float, dict[str, Sense]]] = []
 
-    def __enter__(self) -> Sensing:
-        if self._over is None:
-            self._take()
-        else:
-            # A driver that never answers must not keep the process from ending.
-            run = self._run
-            self._thread = threading.Thread(target=run, args=(self._over,), daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._over is not None and self._thread is not None:
-            self._over.set()
-            self._thread.join(PATIENCE if self._taken else FIRST_PATIENCE)
-
-    def _run(self, over: threading.Event) -> None:
-        self._take()
+    def ask(self, over: threading.Event) -> None:
+        self.take()
         while not over.wait(PERIOD):
-            self._take()
+            self.take()
 
-    def _take(self) -> None:
+    def take(self) -> None:
         now = time.monotonic()
         senses: dict[str, Sense] = {}
         for backend, indices in self._asked.items():
@@ -85,11 +82,11 @@ class Sensing:
                 senses |= {sense.memory: sense for sense in backend.sense(indices)}
             except Exception:  # noqa: BLE001, S112  # whatever a library does: no cell is lost by it
                 continue
-        self._taken.append((now, senses))
+        self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
         """One of each of these devices, in their order."""
-        taken = self._taken.copy()  # a driver that was slow may still come with one
+        taken = self.taken.copy()  # a driver that was slow may still come with one
         return tuple(_fold(str(device), taken) for device in devices)
 
 
@@ -99,20 +96,9 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Sense]]]) -> Re
     if not known:
         return Reading(memory=memory, count=0)
     first, last = known[0][1], known[-1][1]
-    if len(known) == 1:
-        return Reading(
-            memory=memory,
-            count=1,
-            link_speed=first.link_speed,
-            link_width=first.link_width,
-            clock_min=first.clock,
-            clock_max=first.clock,
-            temperature_max=first.temperature,
-            throttled=first.throttled,
-        )
     senses = [sense for _, sense in known]
-    replays = None
-    if first.pcie_replays is not None and last.pcie_replays is not None:
+    replays = None  # of one reading nothing is known to have come about
+    if len(known) > 1 and first.pcie_replays is not None and last.pcie_replays is not None:
         replays = last.pcie_replays - first.pcie_replays
     clocks = _told(sense.clock for sense in senses)
     return Reading(

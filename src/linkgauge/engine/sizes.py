@@ -33,5 +33,6 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
     """Of a sweep's sizes, those that the caches hold are not the memory's, and say so."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
-    cached = benchmark.backend == "host" and profile is not None and size < caches
+    swept = benchmark.size is None and profile is not None
+    cached = benchmark.backend == "host" and swept and size < caches
     return f"{benchmark.title}, of the caches" if cached else benchmark.title

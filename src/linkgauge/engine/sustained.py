@@ -13,7 +13,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.backends.base import MOST_LAPS, Group, Pace, Paced, follows
+from linkgauge.backends.base import MOST_LAPS, Group
 
 LAPS_TOGETHER = 3
 """Laps of the slowest copy that are to fit into the time in which all run."""
@@ -83,8 +83,7 @@ class TrackedGroup:
         self.wait = group.wait
         self.open = group.open
         self.close = group.close
-        pace = group.pace if follows(group, Paced) else Pace()  # type: ignore[type-abstract]
-        self.pace = replace(pace, laps=1, sustained=True)
+        self.pace = replace(group.pace, laps=1, sustained=True)
 
     @property
     def most_loops(self) -> int:

@@ -203,7 +203,8 @@ def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
         )
         for transfer in parse_cell(cell.transfers)
     )
-    return sheet.backend, sheet.unit, sheet.size, cell.report, cell.reason is None, shapes
+    figure = sheet.unit, cell.report, cell.operation
+    return sheet.backend, sheet.size, *figure, cell.reason is None, shapes
 
 
 def _kind(memory: Memory) -> str:

@@ -82,6 +82,14 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
     return len(packages) if known else None, len(cores), max(cores.values())
 
 
+def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
+    """The first of these CPUs of each core; all of them where nothing says what they share."""
+    first: dict[object, int] = {}
+    for cpu in sorted(cpus):
+        first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
+    return tuple(first.values())
+
+
 def _siblings(root: Root, folder: str) -> str | None:
     """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
     for name in ("core_cpus_list", "thread_siblings_list", "thread_siblings"):

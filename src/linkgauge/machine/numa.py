@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from linkgauge.model.machine import Node
 
 from .cache import last_level_cache
+from .cpu import one_a_core
 from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, parse_meminfo, read_text
 
 NODES = "sys/devices/system/node"
@@ -33,7 +34,8 @@ def read_nodes(
     index = with_memory[0].index if with_memory else 0
     total = parse_meminfo(read_text(root, "proc/meminfo") or "").get("MemTotal")
     cache = last_level_cache(root, usable)
-    return (Node(index, tuple(sorted(usable)), total, memory_available, cache),)
+    cpus, cores = tuple(sorted(usable)), one_a_core(root, usable)
+    return (Node(index, cpus, total, memory_available, cache, cores),)
 
 
 def node_numbers(root: Root) -> tuple[int, ...]:
@@ -80,6 +82,7 @@ def _read_node(root: Root, index: int, usable: set[int], available: int | None) 
         meminfo.get("MemTotal"),
         min(bounds, default=None),
         last_level_cache(root, cpus),
+        one_a_core(root, cpus),
     )
 
 

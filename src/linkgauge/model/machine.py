@@ -8,14 +8,15 @@ from .inventory import Inventory
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A NUMA node. `cpus` are those this process may use; sizes in bytes, null if unknown. The
-    `last_level_cache` is all that these CPUs have."""
+    """A NUMA node. `cpus` are those this process may use, `cores` one of them for each core; sizes
+    in bytes, null if unknown. The `last_level_cache` is all that these CPUs have."""
 
     index: int
     cpus: tuple[int, ...]
     memory_total: int | None = None
     memory_available: int | None = None
     last_level_cache: int | None = None
+    cores: tuple[int, ...] = ()
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -5,6 +5,8 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ]
 
+Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them.
+
 Without `by`, a copy engine does the work where a device is involved, else all CPUs. Printing is
 `str()` of the value; reading what was printed gives the same value. Every error is a
 NotationError that points at the first character at fault.
@@ -166,8 +168,8 @@ class _Reader:
             raise NotationError(
                 f"unknown engine {name!r}: there are {', '.join(_KINDS)}", self.text, start
             )
-        if owner.is_host != (name == "cpu"):
-            whose = "a host's node" if owner.is_host else f"{owner}"
+        if owner.is_device == (name == "cpu"):
+            whose = f"{owner}" if owner.is_device else "a host's node"
             raise NotationError(f"{whose} has no engine {name!r}", self.text, start)
         count = None
         if self.text.startswith("*", self.at):
@@ -193,9 +195,12 @@ class _Reader:
             at = start if source.is_null else middle
             raise NotationError("'<->' needs a memory at both ends", self.text, at)
         default = default_owner(source, destination)
-        engine = Engine(default, "cpu" if default.is_host else "ce")
+        engine = Engine(default, "ce" if default.is_device else "cpu")
         if self.keyword("by"):
             engine = self.engine(default)
+        if len({memory.is_cpu for memory in (source, destination, engine.owner)}) > 1:
+            problem = "the caches of a CPU exchange lines with another CPU's alone"
+            raise NotationError(problem, self.text, start)
         scale = 1
         if self.take("x"):
             scale = self.number("a factor after 'x'", least=1)

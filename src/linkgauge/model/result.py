@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import force_setattr
 
 from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
 from .statistics import Summary
-from .transfer import Report
+from .transfer import Operation, Report, operation_of
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -106,6 +107,10 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict = "unknown"
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
+    operation: Operation = "copy"
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "operation", operation_of(self.report, self.operation))
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +144,10 @@ class PlannedCell(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     round: int | None = None
     number: int = 0
+    operation: Operation = "copy"
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "operation", operation_of(self.report, self.operation))
 
 
 class PlannedSheet(Sheet, frozen=True, kw_only=True):

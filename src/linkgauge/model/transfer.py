@@ -15,6 +15,9 @@ import msgspec
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
+Operation = Literal["copy", "chase", "enqueue", "ping-pong"]
+"""What a cell does: moves bytes, follows pointers, hands copies over to a device, or bounces a
+cache line."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -24,7 +27,8 @@ HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed", STAGING)
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`.
+    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, and
+    `cpu:3`, the caches of one CPU.
 
     `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
     read or write), `kind` how a host's memory is had ("" is pinned), `rank` the process that
@@ -45,8 +49,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         return self.space == "null"
 
     @property
+    def is_cpu(self) -> bool:
+        """Whether it is the caches of one CPU, in which nothing can be allocated."""
+        return self.space == "cpu"
+
+    @property
     def is_device(self) -> bool:
-        return not (self.is_host or self.is_null)
+        return self.space not in ("host", "cpu", "null")
 
     @property
     def is_staging(self) -> bool:
@@ -55,7 +64,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     @property
     def backend(self) -> str:
         """The backend that serves this memory: `torch` for `torch:xpu:0`."""
-        return self.space.partition(":")[0]
+        return "host" if self.is_cpu else self.space.partition(":")[0]
 
     @property
     def place(self) -> Memory:
@@ -147,7 +156,7 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        """The memories that need a buffer: source, destination, without `null`."""
+        """Source and destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
@@ -180,12 +189,10 @@ class Report(StrEnum):
     the whole span."""
     SPAN = "span"
     """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
-    EACH = "each"
-    """Each transfer for itself (the parts); the headline is their sum."""
     LATENCY = "latency"
-    """Seconds an access."""
+    """Seconds that one step of the first transfer's operation takes."""
     ENQUEUE = "enqueue"
-    """Seconds in which the host hands one loop over to the device."""
+    """In files of earlier versions: the latency of an enqueue."""
 
     @property
     def is_latency(self) -> bool:
@@ -193,18 +200,32 @@ class Report(StrEnum):
         return self in (Report.LATENCY, Report.ENQUEUE)
 
     @property
+    def is_first(self) -> bool:
+        """Whether the figure is the first transfer's own."""
+        return self.is_latency or self is Report.FIRST
+
+    @property
     def is_total(self) -> bool:
         """Whether the figure is one of all transfers, which their own do not add up to."""
         return self in (Report.TOTAL, Report.SPAN)
 
 
+def operation_of(report: Report, operation: Operation) -> Operation:
+    """A cell's operation, also where its file is of a version that named none: then the report
+    implied it."""
+    if operation == "copy" and report.is_latency:
+        return "enqueue" if report is Report.ENQUEUE else "chase"
+    return operation
+
+
 class Cell(msgspec.Struct, frozen=True, gc=False):
-    """Transfers that run at the same time, and what is reported of them."""
+    """Transfers that run at the same time, what they do, and what is reported of them."""
 
     row: str
     column: str
     transfers: tuple[Transfer, ...]
     report: Report = Report.FIRST
+    operation: Operation = "copy"
 
     def bytes_reported(self, size: int) -> int:
         """Payload bytes of one loop that the headline figure counts."""

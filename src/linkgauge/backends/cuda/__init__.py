@@ -14,12 +14,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, Tried
+from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pace, Pattern, Tried, lacking
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
 from . import memory as cuda_memory
 from .compiler import Compiler
@@ -41,8 +41,8 @@ from .settings import (
 )
 from .verify import Verifier, new_word, run
 from .work import (
-    ChaseWork,
     EngineCopy,
+    InPieces,
     Interference,
     KernelWork,
     PeerCopy,
@@ -65,14 +65,6 @@ multiprocessors. A loop here makes this many of them."""
 def create(engines: EngineSettings, host: Host) -> Backend:
     """A ready backend. Raises Unsupported, in one line, where there is no driver or device."""
     return CudaBackend(open_driver(), host.nodes, engines)
-
-
-class ChaseGroup(CudaGroup):
-    """A pointer chase: `accesses` of one loop; seconds ÷ loops ÷ accesses is the latency."""
-
-    def __init__(self, driver: Driver, work: ChaseWork, accesses: int) -> None:
-        super().__init__(driver, [work])
-        self.accesses = accesses
 
 
 class CudaBackend:
@@ -195,8 +187,14 @@ class CudaBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return self._verifier.checksum(_ours(buffer), size)
 
-    def prepare(self, copies: Sequence[Copy]) -> Group:
-        return self.prepare_with(copies, None)
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        if operation == "copy":
+            return self.prepare_with(copies, None)
+        if operation == "chase":
+            return self._chase(copies[0])
+        if operation == "enqueue":
+            return self._enqueuing(copies[0])
+        raise lacking(self.name, operation)
 
     def prepare_with(self, copies: Sequence[Copy], settings: CopySettings | None) -> Group:
         """prepare(), with these settings instead of those that each path has."""
@@ -206,10 +204,10 @@ class CudaBackend:
             for copy in copies:
                 self._connect(copy.transfer)
                 works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
-            if any(memory.kind in UNGATED for c in copies for memory in c.transfer.memories):
+            kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
+            # Pieces are more copies than the queues hold behind a gate.
+            if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
                 return PageableGroup(works)
-            if any(isinstance(work, PieceCopies) for work in works):
-                return PageableGroup(works)  # more copies than the queues hold behind a gate
             aligned = all(copy.warm_ups is None for copy in copies)
             return CudaGroup(self._driver, works, aligned=aligned)
         except BaseException:
@@ -217,7 +215,7 @@ class CudaBackend:
                 work.close()
             raise
 
-    def chase(self, copy: Copy) -> ChaseGroup:
+    def _chase(self, copy: Copy) -> CudaGroup:
         """For `MEMORY -> null by cuda:N.sm`: one thread follows pointers through the source, 128
         bytes apart, from each multiprocessor in turn."""
         self._connect(copy.transfer)
@@ -226,9 +224,12 @@ class CudaBackend:
         run(ours.home, link_launch(ours.home, ours.address, count, CHASE_STRIDE))
         each = max(1, CHASE_ACCESSES // device.multiprocessors)
         launches = chase_launches(device, ours.address, count, CHASE_STRIDE, each)
-        return ChaseGroup(self._driver, ChaseWork(device, launches), each * len(launches))
+        work = InPieces(device, [launch.enqueue for launch in launches])
+        group = CudaGroup(self._driver, [work])
+        group.pace = Pace(loops=1, steps=each * len(launches))
+        return group
 
-    def enqueuing(self, copy: Copy) -> EnqueuingGroup:
+    def _enqueuing(self, copy: Copy) -> EnqueuingGroup:
         """The host's part of a copy: cuMemcpyAsync, or of a kernel's copy cuLaunchKernel."""
         transfer = copy.transfer
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from linkgauge import _native
-from linkgauge.backends.base import Timing
+from linkgauge.backends.base import Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
@@ -45,13 +45,13 @@ class EnqueuingGroup:
     """One copy. Its seconds are the host's: from before the first call to behind the last one."""
 
     most_loops = QUEUE - _GATE
+    pace = Pace(loops=1)
 
     def __init__(self, device: CudaDevice, call: Call) -> None:
         self._device = device
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._may_block = call.may_block
         self._gate = Gate(device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS)
         self._loops = 0
         self._seconds: float | None = None
@@ -89,7 +89,7 @@ class EnqueuingGroup:
         seconds, self._seconds, self._loops = self._seconds, None, 0
         self._device.enter()
         self._device.driver.call("cuStreamSynchronize", self._stream)
-        if self._gate.gave_up and not self._may_block:
+        if self._gate.gave_up and not self._call.may_block:
             raise BackendError("gate", "it opened before all calls were made")
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 

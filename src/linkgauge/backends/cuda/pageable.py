@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from linkgauge.backends.base import Timing
+from linkgauge.backends.base import Pace, Timing
 from linkgauge.model.errors import BackendError
 
 from .gate import GATE_SECONDS
@@ -24,6 +24,7 @@ class PageableGroup:
     """A group of which at least one copy touches pageable memory."""
 
     most_loops = 1 << 30
+    pace = Pace()
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = works

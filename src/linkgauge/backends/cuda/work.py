@@ -11,7 +11,7 @@ from typing import Any
 
 from linkgauge.backends.base import Copy
 
-from .device import CudaDevice, Launch
+from .device import CudaDevice
 from .launches import LoopLaunch, copy_launch
 from .marks import Marks
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
@@ -136,18 +136,31 @@ def kernel_pieces(
     ]
 
 
-class Interference(Work):
-    """A copy that only has to outlast another one. It is enqueued in pieces, and of those only a
-    `share`: what goes on after the measured copy has ended costs time and shows nothing."""
+class InPieces(Work):
+    """A loop of several pieces, one after another: of a pointer chase, from each multiprocessor in
+    turn. It warms nothing up, as nvbandwidth."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device)
         self._pieces = pieces
-        self._enqueued = 0
-        self.share = 1.0
 
     def operations(self, loops: int) -> int:
         return loops * len(self._pieces)
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        for _ in range(loops):
+            for piece in self._pieces:
+                piece(streams[0])
+
+
+class Interference(InPieces):
+    """A copy that only has to outlast another one. It is enqueued in pieces, and of those only a
+    `share`: what goes on after the measured copy has ended costs time and shows nothing."""
+
+    def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
+        super().__init__(device, pieces)
+        self._enqueued = 0
+        self.share = 1.0
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         # Every byte at least once: all of them are compared in the end.
@@ -244,28 +257,24 @@ def kernel_copy(
     return RecordedWork(work, recording, marks)
 
 
-class ReadWork(Work):
+class ReadWork(KernelWork):
     """A pure read by a kernel; `word` is where on the device its checksum goes."""
 
-    warm_up = 1
-
     def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
-        super().__init__(device)
-        self._kernel = kernel
+        super().__init__(device, kernel, in_kernel)
         self._word = word
-        self._in_kernel = in_kernel
 
     def operations(self, loops: int) -> int:
-        return 2 if self._in_kernel else loops + 1
+        return super().operations(loops) + 1
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        launches = 1 if self._in_kernel else loops
-        self._kernel.set_loops(loops if self._in_kernel else 1)
+        launches = super().operations(loops)
+        self.kernel.set_loops(loops if self._in_kernel else 1)
         for launch in range(launches):
             if launch == launches - 1:
                 # Each launch xors what it read into the word: an even number would leave 0.
                 self.device.driver.call("cuMemsetD8Async", self._word, 0, 8, streams[0])
-            self._kernel.enqueue(streams[0])
+            self.kernel.enqueue(streams[0])
 
     def checksum(self) -> int | None:
         return read_word(self.device, self._word)
@@ -273,22 +282,6 @@ class ReadWork(Work):
     def close(self) -> None:
         self.device.enter()
         self.device.driver.call("cuMemFree", self._word)
-
-
-class ChaseWork(Work):
-    """A pointer chase from each multiprocessor in turn. It warms nothing up, as nvbandwidth."""
-
-    def __init__(self, device: CudaDevice, launches: Sequence[Launch]) -> None:
-        super().__init__(device)
-        self._launches = launches
-
-    def operations(self, loops: int) -> int:
-        return len(self._launches) * loops
-
-    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        for _ in range(loops):
-            for launch in self._launches:
-                launch.enqueue(streams[0])
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:

@@ -11,11 +11,11 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, lacking
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Pieces
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
 from . import rules
 
@@ -100,7 +100,9 @@ class OpenCL:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return self._own(buffer).checksum(size)
 
-    def prepare(self, copies: Sequence[Copy]) -> Group:
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        if operation != "copy":
+            raise lacking(self.name, operation)
         from .group import OpenCLGroup
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.base import Copy, Timing
+from linkgauge.backends.base import Copy, Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.result import Pieces
 
@@ -25,7 +25,6 @@ Enqueue = Callable[..., cl.Event]
 _NANO = 1e-9
 _QUEUE = 1000
 """Commands that may wait behind a gate: more might block."""
-LEAST_LOOPS = 2
 
 
 class Lane:
@@ -129,6 +128,8 @@ class OpenCLGroup:
     device's profiling events tell them.
     """
 
+    pace = Pace()
+
     def __init__(self, work: Sequence[tuple[Unit, Copy]], pieces: Pieces | None = None) -> None:
         self._lanes: list[Lane] = []
         self._gates: list[cl.UserEvent] = []
@@ -155,7 +156,7 @@ class OpenCLGroup:
         if count * max(lane.commands for lane in self._lanes) > _QUEUE:
             raise Unsupported(
                 f"{count} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
-                f"or fewer, and no more than {_QUEUE // LEAST_LOOPS} pieces a buffer"
+                f"or fewer, and no more than {_QUEUE // self.pace.loops} pieces a buffer"
             )
         try:
             with calling("clCreateUserEvent"):

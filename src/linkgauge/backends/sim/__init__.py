@@ -10,18 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from linkgauge.backends.base import Buffer, Copy, Pattern, Phase
+from linkgauge.backends.base import Buffer, Copy, Pace, Pattern, Phase
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Sense
 from linkgauge.model.machine import Device, Host
-from linkgauge.model.motion import Work, movements, steady
+from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
-from linkgauge.model.transfer import Engine, Memory, Transfer, host
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer, host
 
 from . import inventory, pci, rules
 from .description import Description, parse_description
 from .faults import Fault, parse_fault
-from .group import SimChase, SimGroup
+from .group import SimGroup
 from .hardware import build
 from .memory import Room, SimBuffer
 from .motion import Course
@@ -153,35 +153,37 @@ class SimBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return _own(buffer).checksum(size)
 
-    def prepare(self, copies: Sequence[Copy]) -> SimGroup:
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
         demands = [self._demand(copy.transfer, copies) for copy in copies]
         demands = self._trouble.begin(copies, demands)
+        sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
+        if operation == "copy":
+            moving = self._moving(copies, demands)
+            return SimGroup(copies, moving, sigmas, self._course, self._stall)
+        seconds, steps = self._step(copies[0], operation)
+        moving = (steady(seconds * steps),)
+        if operation == "enqueue":  # the host's part, whatever the links do
+            sigmas = [self._description.noise]
+        pace = Pace(loops=1, steps=steps)
+        return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
+
+    def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
         bounded = any(not copy.endless for copy in copies)
         works = [
             Work(d.flow, copy.size, d.startup, d.queue, copy.endless and bounded)
             for d, copy in zip(demands, copies, strict=True)
         ]
-        moving = movements(works, self._trouble.capacity(demands))
-        sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
-        return SimGroup(copies, moving, sigmas, self._course, self._stall)
+        return movements(works, self._trouble.capacity(demands))
 
-    def chase(self, copy: Copy) -> SimChase:
-        """One thread of the copy's engine follows pointers through all of the source buffer."""
-        owner = copy.transfer.engine.owner
-        latency = self._resources.latency(copy.transfer.source, owner)
-        demand = self._demand(copy.transfer, (copy,))
-        self._trouble.begin((copy,), (demand,))
-        sigma, accesses = self._sigma(0, demand), max(1, copy.size // STRIDE)
-        return SimChase(copy, latency, accesses, sigma, self._course, self._stall)
-
-    def enqueuing(self, copy: Copy) -> SimGroup:
-        """The host's part of a copy by a device."""
-        if copy.transfer.engine.kind == "cpu":
+    def _step(self, copy: Copy, operation: Operation) -> tuple[float, int]:
+        """Seconds of one step of another operation than a copy, and how many steps a loop has."""
+        transfer = copy.transfer
+        if operation == "chase":
+            latency = self._resources.latency(transfer.source, transfer.engine.owner)
+            return latency, max(1, copy.size // STRIDE)
+        if transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
-        demand = self._demand(copy.transfer, (copy,))
-        self._trouble.begin((copy,), (demand,))
-        moving, sigmas = (steady(self._description.host.call),), (self._description.noise,)
-        return SimGroup((copy,), moving, sigmas, self._course, self._stall)
+        return self._description.host.call, 1
 
     def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
         """Threads that ask for no number share their node's CPUs evenly."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkgauge.backends.base import Copy, Pattern, Timing
+from linkgauge.backends.base import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError
-from linkgauge.model.motion import Movement, steady
+from linkgauge.model.motion import Movement
 
 from .memory import SimBuffer, exchange, move
 from .motion import Course
@@ -28,11 +28,13 @@ class SimGroup:
         sigmas: Sequence[float],
         course: Course,
         stall: Stall | None = None,
+        pace: Pace = Pace(),  # noqa: B008
     ) -> None:
         self._copies = copies
         self._paces = list(zip(movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
+        self.pace = pace
         self._loops = 0
         self._ends: Sequence[Sequence[float]] = ()
         """When each copy ends each lap, in loops."""
@@ -76,22 +78,6 @@ class SimGroup:
 
     def close(self) -> None:
         self._loops, self._opened = 0, False
-
-
-class SimChase(SimGroup):
-    """One thread follows pointers: a loop is `accesses` of them, one after another."""
-
-    def __init__(
-        self,
-        copy: Copy,
-        latency: float,
-        accesses: int,
-        sigma: float,
-        course: Course,
-        stall: Stall | None = None,
-    ) -> None:
-        super().__init__((copy,), (steady(latency * accesses),), (sigma,), course, stall)
-        self.accesses = accesses
 
 
 def _carry_out(copy: Copy) -> None:

@@ -1,0 +1,97 @@
+#include "ping_pong.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <limits>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "affinity.hpp"
+#include "clock.hpp"
+#include "memory.hpp"
+
+namespace linkgauge {
+
+namespace {
+
+constexpr std::uint64_t kWarmUps = 1000;  // round trips
+constexpr std::size_t kPage = 4096;       // the line's own: nothing else is in it
+constexpr std::uint64_t kMostTrips = std::numeric_limits<std::uint64_t>::max() / 4;
+
+using Line = std::atomic<std::uint64_t>;
+static_assert(Line::is_always_lock_free);
+
+// Nothing slows the loop down: a pause would be in the time.
+void await(const Line& line, std::uint64_t count) {
+  while (line.load(std::memory_order_acquire) != count) {
+  }
+}
+
+// The first thread makes the count odd and waits until it is even again.
+void serve(Line& line, std::uint64_t loops) {
+  std::uint64_t count = line.load(std::memory_order_relaxed);
+  for (std::uint64_t loop = 0; loop < loops; ++loop) {
+    line.store(count + 1, std::memory_order_release);
+    count += 2;
+    await(line, count);
+  }
+}
+
+void answer(Line& line, std::uint64_t loops) {
+  for (std::uint64_t count = 1; count < 2 * loops; count += 2) {
+    await(line, count);
+    line.store(count + 1, std::memory_order_release);
+  }
+}
+
+}  // namespace
+
+PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t laps) {
+  const std::array cpus{first, second};
+  check_cpus(cpus);
+  if (first == second) throw std::invalid_argument("a ping-pong takes two CPUs");
+  if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+  if (loops > kMostTrips / laps) throw std::invalid_argument("too many loops");
+  const auto own = std::span(cpus).first(1);
+  const Memory memory(kPage, Kind::Pageable, std::nullopt, own);
+  Line& line = *new (memory.address()) Line(0);
+  PingPong found{};
+  found.times.reserve(laps + 1);
+  int unpinned = 0;
+  std::exception_ptr unstarted;
+  run_on(own, [&](std::size_t) {
+    constexpr int kStarting = -1;
+    std::atomic<int> pinned = kStarting;
+    try {
+      const std::jthread other([&] {
+        const int error = pin_to(second);
+        pinned = error;
+        pinned.notify_one();
+        if (error == 0) answer(line, kWarmUps + loops * laps);
+      });
+      pinned.wait(kStarting);
+      unpinned = pinned;
+      if (unpinned != 0) return;
+      serve(line, kWarmUps);
+      found.times.push_back(now());
+      for (std::uint64_t lap = 0; lap < laps; ++lap) {
+        serve(line, loops);
+        found.times.push_back(now());
+      }
+    } catch (const std::system_error&) {
+      unstarted = std::current_exception();
+    }
+  });
+  if (unstarted) std::rethrow_exception(unstarted);
+  if (unpinned != 0) fail_to_pin(second, unpinned);
+  found.bounces = line.load() - 2 * kWarmUps;
+  return found;
+}
+
+}  // namespace linkgauge
