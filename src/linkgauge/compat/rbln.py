@@ -93,7 +93,9 @@ def _run_in(context: Context, options: Options) -> int:
     print("\n".join(text.distances(context.machine, context.devices)), flush=True)
     gauge = Gauge(context, TOOL)
     for measure in case.parts:
-        print("\n" + "\n".join(measure(gauge, asked)), flush=True)
+        lines, figures = measure(gauge, asked)
+        performance = text.performance(figures, options.performance)
+        print("\n" + "\n".join((*lines, *performance)), flush=True)
     print("\n" + text.banner("FAIL" if gauge.exit_code else "PASS", case.name))
     return gauge.exit_code
 
@@ -111,7 +113,7 @@ def _asked(devices: Sequence[Device], options: Options) -> Asked:
     npus = tuple(there[index] for index in chosen)
     if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
         _refuse("one NPU is not enough: this test needs two")
-    return Asked(npus, options.reads, not options.only_d2d, options.performance)
+    return Asked(npus, options.reads, not options.only_d2d)
 
 
 _NUMBERS: tuple[tuple[tuple[str, ...], int | None], ...] = (
