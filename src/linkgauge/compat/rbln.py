@@ -10,7 +10,6 @@ import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import NoReturn
 
 import msgspec
 
@@ -108,11 +107,11 @@ def _asked(devices: Sequence[Device], options: Options) -> Asked:
     for index in (*options.npus, *source):
         if index not in there:
             known = ", ".join(map(text.label, devices))
-            _refuse(f"there is no NPU {index}: there are {known}")
+            raise UsageError(f"there is no NPU {index}: there are {known}")
     chosen = dict.fromkeys((*source, *(options.npus or there)))
     npus = tuple(there[index] for index in chosen)
     if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
-        _refuse("one NPU is not enough: this test needs two")
+        raise UsageError("one NPU is not enough: this test needs two")
     return Asked(npus, options.reads, not options.only_d2d)
 
 
@@ -177,17 +176,15 @@ def _check(given: Namespace) -> None:
     for name, (low, high) in _RANGES.items():
         value = getattr(given, name)
         if value is not None and (value < low or (high is not None and value > high)):
-            _refuse(f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}")
+            raise UsageError(
+                f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}"
+            )
     if given.tc is not None and not 0 <= given.tc < len(CASES):
-        _refuse(f"unknown test case {given.tc}: --test_list shows 0 to {len(CASES) - 1}")
+        raise UsageError(f"unknown test case {given.tc}: --test_list shows 0 to {len(CASES) - 1}")
     if given.test_env_info and given.skip_test_env_info:
-        _refuse("--test_env_info and --skip_test_env_info contradict each other")
+        raise UsageError("--test_env_info and --skip_test_env_info contradict each other")
     if given.test_env_info and given.tc is not None:
-        _refuse("--test_env_info measures nothing: leave out --tc")
-
-
-def _refuse(why: str) -> NoReturn:
-    raise UsageError(why)
+        raise UsageError("--test_env_info measures nothing: leave out --tc")
 
 
 def _whole(written: str) -> int:
@@ -209,9 +206,10 @@ def _npus(written: str) -> tuple[int, ...]:
     try:
         npus = tuple(map(whole, written.split(",")))
     except ValueError:
-        _refuse(f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2")
+        why = f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2"
+        raise UsageError(why) from None
     if len(set(npus)) < len(npus):
-        _refuse(f"--npu_id_list {written}: an NPU is there twice")
+        raise UsageError(f"--npu_id_list {written}: an NPU is there twice")
     return npus
 
 
