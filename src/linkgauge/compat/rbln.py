@@ -115,36 +115,27 @@ def _asked(devices: Sequence[Device], options: Options) -> Asked:
     return Asked(npus, options.reads, not options.only_d2d)
 
 
-_NUMBERS: tuple[tuple[tuple[str, ...], int | None], ...] = (
-    (("-t", "--timeout"), None),
-    (("-i", "--iteration_cnt"), 1),
-    (("--tc",), None),
-    (("-n", "--device_name"), None),
-    (("--get_perf",), 0),
-    (("--priority",), 0),
-    (("-r", "--hdma_read"), 0),
-    (("--numa_node",), -1),
-    (("--data_pattern",), None),
-    (("-f", "--flags"), 0),
-    (("-g",), 0),
+_NUMBERS: tuple[tuple[tuple[str, ...], int | None, int | None, int | None], ...] = (
+    (("-t", "--timeout"), None, 1, None),
+    (("-i", "--iteration_cnt"), 1, 1, _MOST_ITERATIONS),
+    (("--tc",), None, None, None),
+    (("-n", "--device_name"), None, None, None),
+    (("--get_perf",), 0, 0, 2),
+    (("--priority",), 0, 0, 4),
+    (("-r", "--hdma_read"), 0, 0, 1),
+    (("--numa_node",), -1, -1, None),
+    (("--data_pattern",), None, 0, (1 << 64) - 1),
+    (("-f", "--flags"), 0, None, None),
+    (("-g",), 0, None, None),
 )
-"""Options with a whole number, and their defaults."""
+"""Options with a whole number: their names, default, least (null: any number) and most."""
 _FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_info")
-_RANGES: dict[str, tuple[int, int | None]] = {
-    "timeout": (1, None),
-    "iteration_cnt": (1, _MOST_ITERATIONS),
-    "get_perf": (0, 2),
-    "priority": (0, 4),
-    "hdma_read": (0, 1),
-    "numa_node": (-1, None),
-    "data_pattern": (0, (1 << 64) - 1),
-}
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Raises UsageError for what the tool does not know, and for options that contradict."""
     parser = Parser()
-    for names, default in _NUMBERS:
+    for names, default, *_ in _NUMBERS:
         parser.add_argument(*names, type=_whole, default=default)
     for flag in _FLAGS:
         parser.add_argument(f"--{flag}", action="store_true")
@@ -173,9 +164,12 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def _check(given: Namespace) -> None:
     """Raises UsageError for a number out of its range, and for options that contradict."""
-    for name, (low, high) in _RANGES.items():
+    for names, _, low, high in _NUMBERS:
+        name = names[-1].lstrip("-")
         value = getattr(given, name)
-        if value is not None and (value < low or (high is not None and value > high)):
+        if low is None or value is None:
+            continue
+        if value < low or (high is not None and value > high):
             raise UsageError(
                 f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}"
             )
