@@ -54,15 +54,12 @@ class HostBuffer:
                 "raise the memlock limit (ulimit -l)"
             )
         yield from native.misplaced(self.memory, self._placement)
-        if self.size < cache:
+        if self.size < BEYOND * cache:
+            fits = self.size < cache
+            how = "fit into" if fits else f"are less than {BEYOND} times"
             yield (
-                f"{format_size(self.size)} fit into the last-level cache "
-                f"({approximate_size(cache)}): the figure may be the cache's"
-            )
-        elif self.size < BEYOND * cache:
-            yield (
-                f"{format_size(self.size)} are less than {BEYOND} times the last-level cache "
-                f"({approximate_size(cache)}): part of the figure may be the cache's"
+                f"{format_size(self.size)} {how} the last-level cache ({approximate_size(cache)}): "
+                f"{'' if fits else 'part of '}the figure may be the cache's"
             )
 
 

@@ -95,13 +95,15 @@ class MeasuredKernels(Kernels):
         super().__init__(forced)
         self._course_of = course_of
         self._file = file
-        self._known: Remembered | None = None
+        self._known: Remembered = {}
+        self._is_ready = False
         self._measured: set[Surroundings] = set()
 
     def prepare(self) -> None:
         """Searches unless it is remembered what is best."""
-        if self._known is not None:
+        if self._is_ready:
             return
+        self._is_ready = True
         self._known = load(self._file)
         if any(where.case(op) not in self._known for where in EVERYWHERE for op in OPS):
             begun, share = time.monotonic(), 0.0
@@ -122,7 +124,7 @@ class MeasuredKernels(Kernels):
         self.prepare()
         if where not in self._measured:
             self._check(where)
-        known = (self._known or {}).get(where.case(op))
+        known = self._known.get(where.case(op))
         if known is None:
             return super()._choose(op, where)
         return Chosen(known[0], "chosen on this machine")
@@ -130,7 +132,7 @@ class MeasuredKernels(Kernels):
     def _check(self, where: Surroundings) -> None:
         """The best two once more, and the default: all, where the best is no longer the best."""
         self._measured.add(where)
-        before = dict(self._known or {})
+        before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for op in OPS:
                 best, second = before[where.case(op)]
@@ -140,12 +142,12 @@ class MeasuredKernels(Kernels):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
                     self._search(course, op, where, seconds)
         if self._known != before:
-            store(self._file, self._known or {})
+            store(self._file, self._known)
 
     def _search(self, course: Course, op: _native.Op, where: Surroundings, seconds: float) -> None:
         default = _native.default_kernel(op, where.beyond)
         best, second = search(course, op, _native.kernels(op), default, seconds)[:2]
-        self._known = (self._known or {}) | {where.case(op): (best, second)}
+        self._known[where.case(op)] = best, second
 
 
 def _share(where: Surroundings) -> float:

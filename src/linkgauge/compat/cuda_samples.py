@@ -15,7 +15,6 @@ import msgspec
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import EngineSettings, Settings
-from linkgauge.model.transfer import Transfer
 
 from . import base
 from .base import UsageError, Where
@@ -246,18 +245,13 @@ def _rate(
     gauge: Gauge, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
     """GB/s, the sum of all devices; None where one of them has none."""
-    cells = gauge.measure([[_transfer(device, kind, memory)] for device in devices], size=size)
+    ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
+    cells = gauge.measure([[Path(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]
     if len(rates) < len(devices):
         return None
     # Within a device every byte is read and written.
     return sum(rates) / 1e9 * (2 if kind == "dtod" else 1)
-
-
-def _transfer(device: Device, kind: str, memory: str) -> Transfer:
-    source = None if kind == "htod" else device
-    destination = None if kind == "dtoh" else device
-    return Path(source, destination, kind=memory).transfer()
 
 
 def _readable(

@@ -87,21 +87,26 @@ def line(title: str, volume: Volume) -> str:
     """`host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile write, for 4.26
     seconds.`, on one line."""
     before, _, behind = title.partition("buffer")
-    figures = []
-    if volume.host_rate is not None:
-        access = "write" if "->" in before else "read"
-        figures.append(f"{gigabits(volume.host_rate)} Gbps RDMA host {access}")
-    if volume.device_rate is not None:
-        access = "write" if "<-" in behind else "read"
-        figures.append(f"{gigabits(volume.device_rate)} Gbps tile {access}")
+    names = {
+        "host": "RDMA host write" if "->" in before else "RDMA host read",
+        TILE: "tile write" if "<-" in behind else "tile read",
+    }
+    figures = [f"{gigabits(rate)} Gbps {names[side]}" for side, _, rate in _sides(volume)]
     return f"{title}:  {', '.join(figures)}, for {volume.seconds:.2f} seconds."
+
+
+def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
+    """Bytes and bytes/s of each side that took part."""
+    if volume.host_bytes is not None:
+        yield "host", volume.host_bytes, volume.host_bytes / volume.seconds
+    if volume.device_bytes is not None:
+        yield TILE, volume.device_bytes, volume.device_bytes / volume.seconds
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
     """What `-v` adds: bytes, samples, and what there is to know."""
-    for name, moved in (("Host", volume.host_bytes), (TILE.title(), volume.device_bytes)):
-        if moved is not None:
-            yield f"  {name} data transferred: {round(moved)} bytes"
+    for side, moved, _ in _sides(volume):
+        yield f"  {side.title()} data transferred: {round(moved)} bytes"
     yield f"  {len(cell.samples)} samples of {cell.loops} passes over the buffer"
     yield from (f"  Note: {warning}" for warning in cell.warnings)
 
@@ -130,15 +135,10 @@ def _fields(cell: CellResult) -> dict[str, str]:
     volume = volume_of(cell)
     if volume is not None:
         fields["duration_seconds"] = f"{volume.seconds:.17g}"
-        sides = {
-            "host": (volume.host_bytes, volume.host_rate),
-            TILE: (volume.device_bytes, volume.device_rate),
-        }
-        took_part = {name: s for name, s in sides.items() if s[0] is not None}
-        for name, (moved, _) in took_part.items():
-            fields[f"{name}_data_transferred_bytes"] = str(round(moved or 0))
-        for name, (_, rate) in took_part.items():
-            fields[f"{name}_transfer_speed_gbps"] = f"{(rate or 0) * 8e-9:.17g}"
+        for side, moved, _ in _sides(volume):
+            fields[f"{side}_data_transferred_bytes"] = str(round(moved))
+        for side, _, rate in _sides(volume):
+            fields[f"{side}_transfer_speed_gbps"] = f"{rate * 8e-9:.17g}"
     if cell.reason is not None:
         fields["error"] = cell.reason
     return fields

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -23,7 +24,7 @@ from linkgauge.report.terminal import make_console
 
 from .base import Completed, Context, UsageError, Where, measure, opened
 from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
-from .nvbandwidth_figures import Matrix, Outcome, grid, outcome
+from .nvbandwidth_figures import Matrix, grid, outcome
 from .nvbandwidth_json import JsonPrinter
 from .nvbandwidth_options import DEFAULT_SIZE, HELP, Options, nvbandwidth_options
 from .nvbandwidth_system import system_of
@@ -156,8 +157,10 @@ class _Telling:
         printer: Printer,
     ) -> None:
         self._left = deque(found)
-        self._options = options
-        self._context = context
+        self._devices = context.devices
+        self._outcome = partial(
+            outcome, devices=context.devices, use_mean=options.use_mean, verbose=options.verbose
+        )
         self._printer = printer
         self._expectations = Expectations(context.machine) if options.display_ur else None
 
@@ -167,11 +170,6 @@ class _Telling:
         case = BY_NAME[result.benchmark]
         told = self._outcome(result, case)
         self._printer.tell(msgspec.structs.replace(told, shares=self._shares(result, case)))
-
-    def _outcome(self, result: Result, case: Case) -> Outcome:
-        options = self._options
-        devices = self._context.devices
-        return outcome(result, case, devices, use_mean=options.use_mean, verbose=options.verbose)
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
         """What there is of the test that Ctrl-C cut short."""
@@ -199,4 +197,4 @@ class _Telling:
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
         percent = {at: 100 * share for at, share in shares.items()}
-        return grid(case, f"{case.name}_utilization", heading, self._context.devices, percent)
+        return grid(case, f"{case.name}_utilization", heading, self._devices, percent)

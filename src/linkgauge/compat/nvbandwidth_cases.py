@@ -67,22 +67,23 @@ _BY = {
     "sm": "By a kernel on the multiprocessors.",
 }
 
-_OTHERS: dict[str, tuple[str, tuple[str, ...]]] = {
+_OTHERS: dict[str, tuple[str, ...]] = {
     "host_device_latency_sm": (
         "memory latency SM CPU(row) <-> GPU(column) (ns)",
-        ("Latency of a device's access to host memory: a pointer chase through 2 MiB.",
-         "--bufferSize does not matter."),
+        "Latency of a device's access to host memory: a pointer chase through 2 MiB.",
+        "--bufferSize does not matter.",
     ),
     "device_to_device_latency_sm": (
         "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)",
-        ("Latency of the row's device reaching memory of the column's: a pointer chase through",
-         "2 MiB. --bufferSize does not matter."),
+        "Latency of the row's device reaching memory of the column's: a pointer chase through",
+        "2 MiB. --bufferSize does not matter.",
     ),
     "device_local_copy": (
         "memcpy local GPU(column) bandwidth (GB/s)",
-        ("Copy between two buffers of the same device, by copy engines.",),
+        "Copy between two buffers of the same device, by copy engines.",
     ),
-}  # fmt: skip
+}
+"""The line above the matrix, and what the list says."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -116,7 +117,8 @@ def _case(row: Row) -> Case:
     if row.report is Report.TOTAL:
         row = replace(row, report=Report.SPAN)
     if row.name in _OTHERS:
-        return Case(row, *_OTHERS[row.name])
+        heading, *about = _OTHERS[row.name]
+        return Case(row, heading, tuple(about))
     name, _, kind = row.name.rpartition("_")
     ends, *about = _COPIES[name]
     row_label, arrow, column_label = ends.split()

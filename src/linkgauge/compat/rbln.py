@@ -10,7 +10,6 @@ import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import NoReturn
 
 import msgspec
 
@@ -93,7 +92,9 @@ def _run_in(context: Context, options: Options) -> int:
     print("\n".join(text.distances(context.machine, context.devices)), flush=True)
     gauge = Gauge(context, TOOL)
     for measure in case.parts:
-        print("\n" + "\n".join(measure(gauge, asked)), flush=True)
+        lines, figures = measure(gauge, asked)
+        performance = text.performance(figures, options.performance)
+        print("\n" + "\n".join((*lines, *performance)), flush=True)
     print("\n" + text.banner("FAIL" if gauge.exit_code else "PASS", case.name))
     return gauge.exit_code
 
@@ -106,44 +107,35 @@ def _asked(devices: Sequence[Device], options: Options) -> Asked:
     for index in (*options.npus, *source):
         if index not in there:
             known = ", ".join(map(text.label, devices))
-            _refuse(f"there is no NPU {index}: there are {known}")
+            raise UsageError(f"there is no NPU {index}: there are {known}")
     chosen = dict.fromkeys((*source, *(options.npus or there)))
     npus = tuple(there[index] for index in chosen)
     if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
-        _refuse("one NPU is not enough: this test needs two")
-    return Asked(npus, options.reads, not options.only_d2d, options.performance)
+        raise UsageError("one NPU is not enough: this test needs two")
+    return Asked(npus, options.reads, not options.only_d2d)
 
 
-_NUMBERS: tuple[tuple[tuple[str, ...], int | None], ...] = (
-    (("-t", "--timeout"), None),
-    (("-i", "--iteration_cnt"), 1),
-    (("--tc",), None),
-    (("-n", "--device_name"), None),
-    (("--get_perf",), 0),
-    (("--priority",), 0),
-    (("-r", "--hdma_read"), 0),
-    (("--numa_node",), -1),
-    (("--data_pattern",), None),
-    (("-f", "--flags"), 0),
-    (("-g",), 0),
+_NUMBERS: tuple[tuple[tuple[str, ...], int | None, int | None, int | None], ...] = (
+    (("-t", "--timeout"), None, 1, None),
+    (("-i", "--iteration_cnt"), 1, 1, _MOST_ITERATIONS),
+    (("--tc",), None, None, None),
+    (("-n", "--device_name"), None, None, None),
+    (("--get_perf",), 0, 0, 2),
+    (("--priority",), 0, 0, 4),
+    (("-r", "--hdma_read"), 0, 0, 1),
+    (("--numa_node",), -1, -1, None),
+    (("--data_pattern",), None, 0, (1 << 64) - 1),
+    (("-f", "--flags"), 0, None, None),
+    (("-g",), 0, None, None),
 )
-"""Options with a whole number, and their defaults."""
+"""Options with a whole number: their names, default, least (null: any number) and most."""
 _FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_info")
-_RANGES: dict[str, tuple[int, int | None]] = {
-    "timeout": (1, None),
-    "iteration_cnt": (1, _MOST_ITERATIONS),
-    "get_perf": (0, 2),
-    "priority": (0, 4),
-    "hdma_read": (0, 1),
-    "numa_node": (-1, None),
-    "data_pattern": (0, (1 << 64) - 1),
-}
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Raises UsageError for what the tool does not know, and for options that contradict."""
     parser = Parser()
-    for names, default in _NUMBERS:
+    for names, default, *_ in _NUMBERS:
         parser.add_argument(*names, type=_whole, default=default)
     for flag in _FLAGS:
         parser.add_argument(f"--{flag}", action="store_true")
@@ -172,20 +164,21 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def _check(given: Namespace) -> None:
     """Raises UsageError for a number out of its range, and for options that contradict."""
-    for name, (low, high) in _RANGES.items():
+    for names, _, low, high in _NUMBERS:
+        name = names[-1].lstrip("-")
         value = getattr(given, name)
-        if value is not None and (value < low or (high is not None and value > high)):
-            _refuse(f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}")
+        if low is None or value is None:
+            continue
+        if value < low or (high is not None and value > high):
+            raise UsageError(
+                f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}"
+            )
     if given.tc is not None and not 0 <= given.tc < len(CASES):
-        _refuse(f"unknown test case {given.tc}: --test_list shows 0 to {len(CASES) - 1}")
+        raise UsageError(f"unknown test case {given.tc}: --test_list shows 0 to {len(CASES) - 1}")
     if given.test_env_info and given.skip_test_env_info:
-        _refuse("--test_env_info and --skip_test_env_info contradict each other")
+        raise UsageError("--test_env_info and --skip_test_env_info contradict each other")
     if given.test_env_info and given.tc is not None:
-        _refuse("--test_env_info measures nothing: leave out --tc")
-
-
-def _refuse(why: str) -> NoReturn:
-    raise UsageError(why)
+        raise UsageError("--test_env_info measures nothing: leave out --tc")
 
 
 def _whole(written: str) -> int:
@@ -207,9 +200,10 @@ def _npus(written: str) -> tuple[int, ...]:
     try:
         npus = tuple(map(whole, written.split(",")))
     except ValueError:
-        _refuse(f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2")
+        why = f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2"
+        raise UsageError(why) from None
     if len(set(npus)) < len(npus):
-        _refuse(f"--npu_id_list {written}: an NPU is there twice")
+        raise UsageError(f"--npu_id_list {written}: an NPU is there twice")
     return npus
 
 

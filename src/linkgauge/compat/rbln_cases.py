@@ -1,4 +1,4 @@
-"""The seven test cases of rblnBandwidthLatencyTest: what each measures, as lines of text.
+"""The seven test cases of rblnBandwidthLatencyTest: what each measures, as lines and their figures.
 
 What the page says only in a few words is read so: case 5 copies both ways at once, case 6 over
 several paths at once, each after the other for host to NPUs, NPU to NPU (two by two as they are
@@ -8,7 +8,7 @@ pointer chase through it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 
 import msgspec
@@ -26,12 +26,11 @@ CHASE_SIZE = 2 << 20
 
 class Asked(msgspec.Struct, frozen=True):
     """What the command line asks of a case: the NPUs, source first; whether destinations pull
-    (`reads`), and whether the host takes part. `performance` is 0, 1 or 2 as of --get_perf."""
+    (`reads`), and whether the host takes part."""
 
     npus: tuple[Device, ...]
     reads: bool
     host: bool
-    performance: int
 
     @property
     def source(self) -> Device:
@@ -50,12 +49,13 @@ class Asked(msgspec.Struct, frozen=True):
         return "Read" if self.reads else "Write"
 
 
-Part = Callable[[Gauge, Asked], list[str]]
+Lines = Iterable[str]
+Part = Callable[[Gauge, Asked], tuple[Lines, list[Figure]]]
 
 
 class Case(msgspec.Struct, frozen=True):
-    """`parts` give the lines that stand below the case's banner; those of cases `between` NPUs
-    need two of them."""
+    """`parts` give the lines that stand below the case's banner, and the figures in them, of which
+    --get_perf adds lines; those of cases `between` NPUs need two of them."""
 
     name: str
     parts: tuple[Part, ...]
@@ -68,44 +68,42 @@ def _own(path: Path, cell: CellResult, place: int = 0) -> Figure:
     return Figure(path.tag, text.path_label(path), of.samples, of.bytes)
 
 
-def _matrix(gauge: Gauge, asked: Asked) -> list[str]:
+def _each(gauge: Gauge, paths: Sequence[Path]) -> list[Figure]:
+    """Each path for itself."""
+    cells = gauge.measure([[path.transfer()] for path in paths])
+    return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
+
+
+def _matrix(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
     """Each path for itself, over all of the NPUs."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [Path(*pair, asked.reads) for pair in permutations(ends, 2)]
-    cells = gauge.measure([[path.transfer()] for path in paths])
-    figures = [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
+    figures = _each(gauge, paths)
     means = {
         (path.source, path.destination): figure.mean
         for path, figure in zip(paths, figures, strict=True)
     }
     rows = [[0.0 if row == column else means[row, column] for column in ends] for row in ends]
-    return [
-        f"Device {asked.direction} bandwidth (GB/s)",
-        *text.matrix([text.label(end) for end in ends], rows),
-        *text.performance(figures, asked.performance),
-    ]
+    lines = text.matrix([text.label(end) for end in ends], rows)
+    return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 
 
-def _latencies(gauge: Gauge, asked: Asked, pairs: Sequence[tuple[Device, Device]]) -> list[str]:
+def _latencies(gauge: Gauge, pairs: Sequence[tuple[Device, Device]]) -> list[Figure]:
     cells = gauge.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
-    figures = [
+    return [
         Figure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
         for (one, other), cell in zip(pairs, cells, strict=True)
     ]
-    return [
-        *map(text.latency_line, figures),
-        *text.performance(figures, asked.performance),
-    ]
 
 
-def _all_latencies(gauge: Gauge, asked: Asked) -> list[str]:
-    pairs = list(permutations(asked.ordered, 2))
-    return [text.LATENCY, *_latencies(gauge, asked, pairs)]
+def _all_latencies(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+    figures = _latencies(gauge, list(permutations(asked.ordered, 2)))
+    return [text.LATENCY, *map(text.latency_line, figures)], figures
 
 
-def _latency(gauge: Gauge, asked: Asked) -> list[str]:
-    pairs = [(asked.source, other) for other in asked.others]
-    return [*text.title(text.LATENCY), *_latencies(gauge, asked, pairs)]
+def _latency(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+    figures = _latencies(gauge, [(asked.source, other) for other in asked.others])
+    return [*text.title(text.LATENCY), *map(text.latency_line, figures)], figures
 
 
 def _steps(asked: Asked) -> Iterator[list[Path]]:
@@ -118,18 +116,17 @@ def _steps(asked: Asked) -> Iterator[list[Path]]:
         yield [Path(other, None) for other in last]
 
 
-def _bandwidth(gauge: Gauge, asked: Asked) -> list[str]:
-    paths = [path for step in _steps(asked) for path in step]
-    cells = gauge.measure([[path.transfer()] for path in paths])
-    figures = [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
-    return [
-        *text.title(f"Device bandwidth (GB/s) *{asked.direction}"),
-        *map(text.bandwidth_line, figures),
-        *text.performance(figures, asked.performance),
-    ]
+def _bandwidth(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+    figures = _each(gauge, [path for step in _steps(asked) for path in step])
+    return _titled("", asked, figures)
 
 
-def _both_ways(gauge: Gauge, asked: Asked) -> list[str]:
+def _titled(kind: str, asked: Asked, figures: list[Figure]) -> tuple[Lines, list[Figure]]:
+    title = text.title(f"Device {kind}bandwidth (GB/s) *{asked.direction}")
+    return [*title, *map(text.bandwidth_line, figures)], figures
+
+
+def _both_ways(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
     """Both ways at the same time, over each pair for itself."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
@@ -137,13 +134,12 @@ def _both_ways(gauge: Gauge, asked: Asked) -> list[str]:
     groups = [
         (Path(one, other, asked.reads), Path(other, one, asked.reads)) for one, other in pairs
     ]
-    heading = f"Device bidirectional bandwidth (GB/s) *{asked.direction}"
     labels = [f"{text.label(one)} <-> {text.label(other)}" for one, other in pairs]
     tags = ["D2D" if one else "H2D/D2H" for one, _ in pairs]
-    return [*text.title(heading), *_together(gauge, asked, groups, tags, labels)]
+    return _titled("bidirectional ", asked, _together(gauge, groups, tags, labels))
 
 
-def _parallel(gauge: Gauge, asked: Asked) -> list[str]:
+def _parallel(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
     """Several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(Path(one, other, asked.reads) for one, other in two_by_two)
@@ -151,27 +147,22 @@ def _parallel(gauge: Gauge, asked: Asked) -> list[str]:
     if asked.host:
         groups.insert(0, tuple(Path(None, npu) for npu in asked.npus))
         groups.append(tuple(Path(npu, None) for npu in asked.npus))
-    heading = f"Device parallel bandwidth (GB/s) *{asked.direction}"
     tags = [group[0].tag for group in groups]
-    return [*text.title(heading), *_together(gauge, asked, groups, tags, ["TOTAL"] * len(groups))]
+    labels = ["TOTAL"] * len(groups)
+    return _titled("parallel ", asked, _together(gauge, groups, tags, labels))
 
 
 def _together(
-    gauge: Gauge,
-    asked: Asked,
-    groups: Sequence[tuple[Path, ...]],
-    tags: Sequence[str],
-    labels: Sequence[str],
-) -> Iterator[str]:
-    """For each group of paths that are measured at the same time: a line a path, then a line of
+    gauge: Gauge, groups: Sequence[tuple[Path, ...]], tags: Sequence[str], labels: Sequence[str]
+) -> list[Figure]:
+    """Of each group of paths that are measured at the same time: each path's figure, then that of
     all of them."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[Figure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
         figures += [_own(path, cell, place) for place, path in enumerate(group)]
         figures.append(Figure(tag, label, cell.samples, cell.bytes))
-    yield from map(text.bandwidth_line, figures)
-    yield from text.performance(figures, asked.performance)
+    return figures
 
 
 CASES = (

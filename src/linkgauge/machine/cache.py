@@ -14,15 +14,6 @@ from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, read_t
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class _Found(msgspec.Struct, frozen=True):
-    """A cache as one of its CPUs sees it."""
-
-    level: int
-    kind: str
-    size: int
-    cpus: tuple[int, ...]
-
-
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
     """Bytes of all the distinct last-level caches behind these CPUs; None where sysfs is silent."""
     total = 0
@@ -30,26 +21,21 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
     for cpu in cpus:
         if cpu in counted:
             continue
-        outermost = max(
-            _caches(root, cpu), key=lambda cache: (cache.level, cache.cpus), default=None
-        )
+        outermost = max(_caches(root, cpu), key=lambda one: (one[0].level, one[1]), default=None)
         if outermost is not None:
-            counted.update(outermost.cpus)
-            total += outermost.size
+            counted.update(outermost[1])
+            total += outermost[0].size
     return total or None
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[Cache, ...]:
     """Each kind of cache that these CPUs have, from the innermost on."""
-    found = {
-        (cache.level, cache.kind, cache.size, len(cache.cpus))
-        for cpu in cpus
-        for cache in _caches(root, cpu)
-    }
-    return tuple(Cache(*one) for one in sorted(found))
+    found = {cache for cpu in cpus for cache, _ in _caches(root, cpu)}
+    return tuple(sorted(found, key=msgspec.structs.astuple))
 
 
-def _caches(root: Root, cpu: int) -> Iterator[_Found]:
+def _caches(root: Root, cpu: int) -> Iterator[tuple[Cache, tuple[int, ...]]]:
+    """The caches that a CPU is behind, each with all CPUs that are."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in names_in(root, folder):
         cache = f"{folder}/{name}"
@@ -60,4 +46,5 @@ def _caches(root: Root, cpu: int) -> Iterator[_Found]:
             # Linux before 2.6.32 has the mask alone.
             shared = shared or parse_cpu_mask(read_text(root, f"{cache}/shared_cpu_map") or "")
             kind = (read_text(root, f"{cache}/type") or "").lower()
-            yield _Found(level, kind, int(size[1]) * _UNITS[size[2]], shared or (cpu,))
+            behind = shared or (cpu,)
+            yield Cache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind

@@ -86,7 +86,7 @@ def _find(root: Root) -> tuple[dict[str, _Seat], list[str]]:
 
 
 def _class_code(root: Root, folder: str) -> int | None:
-    code = _number(6)((read_text(root, f"{folder}/class") or "").strip())
+    code = _number(6, (read_text(root, f"{folder}/class") or "").strip())
     return decode(read_bytes(root, f"{folder}/config")).class_code if code is None else code
 
 
@@ -145,16 +145,16 @@ class _Reader:
 
     def read(self) -> PciFunction:
         config, wire, seat = self._config, self._wire, self._seat
-        vendor = self._attribute("vendor", _number(4), config.vendor)
-        code = self._attribute("class", _number(6), config.class_code, field="class_code")
+        vendor = self._attribute("vendor", partial(_number, 4), config.vendor)
+        code = self._attribute("class", partial(_number, 6), config.class_code, field="class_code")
         if seat.why:
             self._unknown("parent", seat.why)
         return PciFunction(
             address=self._address,
             vendor=vendor,
-            device=self._attribute("device", _number(4), config.device),
+            device=self._attribute("device", partial(_number, 4), config.device),
             class_code=code,
-            revision=self._attribute("revision", _number(2), config.revision),
+            revision=self._attribute("revision", partial(_number, 2), config.revision),
             driver=link_name(self._root, f"{seat.folder}/driver"),
             numa_node=self._numa_node(),
             iommu_group=self._iommu_group(),
@@ -272,14 +272,10 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 
-def _number(digits: int) -> Callable[[str], int | None]:
-    """Parses at most so many hexadecimal digits: 0x10de."""
-
-    def parse(text: str) -> int | None:
-        match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text)
-        return int(match[1], 16) if match else None
-
-    return parse
+def _number(digits: int, text: str) -> int | None:
+    """Of at most so many hexadecimal digits: 0x10de."""
+    match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text)
+    return int(match[1], 16) if match else None
 
 
 def _speed(text: str) -> float | None:

@@ -26,6 +26,7 @@ def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, 
     """Looks names up in a database's text. Vendors that are not in it get no name."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
+    numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}
     makers: dict[int, str] = {}
     devices: dict[tuple[int, int], str] = {}
     vendor: int | None = None
@@ -37,9 +38,8 @@ def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, 
                 makers[vendor] = line[4:].strip()
         elif vendor is not None and line[:1] == "\t" and line[1:2] != "\t":
             number, _, name = line[1:].partition("  ")
-            for pair in pairs:
-                if pair[0] == vendor and number.lower() == f"{pair[1]:04x}":
-                    devices[pair] = name.strip()
+            if pair := numbers.get((vendor, number.lower())):
+                devices[pair] = name.strip()
     return {
         pair: f"{makers[pair[0]]} {devices.get(pair) or f'Device {pair[1]:04x}'}"
         for pair in pairs

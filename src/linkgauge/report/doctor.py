@@ -22,17 +22,15 @@ NAMED = 6
 """Subjects and cells that are named of many."""
 
 
-def print_findings(console: Console, findings: Sequence[Finding], *, remedies: bool = True) -> None:
-    """Each with why it matters and what mends it; what is found of several subjects alike, once.
-    Without `remedies`, a line each."""
+def print_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """Each with why it matters and what mends it; what is found of several subjects alike, once."""
     told: dict[tuple[str, ...], str] = {}
     for alike in _alike(findings):
         first = alike[0]
         console.print(_headline(alike))
-        if remedies:
-            for line in _details(alike, told.get(first.remedy)):
-                console.print(line)
-            told.setdefault(first.remedy, first.check)
+        for line in _details(alike, told.get(first.remedy)):
+            console.print(line)
+        told.setdefault(first.remedy, first.check)
     console.print(summary(findings))
 
 

@@ -33,6 +33,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if set(rows) == set(columns):
         rows = columns = tuple(sorted(rows, key=_natural))
+    found: list[tuple[str, dict[tuple[str, str], float], int]] = []
     for number, name in enumerate(result.parts):
         figures = {
             (cell.row, cell.column): part.summary.median
@@ -41,31 +42,18 @@ def matrices(result: Result) -> Iterator[Matrix]:
             if part.transfer == number and part.summary is not None
         }
         cells = sum(number < len(cell.transfers) for cell in result.cells)
-        yield _matrix(result, f"_{name}", rows, columns, figures, cells)
-    headline = {
-        (cell.row, cell.column): cell.summary.median
-        for cell in result.cells
-        if cell.summary is not None
-    }
-    suffix = "_total" if result.parts else ""
-    yield _matrix(result, suffix, rows, columns, headline, len(result.cells))
+        found.append((f"_{name}", figures, cells))
+    known = [(cell, cell.summary) for cell in result.cells if cell.summary is not None]
+    headline = {(cell.row, cell.column): summary.median for cell, summary in known}
+    found.append(("_total" if result.parts else "", headline, len(result.cells)))
+    adds_up = not result.sweep and unit_of(result.unit).better == "higher"
+    for suffix, figures, cells in found:
+        total = sum(figures.values()) if figures and adds_up else None
+        yield Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
 
 
 def _natural(label: str) -> tuple[int, str]:
     return (int(label), "") if label.isdecimal() and len(label) < 10 else (1 << 62, label)
-
-
-def _matrix(
-    result: Result,
-    suffix: str,
-    rows: tuple[str, ...],
-    columns: tuple[str, ...],
-    figures: dict[tuple[str, str], float],
-    cells: int,
-) -> Matrix:
-    adds_up = figures and not result.sweep and unit_of(result.unit).better == "higher"
-    total = sum(figures.values()) if adds_up else None
-    return Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
 
 
 def shown(value: float, unit: str) -> str:

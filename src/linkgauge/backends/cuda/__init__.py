@@ -32,13 +32,7 @@ from .memory import HOST_KINDS, CudaBuffer
 from .nvml import Sensors
 from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
-from .settings import (
-    IN_KERNEL_LOOPS,
-    CopySettings,
-    defaults,
-    key,
-    override,
-)
+from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
 from .work import (
     EngineCopy,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -267,13 +268,9 @@ def _locked_clock(asked: Questions) -> float | None:
     """The application clock where someone has set one. NVML has no call that tells of clocks locked
     by `nvidia-smi -lgc`; under load, `throttled` does."""
     library = asked.library
-    target, usual = (
-        asked.ask("application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM, which)
-        for which in (
-            library.NVML_CLOCK_ID_APP_CLOCK_TARGET,
-            library.NVML_CLOCK_ID_APP_CLOCK_DEFAULT,
-        )
-    )
+    ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
+    target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
+    usual = ask(library.NVML_CLOCK_ID_APP_CLOCK_DEFAULT)
     return None if target is None or target == usual else target * _MHZ
 
 

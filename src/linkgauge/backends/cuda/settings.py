@@ -81,15 +81,8 @@ class CopySettings(msgspec.Struct, frozen=True):
         grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
         if self.kernel == "bulk":
             return f"bulk{grid}, {self.unroll} of 4 chunks ahead"
-        hints = "".join(
-            f", {name}"
-            for name, on in (
-                ("spread", self.spread),
-                ("in place", self.in_place),
-                ("streaming", self.streaming),
-            )
-            if on
-        )
+        known = {"spread": self.spread, "in place": self.in_place, "streaming": self.streaming}
+        hints = "".join(f", {name}" for name, on in known.items() if on)
         return f"plain{grid} of {self.threads} threads, {self.unroll} in flight{hints}"
 
 
