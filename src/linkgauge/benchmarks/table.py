@@ -123,7 +123,7 @@ class Row(msgspec.Struct, frozen=True):
                         placed.append(_place(transfer, places))
                 else:
                     placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
-            yield Cell(HOST_ROW, str(device.index), tuple(placed), self.report)
+            yield Cell(HOST_ROW, memory.label, tuple(placed), self.report)
 
     def _pair_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
         memories = [parse_memory(device.memory) for device in devices]
@@ -140,7 +140,7 @@ class Row(msgspec.Struct, frozen=True):
     def _pair(self, row: Memory, column: Memory) -> Cell:
         places = {"r": row, "c": column}
         placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
-        return Cell(str(row.index), str(column.index), placed, self.report)
+        return Cell(row.label, column.label, placed, self.report)
 
 
 class Sweep(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from linkgauge.model.machine import Device
-from linkgauge.model.notation import parse_transfer
+from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import Summary
 from linkgauge.model.transfer import Memory, Report
@@ -82,7 +82,7 @@ def grid(
     figure: Callable[[str, str], float | None],
 ) -> Matrix:
     """A matrix over these devices, the host one row."""
-    columns = tuple(str(device.index) for device in devices)
+    columns = tuple(parse_memory(device.memory).label for device in devices)
     rows = columns if case.is_of_pairs else ("0",)
     figures = tuple(tuple(figure(row, column) for column in columns) for row in rows)
     return Matrix(name, heading, rows, columns, figures)

@@ -44,9 +44,9 @@ class Sensing:
     `threaded` asker, it asks once as it is entered."""
 
     def __init__(self, devices: Devices, threaded: bool) -> None:
-        asked: dict[Sensed, list[int]] = {}
+        asked: dict[Sensed, list[Memory]] = {}
         for memory, backend in devices.items():
-            asked.setdefault(backend, []).append(memory.index or 0)
+            asked.setdefault(backend, []).append(memory)
         self._asked = asked
         self._taken: list[tuple[float, dict[str, Sense]]] = []
         self._over = threading.Event() if threaded and asked else None
@@ -80,9 +80,9 @@ class Sensing:
     def _take(self) -> None:
         now = time.monotonic()
         senses: dict[str, Sense] = {}
-        for backend, indices in self._asked.items():
+        for backend, devices in self._asked.items():
             try:
-                senses |= {sense.memory: sense for sense in backend.sense(indices)}
+                senses |= {sense.memory: sense for sense in backend.sense(devices)}
             except Exception:  # noqa: BLE001, S112  # whatever a library does: no cell is lost by it
                 continue
         self._taken.append((now, senses))

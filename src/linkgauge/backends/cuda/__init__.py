@@ -107,8 +107,8 @@ class CudaBackend:
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.inventory()
 
-    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
-        return self._sensors.sense(devices)
+    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
+        return self._sensors.sense([device.index or 0 for device in devices])
 
     def refusal(self, transfer: Transfer) -> str | None:
         owner = transfer.engine.owner
