@@ -157,13 +157,15 @@ def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
     assert problem in caught.value.problem
 
 
-@pytest.mark.parametrize("kind", FAULTS.values(), ids=list(FAULTS))
-def test_each_kind_is_documented_and_its_example_is_of_it(kind):
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_kind_is_documented_and_its_example_is_of_it(name):
+    kind = FAULTS[name]
     assert type(parse_fault(kind.example)) is kind
+    assert kind.example.startswith(f"{name} ")
     assert kind.meaning
     given_all = " ".join(f"{name}={value}" for name, value in parameters(kind).items())
     if kind is not Lost:  # which begins with one cell
-        assert parse_fault(f"{kind.kind} * {given_all}") == kind("*")
+        assert parse_fault(f"{name} * {given_all}") == kind("*")
 
 
 DOCS = (Path(__file__).parents[2] / "docs/faults.md").read_text("utf-8")

@@ -11,6 +11,7 @@ from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.symptoms import ERRORS
 from linkgauge.machine.inventory import read_inventory
 from linkgauge.model.pcie import link_rate
+from linkgauge.model.transfer import Memory
 from sim_tree import tree_of
 
 MACHINE = """
@@ -46,6 +47,10 @@ def machine(*faults, text=MACHINE, after=None):
     if after is not None:
         made.enter({after: ()}, "measure")
     return made
+
+
+def sims(*indices):
+    return [Memory("sim", index) for index in indices]
 
 
 def links(made):
@@ -95,7 +100,7 @@ def test_tells_what_the_description_does():
 def test_a_slow_pcie_link_was_trained_lower(rate, trained):
     made = machine(f"slow plx-sim:0 rate={rate}")
     assert links(made) == [trained, LANES_16, LANES_16, (None, None)]
-    (sense,) = made.sense([0])
+    (sense,) = made.sense(sims(0))
     assert (sense.link_speed, sense.link_width) == trained
     found = {one.address: one.link for one in read_inventory(tree_of(made)).pci}
     device = made.devices()[0].pci
@@ -134,7 +139,7 @@ def test_what_lower_lanes_do_not_explain_counts_errors(fault, replays):
     made = machine(fault)
     assert made.inventory()[0].pcie_replays == 0, "nothing was measured yet"
     made.enter({3: ()}, "measure")
-    assert made.inventory()[0].pcie_replays == made.sense([0])[0].pcie_replays == replays
+    assert made.inventory()[0].pcie_replays == made.sense(sims(0))[0].pcie_replays == replays
     errors = {one.address: one.errors for one in read_inventory(tree_of(made)).pci}
     assert errors[made.devices()[0].pci]["correctable"] == replays
 
@@ -166,7 +171,7 @@ def test_a_slow_link_that_is_one_counts_errors():
 
 def test_a_slow_device_is_held_down_and_its_links_are_well():
     made = machine("slow sim:1 rate=50%", after=1)
-    clocks = [(one.clock, one.throttled) for one in made.sense([0, 1, 2])]
+    clocks = [(one.clock, one.throttled) for one in made.sense(sims(0, 1, 2))]
     assert clocks == [(2e9, ()), (1e9, ("hardware slowdown",)), (2e9, ())]
     assert links(made)[:3] == [LANES_16] * 3
     assert all(active(made, 1))
@@ -188,7 +193,7 @@ def test_a_fault_shows_in_its_cells_alone():
     throttled = []
     for number in range(6):
         made.enter({number: ()}, "measure")
-        throttled.append(bool(made.sense([0])[0].throttled))
+        throttled.append(bool(made.sense(sims(0))[0].throttled))
     assert throttled == [False, False, True, True, False, False]
 
 
@@ -197,7 +202,7 @@ def test_drift_holds_the_clock_down_further_and_further():
     clocks = []
     for number in range(3):
         made.enter({number: ()}, "measure")
-        clocks.append(made.sense([0])[0].clock)
+        clocks.append(made.sense(sims(0))[0].clock)
     assert clocks == pytest.approx([2e9, 1.8e9, 1.62e9])
     # One that gets faster has no clock beyond its highest.
-    assert machine("drift sim:0 per_cell=10%", after=9).sense([0])[0].clock == 2e9
+    assert machine("drift sim:0 per_cell=10%", after=9).sense(sims(0))[0].clock == 2e9

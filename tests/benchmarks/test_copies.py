@@ -104,6 +104,19 @@ def test_matrices_have_a_row_a_host_or_all_pairs_without_the_diagonal(name):
 
 
 @pytest.mark.parametrize("name", ORDER)
+def test_devices_of_different_spaces_have_places_of_their_own(name):
+    spaces = [("torch:cuda", 0), ("torch:xpu", 0), ("torch:xpu", 1)]
+    some = tuple(device(index, space) for space, index in spaces)
+    cells = CATALOG[name].lay_out(Fabric("torch", machine(some).host.nodes, some)).cells
+    places = [(cell.row, cell.column) for cell in cells]
+    assert len(set(places)) == len(places)
+    labels = ["cuda:0", "xpu:0", "xpu:1"]
+    assert {column for _, column in places} == set(labels)
+    if name.startswith("device_to_device"):
+        assert set(places) == {(r, c) for r in labels for c in labels if r != c}
+
+
+@pytest.mark.parametrize("name", ORDER)
 def test_with_one_device_only_those_that_need_two_are_left_out(name):
     benchmark = CATALOG[name].lay_out(fabric(1))
     needs_two = name.startswith(("device_to_device", "all_to_one", "one_to_all"))

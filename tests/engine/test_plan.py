@@ -100,6 +100,20 @@ def test_a_benchmark_with_a_size_of_its_own_is_planned_once():
     assert [sheet.size for sheet in plan] == [2 << 20, 4096, 8192]
 
 
+def test_devices_of_different_spaces_are_told_apart():
+    here = machine([device(0, "torch:cuda"), device(0, "torch:xpu"), device(1, "torch:xpu")])
+
+    def chosen(name):
+        return [d.memory for fabric in fabrics(here, [name]) for d in fabric.devices]
+
+    assert chosen("torch:xpu:0") == chosen("xpu:0") == ["torch:xpu:0"]
+    assert chosen("cuda:0") == ["torch:cuda:0"]
+    assert chosen("0") == ["torch:cuda:0", "torch:xpu:0"]
+    (sheet,) = plan_for(["device_to_device_memcpy_read_ce"], here)
+    cells = sheet.cells
+    assert len({(cell.row, cell.column) for cell in cells}) == len(cells) == 6
+
+
 def test_a_device_is_named_by_uuid_or_address_too():
     one = device(0, "x", pci="0000:1b:00.0", uuid="GPU-1234abcd-0000")
     here = machine([one, device(1, "x", pci="0000:3c:00.0", uuid="GPU-9999abcd-0000")])

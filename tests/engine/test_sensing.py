@@ -37,7 +37,7 @@ class SensedBackend(FakeBackend):
         self.asked.append(tuple(devices))
         self.threads.add(threading.current_thread())
         number = len(self.asked)
-        return tuple(Sense(memory=f"fake:{n}", **self.answer(number)) for n in devices)
+        return tuple(Sense(memory=str(device), **self.answer(number)) for device in devices)
 
 
 @pytest.fixture
@@ -177,8 +177,17 @@ class TestCells:
         first, second = measure(backend, "fake:0 -> fake:1 by ce", "host:0 -> fake:2 by ce")
         assert [reading.memory for reading in first.readings] == ["fake:0", "fake:1"]
         assert [reading.memory for reading in second.readings] == ["fake:2"]
-        assert set(backend.asked) == {(0, 1, 2)}
+        assert set(backend.asked) == {tuple(Memory("fake", number) for number in range(3))}
         assert (first.status, second.status) == ("pass", "pass")
+
+    def test_have_those_of_their_own_space(self, backend):
+        spaces = [Memory("fake:cuda", 0), Memory("fake:xpu", 0)]
+        with Sensing(dict.fromkeys(spaces, backend), threaded=False) as sensing:
+            assert backend.asked == [tuple(spaces)]
+        readings = sensing.readings(spaces)
+        assert [(one.memory, one.count) for one in readings] == [
+            ("fake:cuda:0", 1), ("fake:xpu:0", 1),
+        ]  # fmt: skip
 
     def test_have_none_without_a_library(self):
         (cell,) = measure(FakeBackend(), "fake:0 -> fake:1 by ce")

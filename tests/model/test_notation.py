@@ -144,6 +144,17 @@ def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
     assert caret == " " * (position + 2) + "^"
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("cuda:1", "1"), ("torch:xpu:0", "xpu:0"), ("torch:npu:die:2", "npu:die:2"), ("host:3", "3"),
+     ("host:0/huge", "0")],
+)  # fmt: skip
+def test_a_label_is_the_name_among_those_of_a_backend(text, label):
+    memory = parse_memory(text)
+    assert memory.label == label
+    assert f"{memory.backend}:{memory.label}" == str(memory.place)
+
+
 def test_the_pieces_of_a_transfer():
     transfer = parse_transfer("host:0/pageable <-> cuda:1@2 by cuda:1@2.sm x2")
     assert transfer.source == host(0, "pageable")

@@ -240,8 +240,8 @@ class Sensed(Protocol):
         """Everything that the library tells of each device, in the order of their indices."""
         ...
 
-    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
-        """These devices at this moment, by their indices. Called while they are measured, from
+    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
+        """These devices at this moment. Called while they are measured, from
         another thread: it must neither wait for them nor use them."""
         ...
 

@@ -22,6 +22,7 @@ from .base import Addressed, Backend, Buffer, Copy, Pace, Pattern, Timing, lacki
 from .host_course import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .native import native_errors
+from .rules import of_threads
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -119,27 +120,11 @@ class HostBackend:
         return ()
 
     def refusal(self, transfer: Transfer) -> str | None:
-        for memory in transfer.memories:
-            if not memory.is_host:
-                return f"host threads do not reach {memory}: use an engine of {memory.place}"
-            if memory.index not in self._nodes:
-                return f"there is no node {memory.place}: this machine has {self._known()}"
-            if memory.kind not in native.KINDS:
-                return f"{memory.kind} memory belongs to an accelerator: use one of its engines"
-        node = self._nodes.get(transfer.engine.owner.index or 0)
-        if node is None:
-            return f"there is no node {transfer.engine.owner}: this machine has {self._known()}"
-        if not node.cpus:
-            return f"no CPU of {transfer.engine.owner} may be used by this process (cpuset)"
-        if transfer.both_ways:
-            return "'<->' is one kernel of a device: join two transfers with '&' instead"
-        if (transfer.engine.count or 0) > len(node.cpus):
-            return f"{transfer.engine.owner} has {len(node.cpus)} CPUs to use"
-        self._kernels.prepare()
-        return None
-
-    def _known(self) -> str:
-        return ", ".join(f"host:{index}" for index in self._nodes)
+        cpus = {index: node.cpus for index, node in self._nodes.items()}
+        reason = next(of_threads(transfer, cpus, native.KINDS), None)
+        if reason is None:
+            self._kernels.prepare()
+        return reason
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         return tuple(self._remarks(transfer))

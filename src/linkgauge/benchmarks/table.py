@@ -128,7 +128,7 @@ class Row(msgspec.Struct, frozen=True):
                 else:
                     placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
             what = self.report, self.operation
-            yield Cell(HOST_ROW, str(device.index), tuple(placed), *what)
+            yield Cell(HOST_ROW, memory.label, tuple(placed), *what)
 
     def _pair_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
         memories = [parse_memory(device.memory) for device in devices]
@@ -145,7 +145,7 @@ class Row(msgspec.Struct, frozen=True):
     def _pair(self, row: Memory, column: Memory) -> Cell:
         places = {"r": row, "c": column}
         placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
-        return Cell(str(row.index), str(column.index), placed, self.report, self.operation)
+        return Cell(row.label, column.label, placed, self.report, self.operation)
 
 
 class Sweep(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from linkgauge.model.machine import Device
-from linkgauge.model.notation import parse_transfer
+from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.result import CellResult, Part, Result
 from linkgauge.model.transfer import Memory
 from linkgauge.model.units import unit_of
@@ -81,7 +81,7 @@ def grid(
     figures: Mapping[tuple[str, str], float | None],
 ) -> Matrix:
     """A matrix over these devices, the host one row, of figures by row and column."""
-    columns = tuple(str(device.index) for device in devices)
+    columns = tuple(parse_memory(device.memory).label for device in devices)
     rows = columns if case.is_of_pairs else ("0",)
     ordered = tuple(tuple(figures.get((row, column)) for column in columns) for row in rows)
     return Matrix(name, heading, rows, columns, ordered)

@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.benchmarks.table import Fabric, Row, Sweep
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
-from linkgauge.model.notation import parse_cell
+from linkgauge.model.notation import parse_cell, parse_memory
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Benchmark, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
@@ -72,9 +72,9 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """By notation, index, UUID (or its beginning, as CUDA_VISIBLE_DEVICES takes it) or address
+    """By notation, label, index, UUID (or its beginning, as CUDA_VISIBLE_DEVICES has it) or address
     (`0000:1b:00.0`, also without the domain)."""
-    if name in (device.memory, str(device.index)):
+    if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
         return True

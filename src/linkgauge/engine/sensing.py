@@ -64,9 +64,9 @@ class Sensing:
     """What devices were found to be, at several moments."""
 
     def __init__(self, devices: Devices) -> None:
-        self._asked: defaultdict[Sensed, list[int]] = defaultdict(list)
+        self._asked: defaultdict[Sensed, list[Memory]] = defaultdict(list)
         for memory, backend in devices.items():
-            self._asked[backend].append(memory.index or 0)
+            self._asked[backend].append(memory)
         self.taken: list[tuple[float, dict[str, Sense]]] = []
 
     def ask(self, over: threading.Event) -> None:
@@ -77,9 +77,9 @@ class Sensing:
     def take(self) -> None:
         now = time.monotonic()
         senses: dict[str, Sense] = {}
-        for backend, indices in self._asked.items():
+        for backend, devices in self._asked.items():
             try:
-                senses |= {sense.memory: sense for sense in backend.sense(indices)}
+                senses |= {sense.memory: sense for sense in backend.sense(devices)}
             except Exception:  # noqa: BLE001, S112  # whatever a library does: no cell is lost by it
                 continue
         self.taken.append((now, senses))

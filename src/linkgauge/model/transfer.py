@@ -71,6 +71,11 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         """The device or node itself, whatever the kind of memory on it."""
         return Memory(self.space, self.index, rank=self.rank)
 
+    @property
+    def label(self) -> str:
+        """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`."""
+        return str(self.place).partition(":")[2]
+
     def __str__(self) -> str:
         if self.is_null:
             return "null"

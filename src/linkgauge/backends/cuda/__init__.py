@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pace, Pattern, Tried, lacking
+from linkgauge.backends.rules import no_node
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host, Node
@@ -91,8 +92,8 @@ class CudaBackend:
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.inventory()
 
-    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
-        return self._sensors.sense(devices)
+    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
+        return self._sensors.sense([device.index or 0 for device in devices])
 
     def refusal(self, transfer: Transfer) -> str | None:
         owner = transfer.engine.owner
@@ -113,9 +114,8 @@ class CudaBackend:
         """Why the transfer's engine cannot reach a memory, or None."""
         owner = self._device(transfer.engine.owner)
         if memory.is_host:
-            if memory.index not in self._nodes:
-                known = ", ".join(f"host:{index}" for index in self._nodes)
-                return f"there is no node {memory.place}: this machine has {known}"
+            for reason in no_node(memory, self._nodes):
+                return reason
             if memory.kind not in HOST_KINDS:
                 return f"CUDA has no {memory.kind} host memory"
             by_kernel = memory.kind == "pageable" and transfer.engine.kind == "sm"

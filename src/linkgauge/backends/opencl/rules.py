@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.backends.rules import of_copy_engine
 from linkgauge.model.machine import Device
 from linkgauge.model.transfer import STAGING, Memory, Transfer
 
@@ -84,10 +85,7 @@ def _wrong_engine(transfer: Transfer) -> Iterator[str]:
         yield "host threads do not reach the memory of an OpenCL device: use ce or sm"
     if not engine.owner.is_device:
         yield f"an OpenCL device does the work, {engine.owner} cannot"
-    if engine.kind == "ce" and len(transfer.memories) < 2:
-        yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
-    if engine.kind == "ce" and transfer.both_ways:
-        yield "ce copies one way at a time: both ways at once takes a kernel (sm)"
+    yield from of_copy_engine(transfer)
 
 
 def _wrong_ends(transfer: Transfer) -> Iterator[str]:

@@ -106,9 +106,9 @@ class SimBackend:
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.accelerators(self._symptoms())
 
-    def sense(self, devices: Sequence[int]) -> tuple[Sense, ...]:
+    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
         symptoms = Symptoms(self._hardware, self._faults, self._at) if self._faults else None
-        return tuple(self._sensors.sense(index, symptoms) for index in devices)
+        return tuple(self._sensors.sense(device.index or 0, symptoms) for device in devices)
 
     def _symptoms(self) -> Symptoms:
         return Symptoms(self._hardware, self._faults, self._cells)

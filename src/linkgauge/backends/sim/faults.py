@@ -44,7 +44,6 @@ class Cells(msgspec.Struct, frozen=True):
 class Fault(msgspec.Struct, frozen=True):
     """What befalls `target` (a device, a host node, a link or `*`) in these cells of the plan."""
 
-    kind: ClassVar[str]
     meaning: ClassVar[str]
     example: ClassVar[str]
 
@@ -57,13 +56,12 @@ class Fault(msgspec.Struct, frozen=True):
             for field in _parameters(type(self))
             if (value := getattr(self, field.name)) != field.default
         )
-        return f"{self.kind} {self.target}{''.join(given)}"
+        return f"{_name(type(self))} {self.target}{''.join(given)}"
 
 
 class Slow(Fault, frozen=True):
     """`rate` is the fraction that is left."""
 
-    kind = "slow"
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
     example = "slow sim:0-sim:1 rate=25%"
 
@@ -73,7 +71,6 @@ class Slow(Fault, frozen=True):
 class Drift(Fault, frozen=True):
     """The rate of cell n is (1 + `per_cell`)^(n - first of its cells) of what it should be."""
 
-    kind = "drift"
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:2 per_cell=-0.1%"
 
@@ -83,7 +80,6 @@ class Drift(Fault, frozen=True):
 class Jitter(Fault, frozen=True):
     """`sigma` is relative and comes on top of the machine's own noise."""
 
-    kind = "jitter"
     meaning = "the samples scatter more"
     example = "jitter sim:1 sigma=5%"
 
@@ -93,7 +89,6 @@ class Jitter(Fault, frozen=True):
 class Stall(Fault, frozen=True):
     """Samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
 
-    kind = "stall"
     meaning = "every so many samples the transfer stands still: shows in slow_p99"
     example = "stall sim:0 every=7 for=0.05"
 
@@ -104,7 +99,6 @@ class Stall(Fault, frozen=True):
 class Flip(Fault, frozen=True):
     """`offset` is in bytes; a cell that moves fewer is not struck."""
 
-    kind = "flip"
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:3 offset=54321 bit=3"
 
@@ -121,7 +115,6 @@ class Strike(Fault, frozen=True):
 class Hang(Strike, frozen=True):
     """The worker never comes back."""
 
-    kind = "hang"
     meaning = "the call never returns"
     example = "hang sim:1 phase=warm-up cells=4"
 
@@ -129,7 +122,6 @@ class Hang(Strike, frozen=True):
 class Crash(Strike, frozen=True):
     """The worker's process dies of `signal`."""
 
-    kind = "crash"
     meaning = "the worker process dies of a real signal"
     example = "crash sim:0 signal=KILL cells=2"
 
@@ -139,7 +131,6 @@ class Crash(Strike, frozen=True):
 class Lost(Strike, frozen=True):
     """Lost in the first of its cells, and in every later one from the beginning."""
 
-    kind = "lost"
     meaning = "the device is lost in that cell and from there on: every call that touches it fails"
     example = "lost sim:3 cells=10"
 
@@ -147,15 +138,19 @@ class Lost(Strike, frozen=True):
 class NoMem(Strike, frozen=True):
     """Memory that looked sufficient cannot be had."""
 
-    kind = "nomem"
     meaning = "allocation fails"
     example = "nomem host:0 cells=0..3"
 
     phase: Phase = "allocate"
 
 
+def _name(kind: type[Fault]) -> str:
+    """What the grammar calls it."""
+    return kind.__name__.lower()
+
+
 FAULTS: dict[str, type[Fault]] = {
-    kind.kind: kind for kind in (Slow, Drift, Jitter, Stall, Flip, Hang, Crash, Lost, NoMem)
+    _name(kind): kind for kind in (Slow, Drift, Jitter, Stall, Flip, Hang, Crash, Lost, NoMem)
 }
 """The kinds of faults by their names, as `--list-faults` shows them."""
 
@@ -163,7 +158,6 @@ FAULTS: dict[str, type[Fault]] = {
 class Parameter(msgspec.Struct, frozen=True):
     """A parameter means the same in each kind that takes it. `read` raises InputError."""
 
-    form: str
     meaning: str
     read: Callable[[str], Any]
     write: Callable[[Any], str]
@@ -237,31 +231,23 @@ def _phase(phase: Phase) -> str:
 
 
 PARAMETERS: dict[str, Parameter] = {
-    "cells": Parameter(
-        "N|A..|A..B", "the cells it strikes, counted from 0 over the whole plan", _cells, str
-    ),
+    "cells": Parameter("the cells it strikes, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
-        "|".join(map(_phase, PHASES[1:])),
         "what is being done to the cell as it strikes",
         # What is only planned has touched nothing yet.
         _named({_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
     ),
-    "rate": Parameter("FRACTION", "the rate that is left", _fraction, _decimal),
-    "per_cell": Parameter(
-        "FRACTION", "change of the rate, -0.1% or 0.1%", _signed_fraction, _decimal
-    ),
-    "sigma": Parameter("FRACTION", "standard deviation, relative", _fraction, _decimal),
+    "rate": Parameter("the rate that is left", _fraction, _decimal),
+    "per_cell": Parameter("change of the rate, -0.1% or 0.1%", _signed_fraction, _decimal),
+    "sigma": Parameter("standard deviation, relative", _fraction, _decimal),
     "every": Parameter(
-        "N", "samples from one to the next", _whole(1, 10**9, "a number of samples, 1 or more"), str
+        "samples from one to the next", _whole(1, 10**9, "a number of samples, 1 or more"), str
     ),
-    "for": Parameter("SECONDS", "how long", _seconds, _decimal),
-    "offset": Parameter(
-        "SIZE", "the byte", lambda text: 0 if text == "0" else parse_size(text), str
-    ),
-    "bit": Parameter("0..7", "the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
+    "for": Parameter("how long", _seconds, _decimal),
+    "offset": Parameter("the byte", lambda text: 0 if text == "0" else parse_size(text), str),
+    "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
-        "SEGV|KILL",
         "what the worker dies of",
         _named({"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),
         lambda signal: str(signal.name).removeprefix("SIG"),
@@ -300,7 +286,7 @@ def parse_fault(text: str) -> Fault:
         raise NotationError(problem, text, tokens[0].start())
     if len(tokens) == 1 or _ASSIGNMENT.fullmatch(tokens[1][0]):
         at = len(text) if len(tokens) == 1 else tokens[1].start()
-        problem = f"expected what {kind.kind} strikes: a device such as sim:0, a link or *"
+        problem = f"expected what {tokens[0][0]} strikes: a device such as sim:0, a link or *"
         raise NotationError(problem, text, at)
     known = {field.encode_name: field.name for field in _parameters(kind)}
     values: dict[str, Any] = {}
@@ -317,7 +303,7 @@ def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     takes = parameters(kind)
     if not match or match[1] not in takes:
-        problem = f"{kind.kind} takes {_listed(takes)}, each as NAME=VALUE"
+        problem = f"{_name(kind)} takes {_listed(takes)}, each as NAME=VALUE"
         raise NotationError(problem, text, token.start())
     at = token.start() + match.start(2)
     try:

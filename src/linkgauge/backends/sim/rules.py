@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from linkgauge.backends.rules import of_copy_engine, of_threads
 from linkgauge.model.transfer import STAGING, Memory, Transfer
 
 from .hardware import Hardware
@@ -48,17 +49,8 @@ def _of_threads(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
     owner = transfer.engine.owner
     if not owner.is_host:
         yield f"{owner} has no threads: cpu is an engine of a host node"
-        return
-    for memory in transfer.memories:
-        if not memory.is_host:
-            yield f"host threads do not reach {memory}: use an engine of {memory.place}"
-        elif memory.kind not in _OF_THREADS:
-            yield f"{memory.kind} memory belongs to an accelerator: use one of its engines"
-    if transfer.both_ways:
-        yield "'<->' is one kernel of a device: join two transfers with '&' instead"
-    cpus = len(hardware.nodes[owner.index or 0].cpus)
-    if (transfer.engine.count or 0) > cpus:
-        yield f"{owner} has {cpus} CPUs to use"
+    cpus = {node.index: node.cpus for node in hardware.nodes}
+    yield from of_threads(transfer, cpus, _OF_THREADS)
 
 
 def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
@@ -73,7 +65,4 @@ def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
             yield f"kernels do not reach {memory}: use ce, whose copies a thread stages"
         elif memory.is_host and memory.kind not in (*_PINNED, "pageable"):
             yield f"a simulated device does not reach {memory.kind} host memory: use host:N"
-    if kind == "ce" and len(transfer.memories) < 2:
-        yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
-    if kind == "ce" and transfer.both_ways:
-        yield "ce copies one way at a time: both ways at once takes a kernel (sm)"
+    yield from of_copy_engine(transfer)

@@ -1,0 +1,44 @@
+"""Refusals that backends share: plain facts in, sentences out. What only one of them does not do
+is a rule of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from linkgauge.model.transfer import Memory, Transfer
+
+
+def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
+    """Host memory, or an engine's owner, of a node that the machine does not have."""
+    if memory.index not in nodes:
+        known = ", ".join(f"host:{index}" for index in nodes)
+        yield f"there is no node {memory.place}: this machine has {known}"
+
+
+def of_threads(
+    transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
+) -> Iterator[str]:
+    """What host threads do not do, on these CPUs of each node; `kinds` of memory are theirs."""
+    owner = transfer.engine.owner
+    for memory in transfer.memories:
+        if not memory.is_host:
+            yield f"host threads do not reach {memory}: use an engine of {memory.place}"
+        yield from no_node(memory, cpus)
+        if memory.kind not in kinds:
+            yield f"{memory.kind} memory belongs to an accelerator: use one of its engines"
+    yield from no_node(owner, cpus)
+    count = len(cpus[owner.index or 0])
+    if not count:
+        yield f"no CPU of {owner} may be used by this process (cpuset)"
+    if transfer.both_ways:
+        yield "'<->' is one kernel of a device: join two transfers with '&' instead"
+    if (transfer.engine.count or 0) > count:
+        yield f"{owner} has {count} CPUs to use"
+
+
+def of_copy_engine(transfer: Transfer) -> Iterator[str]:
+    """What `ce` does not do."""
+    if transfer.engine.kind == "ce" and len(transfer.memories) < 2:
+        yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
+    if transfer.engine.kind == "ce" and transfer.both_ways:
+        yield "ce copies one way at a time: both ways at once takes a kernel (sm)"

@@ -1,0 +1,92 @@
+"""What backends refuse alike, they refuse with the same words."""
+
+import pytest
+
+from linkgauge.backends.host import HostBackend
+from linkgauge.backends.opencl import rules as opencl
+from linkgauge.backends.rules import no_node, of_copy_engine, of_threads
+from linkgauge.model.machine import Device, Node
+from linkgauge.model.notation import parse_memory, parse_transfer
+from sim_machine import backend as simulated
+
+CPUS = {0: (0, 1), 2: ()}
+KINDS = ("", "pageable")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("host:0 -> host:0/pageable by cpu*2", None),
+        ("null -> host:0 by cpu", None),
+        (
+            "host:0 -> cuda:1 by host:0.cpu",
+            "host threads do not reach cuda:1: use an engine of cuda:1",
+        ),
+        ("host:0 -> host:1 by cpu", "there is no node host:1: this machine has host:0, host:2"),
+        (
+            "host:0 -> host:0 by host:7.cpu",
+            "there is no node host:7: this machine has host:0, host:2",
+        ),
+        (
+            "host:0/mapped -> host:0 by cpu",
+            "mapped memory belongs to an accelerator: use one of its engines",
+        ),
+        (
+            "host:0 -> host:0 by host:2.cpu",
+            "no CPU of host:2 may be used by this process (cpuset)",
+        ),
+        (
+            "host:0 <-> host:0/pageable by cpu",
+            "'<->' is one kernel of a device: join two transfers with '&' instead",
+        ),
+        ("host:0 -> host:0 by cpu*3", "host:0 has 2 CPUs to use"),
+    ],
+)
+def test_what_host_threads_do_not_do(text, reason):
+    assert next(of_threads(parse_transfer(text), CPUS, KINDS), None) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("host:0 -> cuda:0 by ce", None),
+        ("host:0 <-> cuda:0 by sm", None),
+        ("null -> cuda:0 by sm", None),
+        (
+            "null -> cuda:0 by ce",
+            "ce copies between two memories: a pure read or write takes a kernel (sm)",
+        ),
+        (
+            "host:0 <-> cuda:0 by ce",
+            "ce copies one way at a time: both ways at once takes a kernel (sm)",
+        ),
+    ],
+)
+def test_what_copy_engines_do_not_do(text, reason):
+    assert next(of_copy_engine(parse_transfer(text)), None) == reason
+
+
+def test_a_node_that_is_not_there():
+    assert list(no_node(parse_memory("host:2/huge"), CPUS)) == []
+    assert list(no_node(parse_memory("host:1/huge"), CPUS)) == [
+        "there is no node host:1: this machine has host:0, host:2"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["host:0/mapped -> host:0 by cpu", "host:0 <-> host:1 by cpu", "host:0 -> null by cpu*9"],
+)
+def test_a_simulated_hosts_threads_do_no_more_than_a_real_ones(text):
+    nodes = [Node(0, tuple(range(8))), Node(1, tuple(range(8, 16)))]
+    refused = HostBackend(nodes).refusal(parse_transfer(text))
+    assert refused is not None
+    assert simulated().refusal(parse_transfer(text)) == refused
+
+
+@pytest.mark.parametrize("text", ["null -> {}:0 by ce", "host:0 <-> {}:0 by ce"])
+def test_a_simulated_copy_engine_does_no_more_than_one_of_opencl(text):
+    facts = (opencl.Facts(Device("opencl:0", "model", 1 << 30, 1 << 28), 0, True),)
+    refused = opencl.refusal(parse_transfer(text.format("opencl")), facts, [0])
+    assert refused is not None
+    assert simulated().refusal(parse_transfer(text.format("sim"))) == refused
