@@ -180,6 +180,19 @@ class TestPcie:
         assert found.achievable is None
         assert "node" in found.because
 
+    def test_nothing_is_expected_of_a_way_to_a_node_that_is_not_there(self):
+        found = expected("fake:0 -> host:7 by ce", server(nodes=2))
+        assert found.theoretical is found.achievable is None
+        assert found.because == "unknown: nothing tells what joins fake:0 and host:7"
+
+    def test_the_other_node_is_reached_by_the_links_that_lead_to_the_own_one(self):
+        links = fabric(["host:0"], rate=225e9, kind="c2c")
+        own = Accelerator(memory="fake:0", model="Card", memory_rate=4e12, links=links)
+        found = expected("fake:0 -> host:1 by ce", server(1, accelerators=[own], nodes=2))
+        assert gigabytes(found.theoretical) == close(225)
+        assert found.achievable is None
+        assert "node" in found.because
+
     def test_a_node_that_nothing_tells_is_not_held_against_the_device(self):
         of = server(1, [function("0000:01:00.0", numa_node=None)], nodes=2)
         assert gigabytes(expected("fake:0 -> host:1 by ce", of).achievable) == close(UP_256)

@@ -1,4 +1,4 @@
-"""Flows share what they cross as max-min fairness says."""
+"""Routes take the shortest ways; flows share what they cross as max-min fairness says."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.map import Flow, share
+from linkgauge.model.map import Flow, Link, Map, share
 
 WEIGHTS = st.floats(0.1, 10)
 CAPACITIES = st.lists(st.floats(0.5, 1000), min_size=6, max_size=6)
@@ -98,3 +98,56 @@ def test_a_flow_that_nothing_bounds_is_infinitely_fast_beside_those_that_are_bou
 
 def test_no_flows_no_rates():
     assert share([], []) == ()
+
+
+def wired(passing="fabric", *more):
+    """Two devices joined by a fabric, the first below one node, the second below another."""
+    links = [
+        Link("bridge", "a", "b", "fabric", 50.0, 40.0),
+        Link("slot a", "a", "near", "pcie"),
+        Link("slot b", "b", "far", "pcie"),
+        Link("socket", "near", "far", "socket"),
+        *more,
+    ]
+    places = dict.fromkeys(("near", "far", "c"), "all") | dict.fromkeys(("a", "b"), passing)
+    return Map(places, links)
+
+
+def crossed(route):
+    return [crossing.link.name for crossing in route]
+
+
+def test_what_a_device_passes_on_stays_in_its_fabric():
+    assert crossed(wired().route("a", "b")) == ["bridge"]
+    assert crossed(wired().route("near", "b")) == ["socket", "slot b"]
+    # Where it passes on everything, the fabric is the shorter way.
+    assert crossed(wired("all").route("near", "b")) == ["slot a", "bridge"]
+
+
+def test_a_chain_of_devices_is_a_way_only_where_they_pass_traffic_on():
+    longer = Link("next", "b", "c", "fabric")
+    assert crossed(wired("fabric", longer).route("a", "c")) == ["bridge", "next"]
+    assert wired("none", longer).route("a", "c") is None
+
+
+def test_a_crossing_knows_its_direction():
+    (crossing,) = wired().route("b", "a")
+    assert (crossing.begin, crossing.end, crossing.forward, crossing.share) == ("b", "a", False, 1)
+
+
+def test_links_side_by_side_carry_equal_parts():
+    route = wired("fabric", Link("second", "b", "a", "fabric")).route("a", "b")
+    assert [(each.link.name, each.forward, each.share) for each in route] == [
+        ("bridge", True, 0.5),
+        ("second", False, 0.5),
+    ]
+
+
+def test_there_is_no_way_to_an_unknown_place_and_none_is_needed_to_the_same():
+    assert wired().route("a", "nowhere") is None
+    assert wired().route("a", "c") is None
+    assert wired().route("a", "a") == ()
+
+
+def test_costs_prefer_few_links_that_belong_to_no_fabric():
+    assert wired().costs("near") == {"near": 0, "a": 1000, "far": 1000, "b": 2000}

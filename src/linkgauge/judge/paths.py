@@ -74,13 +74,15 @@ class Paths:
     ) -> Path:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
-        crossed = self._wiring.route(here, there) or ()
+        crossed = self._wiring.route(here, there)
         bundles = self._wiring.bundles(here, there)
         fabric = [a.links for a in map(self._accelerators.get, (here, there)) if a]
         if len(fabric) == 2 and all(fabric) and not bundles:
             raise Unknown("no link was found that joins the two directly or over a switch")
         if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
+        if crossed is None:
+            raise Unknown(f"nothing tells what joins {here} and {there}")
         path = Path()
         for ends, bundle in bundles.items():
             path += fabric_path(ends, bundle, part)

@@ -102,22 +102,21 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
     return _Packets("completion", size, min(request, LINE) if kernel else request, "")
 
 
-class _Packets:
+class _Packets(NamedTuple):
     """How payload travels: packets of `size` bytes; reads ask for `request` bytes at a time."""
 
-    def __init__(self, kind: str, size: int, request: int | None, assumed: str) -> None:
-        self._kind = kind
-        self._size = size
-        self._request = request
-        self._assumed = assumed
+    kind: str
+    size: int
+    request: int | None
+    assumed: str
 
     def uses(self, link: _Lanes, way: str, part: float) -> Iterator[Use]:
-        added = packet_overhead(self._kind, link.speed)
-        why = f"TLP {self._size} B{self._assumed} + {added} B of a {self._kind}"
-        yield Use(link.segment(way), part, part * (1 + added / self._size), why)
-        if self._request:
-            asking = part * packet_overhead("request", link.speed) / self._request
-            why = f"with requests of {self._request} B the other way"
+        added = packet_overhead(self.kind, link.speed)
+        why = f"TLP {self.size} B{self.assumed} + {added} B of a {self.kind}"
+        yield Use(link.segment(way), part, part * (1 + added / self.size), why)
+        if self.request:
+            asking = part * packet_overhead("request", link.speed) / self.request
+            why = f"with requests of {self.request} B the other way"
             back = link.segment("up" if way == "down" else "down")
             yield Use(back, 0.0, asking, why, payload=False)
 

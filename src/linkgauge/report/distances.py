@@ -45,12 +45,10 @@ def distances(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
     tree = _tree(machine)
 
     def hops(one: Subject, other: Subject) -> str:
-        if one is other:
-            return "0"
-        known = tree.distance(one.pci, other.pci) if one.pci and other.pci else None
+        known = tree.distance(one.pci or "", other.pci or "")
         return UNKNOWN if known is None else str(known)
 
-    return _matrix("PCIe distance (hops)", subjects, hops, lambda text: (len(text), text))
+    return _matrix("PCIe distance (hops)", "0", subjects, hops, lambda text: (len(text), text))
 
 
 def classes(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
@@ -58,13 +56,10 @@ def classes(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
     tree, wiring = _tree(machine), Wiring(Evidence(machine))
 
     def between(one: Subject, other: Subject) -> str:
-        if one is other:
-            return SELF
         links = _links(wiring, one.told, other.told)
-        placed = tree.topo_class(one.pci, other.pci) if one.pci and other.pci else None
-        return links or placed or UNKNOWN
+        return links or tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
-    return _matrix("Topology class", subjects, between, _by_class)
+    return _matrix("Topology class", SELF, subjects, between, _by_class)
 
 
 def _tree(machine: Machine) -> PciTree:
@@ -90,11 +85,14 @@ def _by_class(text: str) -> tuple[int, str]:
 
 def _matrix(
     title: str,
+    same: str,
     subjects: Sequence[Subject],
     text: Callable[[Subject, Subject], str],
     key: Callable[[str], tuple[int, str]],
 ) -> Matrix:
-    rows = tuple(tuple(text(one, other) for other in subjects) for one in subjects)
+    rows = tuple(
+        tuple(same if one is other else text(one, other) for other in subjects) for one in subjects
+    )
     found = {
         text
         for number, row in enumerate(rows)

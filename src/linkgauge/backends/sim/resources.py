@@ -55,9 +55,9 @@ class Resources:
             name: [number for number, link in enumerate(self._links) if name in (link.a, link.b)]
             for name in in_turns
         }
-        for number, link in enumerate(hardware.links):
+        for number, (link, way) in enumerate(zip(hardware.links, topology.links, strict=True)):
             names = names_of(link) | {link.a, link.b}
-            for which, rate in ((True, link.rate), (False, link.rate), ("both", link.both)):
+            for which, rate in ((True, way.ahead), (False, way.back), ("both", link.both)):
                 self._add((number, which), rate, names)
             for turn in product(_WAYS, _WAYS) if in_turns & {link.a, link.b} else ():
                 # A link that fails does not stop those of others.
@@ -65,9 +65,9 @@ class Resources:
         for device in hardware.devices:
             group = device.group
             self._add(device.name, group.memory_rate, {device.name})
-            for kind, way in _ENGINES:
-                rate = getattr(getattr(group, kind), way)
-                self._add((device.name, kind, way), rate, {device.name})
+            for kind, access in _ENGINES:
+                rate = getattr(getattr(group, kind), access)
+                self._add((device.name, kind, access), rate, {device.name})
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
         self._known: dict[tuple[Transfer, int, float], Demand] = {}
