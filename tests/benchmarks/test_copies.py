@@ -171,6 +171,7 @@ BIG = tuple(Node(n, tuple(range(112 * n, 112 * (n + 1))), cores=tuple(range(112 
         ((Node(0, (0, 1), cores=(0,)),), False, (0, 1)),  # two threads of the only core
         ((Node(0, (2, 4, 6)),), False, (2, 4, 6)),  # nothing says what they share
         ((Node(0, (7,), cores=(7,)),), True, (7,)),
+        ((Node(0, tuple(range(2048))),), True, tuple(range(0, 2048, 4))),  # a rack
         ((Node(0, ()),), False, ()),
     ],
 )

@@ -20,7 +20,9 @@ _ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
 LINE = 64
 """Bytes of a cache line."""
 MOST_CPUS = 8
-"""Between more CPUs than these, latencies are measured where everything is."""
+MOST_OF_ALL = 512
+"""CPUs between which latencies are measured, and where everything is: as many as two sockets have.
+A rack's would be millions of pairs."""
 
 
 def thread_counts(cpus: int) -> tuple[int, ...]:
@@ -49,14 +51,13 @@ def _by_kind(fabric: Fabric) -> Iterator[Cell]:
 
 
 def chosen_cpus(fabric: Fabric) -> tuple[int, ...]:
-    """One CPU of each core, of more than `MOST_CPUS` every so many; where there is one core alone
-    or everything is to be measured, all CPUs."""
+    """One CPU of each core, of too many every so many; where there is one core alone or everything
+    is to be measured, all CPUs."""
     cpus = tuple(cpu for node in fabric.nodes for cpu in node.cpus)
     cores = tuple(cpu for node in fabric.nodes for cpu in node.cores or node.cpus)
-    if fabric.full or len(cores) < 2:
-        return cpus
-    count = min(MOST_CPUS, len(cores))
-    return tuple(cores[at * len(cores) // count] for at in range(count))
+    among = cpus if fabric.full or len(cores) < 2 else cores
+    count = min(MOST_OF_ALL if fabric.full else MOST_CPUS, len(among))
+    return tuple(among[at * len(among) // count] for at in range(count))
 
 
 def _between_cpus(fabric: Fabric) -> Iterator[Cell]:
