@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.backends.base import Virtual
+from linkgauge.backends.base import Copy, Virtual
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.measure import measure_together
@@ -32,6 +32,20 @@ def test_the_host_takes_its_time_to_enqueue_a_copy():
     by_threads = copies(machine, "host:0 -> host:1 by cpu", 1 << 20)
     with pytest.raises(Unsupported):
         machine.prepare(by_threads, "enqueue")
+
+
+@pytest.mark.parametrize(
+    ("pair", "nanoseconds"),
+    [("cpu:0 -> cpu:1", 50), ("cpu:0 -> cpu:8", 100), ("cpu:8 -> cpu:0", 100)],
+)
+def test_a_line_goes_from_cpu_to_cpu_as_far_as_their_nodes_are(pair, nanoseconds):
+    machine = backend()
+    ((transfer,), cpus) = parse_transfers(pair), machine.host().nodes[0].cpus
+    assert (0 in cpus, 1 in cpus, 8 in cpus) == (True, True, False)
+    group = machine.prepare([Copy(transfer, None, None, 64, 1)], "ping-pong")
+    group.arm(5)
+    group.open()
+    assert group.wait().seconds[0] / 5 / 2 == pytest.approx(nanoseconds * 1e-9)
 
 
 def test_devices_are_those_of_the_description():

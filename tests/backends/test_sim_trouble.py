@@ -7,7 +7,7 @@ import pytest
 from linkgauge.backends.sim import simulate
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import EngineSettings, Simulation
+from linkgauge.model.result import EngineSettings, PlannedCell, Simulation
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
 from visit_kit import whole
@@ -93,6 +93,20 @@ def test_faults_of_latencies():
     assert (struck.status, struck.verified) == ("pass", None)
     assert struck.samples[:19] == quiet.samples[:19]
     assert struck.samples[19] > quiet.samples[19]
+
+
+@pytest.mark.parametrize(
+    ("target", "is_struck"), [("host:0", True), ("host:1", True), ("sim:0", False)]
+)
+def test_faults_of_a_node_strike_lines_that_bounce_between_its_cpus(target, is_struck):
+    line = f"cpu:0 -> cpu:{worker().survey([]).host.nodes[1].cpus[0]} by cpu"
+    cell = PlannedCell("0", "1", (line,), Report.LATENCY, operation="ping-pong")
+    ((quiet,), (struck,)) = (
+        worker(*faults).measure((cell,), 64) for faults in ((), (f"stall {target} every=20 for=1",))
+    )
+    assert (quiet.status, struck.status, struck.verified) == ("pass", "pass", True)
+    assert struck.samples[:19] == quiet.samples[:19]
+    assert (struck.samples[19] > 2 * quiet.samples[19]) == is_struck
 
 
 @pytest.mark.parametrize("offset", [0, 1000, 4095, 4096, 54321, SIZE - 1])

@@ -1,14 +1,17 @@
 """The table of copies says what nvbandwidth's tests do, on any number of devices."""
 
+from itertools import permutations
+
 import msgspec
 import pytest
 
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.memory import thread_counts
+from linkgauge.benchmarks.memory import chosen_cpus, thread_counts
 from linkgauge.benchmarks.table import Fabric
 from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Node
 from linkgauge.model.transfer import Report
 
 ORDER = """
@@ -166,6 +169,39 @@ def test_the_hosts_own_matrices_are_node_by_node():
 )
 def test_threads_double_up_to_all_cpus(cpus, counts):
     assert thread_counts(cpus) == counts
+
+
+BIG = tuple(Node(n, tuple(range(112 * n, 112 * (n + 1))), cores=tuple(range(112 * n, 112 * n + 56)))
+            for n in (0, 1))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "full", "chosen"),
+    [
+        (BIG, False, (0, 14, 28, 42, 112, 126, 140, 154)),
+        (BIG, True, tuple(range(224))),
+        ((Node(0, (3, 5, 9, 11), cores=(3, 5)),), False, (3, 5)),
+        ((Node(0, (0, 1), cores=(0,)),), False, (0, 1)),  # two threads of the only core
+        ((Node(0, (2, 4, 6)),), False, (2, 4, 6)),  # nothing says what they share
+        ((Node(0, (7,), cores=(7,)),), True, (7,)),
+        ((Node(0, tuple(range(2048))),), True, tuple(range(0, 2048, 4))),  # a rack
+        ((Node(0, ()),), False, ()),
+    ],
+)
+def test_cache_lines_go_between_one_cpu_of_each_core_or_all(nodes, full, chosen):
+    assert chosen_cpus(Fabric("host", nodes, full=full)) == chosen
+
+
+def test_a_line_bounces_between_every_two_cpus_in_both_orders():
+    row = CATALOG["core_to_core_latency"]
+    laid_out = row.lay_out(Fabric("host", (Node(0, (3, 5, 9)),)))
+    assert (laid_out.size, laid_out.unit.symbol, laid_out.reason) == (64, "s", None)
+    assert [(c.row, c.column, str(c)) for c in laid_out.cells] == [
+        (str(a), str(b), f"cpu:{a} -> cpu:{b} by cpu") for a, b in permutations((3, 5, 9), 2)
+    ]
+    assert {(cell.report, cell.operation) for cell in laid_out.cells} == {("latency", "ping-pong")}
+    alone = row.lay_out(Fabric("host", (Node(0, (3,)),)))
+    assert (alone.cells, alone.reason) == ((), "needs two CPUs")
 
 
 def test_a_diagonal_adds_each_device_with_itself():

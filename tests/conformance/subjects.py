@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from itertools import permutations
 
 import pytest
 
@@ -11,15 +13,19 @@ from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.model.result import EngineSettings, Simulation
 
+ALLOWED = sorted(os.sched_getaffinity(0))
+
 
 class Subject:
-    """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones."""
+    """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
+    `exchanges` go between the caches of CPUs."""
 
     name = ""
     memories: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
 
     def __init__(self):
         self.backend = open_backend(self.name)
@@ -59,6 +65,13 @@ class Host(Subject):
         "host:0 -> host:0 by cpu*100000",
         "host:0 <-> host:0 by cpu",
         "host:0/mapped -> host:0 by cpu",
+        "cpu:0 -> cpu:77777",
+        "cpu:0 -> cpu:0",
+        "cpu:0 <-> cpu:1",
+        "cpu:0 -> cpu:1 by cpu*2",
+    )
+    exchanges = tuple(
+        f"cpu:{first} -> cpu:{second}" for first, second in permutations(ALLOWED[:3], 2)
     )
 
     def corrupt(self, buffer, offset):
@@ -157,7 +170,12 @@ class Sim(Subject):
         "host:0/pageable -> sim:0 by sm",
         "host:0 <-> host:1 by cpu",
         "host:0 -> host:0 by cpu*1000",
+        "cpu:0 -> cpu:77777",
+        "cpu:3 -> cpu:3",
+        "cpu:0 -> cpu:1 x2",
+        "cpu:0 -> cpu:1 by cpu:1.cpu",
     )
+    exchanges = ("cpu:0 -> cpu:1", "cpu:95 -> cpu:0")
 
     def __init__(self):
         self.backend = simulate(Simulation(*load("ppu-8")), EngineSettings())

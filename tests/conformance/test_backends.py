@@ -4,6 +4,7 @@ A backend that this machine lacks is skipped with the backend's own reason.
 """
 
 import random
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +14,7 @@ from conformance.subjects import SUBJECTS, Subject
 from linkgauge.backends.base import Copy, Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import Transfer
+from linkgauge.model.transfer import Operation, Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
 
@@ -35,7 +36,9 @@ def paths(subject: Subject) -> list[Transfer]:
 def lend(subject: Subject, transfer: Transfer, size: int, seed: int = 1) -> Copy:
     """Buffers as the engine fills them: the pattern in the source, its complement elsewhere."""
     source, destination = (
-        None if memory.is_null else subject.backend.allocate(memory, size, transfer.engine)
+        None
+        if memory.is_null or memory.is_cpu
+        else subject.backend.allocate(memory, size, transfer.engine)
         for memory in (transfer.source, transfer.destination)
     )
     copy = Copy(transfer, source, destination, size, seed)
@@ -129,6 +132,49 @@ def test_concurrent_transfers_each_arrive(subject):
             [None] for copy in copies if copy.destination
         ]
         release(*copies)
+
+
+@pytest.mark.parametrize("operation", [o for o in get_args(Operation) if o != "copy"])
+def test_another_operation_is_carried_out_or_unsupported(subject, operation):
+    """A latency is a time of one of the group's steps; nothing else than time is promised of it."""
+    for transfer in (*paths(subject), *map(parse_transfer, subject.exchanges)):
+        if operation == "chase" and not transfer.destination.is_null:
+            continue
+        copy = lend(subject, transfer, 1 << 20)
+        try:
+            group = subject.backend.prepare([copy], operation)
+        except Unsupported as reason:
+            assert "\n" not in str(reason)
+            assert not (operation == "ping-pong" and transfer.source.is_cpu)
+        else:
+            assert transfer.source.is_cpu == (operation == "ping-pong")
+            timing = run(group, 3)
+            assert group.pace.steps >= 1
+            assert 0 < timing.seconds[0] <= timing.span * 1.000001
+            group.close()
+        release(copy)
+
+
+def test_a_line_bounces_between_any_two_cpus_lap_by_lap(subject):
+    for transfer in map(parse_transfer, subject.exchanges):
+        assert subject.backend.refusal(transfer) is None
+        copy = Copy(transfer, None, None, 64, 1)
+        group = subject.backend.prepare([copy], "ping-pong")
+        assert group.pace.steps == 2
+        for call in (group.wait, group.open):
+            with pytest.raises(BackendError):
+                call()
+        for loops, laps in ((10, 1), (100, 32)):
+            group.arm(loops, laps)
+            with pytest.raises(BackendError):
+                group.arm(1)
+            group.open()
+            (times,) = group.wait().progress
+            assert len(times) == laps + 1
+            assert list(times) == sorted(times)
+        group.close()
+        with pytest.raises(Unsupported, match="core_to_core_latency"):
+            subject.backend.prepare([copy])
 
 
 def test_progress_tells_when_each_lap_ended(subject):

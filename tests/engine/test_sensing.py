@@ -182,9 +182,9 @@ class TestCells:
 
     def test_have_those_of_their_own_space(self, backend):
         spaces = [Memory("fake:cuda", 0), Memory("fake:xpu", 0)]
-        with Sensing(dict.fromkeys(spaces, backend), threaded=False) as sensing:
+        with sensing(dict.fromkeys(spaces, backend), threaded=False) as sensed:
             assert backend.asked == [tuple(spaces)]
-        readings = sensing.readings(spaces)
+        readings = sensed.readings(spaces)
         assert [(one.memory, one.count) for one in readings] == [
             ("fake:cuda:0", 1), ("fake:xpu:0", 1),
         ]  # fmt: skip

@@ -58,3 +58,5 @@ def test_a_sweeps_sizes_within_the_caches_say_so():
     assert title_of(HOST, 512 * MI, of, "full") == "copy"
     assert title_of(HOST, 16 * MI, of, None) == "copy"  # asked for: the cell has a note
     assert title_of(HOST, 16 * MI, machine(None), "full") == "copy"
+    line = Benchmark("line", "line", "host", (), size=64)
+    assert title_of(line, 64, of, "full") == "line"  # its only size, and no matter of memory

@@ -1,7 +1,8 @@
 """Backend `host`: threads of the native core move bytes between the memories of NUMA nodes.
 
 Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/huge`. Engine:
-`cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier.
+`cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier. Between
+the caches of two CPUs (`cpu:N`), a thread on each bounces a line.
 """
 
 from __future__ import annotations
@@ -12,13 +13,26 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
 from linkgauge import _native
+from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from . import native
-from .base import Addressed, Backend, Buffer, Copy, Pace, Pattern, Timing, lacking
+from .base import (
+    Addressed,
+    Backend,
+    Buffer,
+    Copy,
+    Group,
+    Pace,
+    Pattern,
+    Timing,
+    check_exchanges,
+    exchange_refusal,
+    lacking,
+)
 from .host_course import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .native import native_errors
@@ -101,6 +115,46 @@ class HostGroup:
         self._team.close()
 
 
+class PingPongGroup:
+    """A cache line that threads on two CPUs bounce. A lap, of so many round trips, is a sample: it
+    lasts about 1000 times as long as reading the clock, and takes a thousandth of a tick."""
+
+    most_loops = 1 << 30
+    pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
+
+    def __init__(self, transfer: Transfer) -> None:
+        self._cpus = transfer.source.index or 0, transfer.destination.index or 0
+        self._trips: tuple[int, int] | None = None
+        self._opened = False
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        if self._trips or min(loops, laps) < 1:
+            raise BackendError("arm", "armed already" if self._trips else "no loops to run")
+        self._trips = loops, laps
+
+    def open(self) -> None:
+        if not self._trips or self._opened:
+            raise BackendError("open", "open already" if self._opened else "not armed")
+        self._opened = True
+
+    def wait(self) -> Timing:
+        """Raises BackendError where the line did not bounce as often as it should."""
+        if not self._trips or not self._opened:
+            raise BackendError("wait", "the gate is not open")
+        loops, laps = self._trips
+        self.close()
+        with native_errors("bounce a cache line"):
+            times, bounces = _native.ping_pong(*self._cpus, loops, laps)
+        if bounces != 2 * loops * laps:
+            problem = f"{bounces} bounces instead of {2 * loops * laps}"
+            raise BackendError("bounce a cache line", problem)
+        progress = tuple(at - times[0] for at in times)
+        return Timing((progress[-1],), progress[-1], (None,), (progress,))
+
+    def close(self) -> None:
+        self._trips, self._opened = None, False
+
+
 class HostBackend:
     """Host memories and threads. `nodes` are the NUMA nodes that have memory, `kernels` what moves
     the bytes."""
@@ -120,6 +174,8 @@ class HostBackend:
         return ()
 
     def refusal(self, transfer: Transfer) -> str | None:
+        if transfer.source.is_cpu:
+            return exchange_refusal(transfer, self._all_cpus)
         cpus = {index: node.cpus for index, node in self._nodes.items()}
         reason = next(of_threads(transfer, cpus, native.KINDS), None)
         if reason is None:
@@ -157,9 +213,12 @@ class HostBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> HostGroup:
-        if operation != "copy":
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        if operation not in ("copy", "ping-pong"):
             raise lacking(self.name, operation)
+        check_exchanges(copies, operation)
+        if operation == "ping-pong":
+            return PingPongGroup(copies[0].transfer)
         placed = self._place(copies)
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):

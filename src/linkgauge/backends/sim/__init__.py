@@ -10,7 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from linkgauge.backends.base import Buffer, Copy, Pace, Pattern, Phase
+from linkgauge.backends.base import (
+    Buffer,
+    Copy,
+    Pace,
+    Pattern,
+    Phase,
+    check_exchanges,
+    exchange_refusal,
+)
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Sense
 from linkgauge.model.machine import Device, Host
@@ -71,6 +79,7 @@ class SimBackend:
         for device in self._hardware.devices:
             sizes[Memory(self.name, device.index)] = int(device.group.memory)
         self._room = Room(sizes)
+        self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(
@@ -127,13 +136,28 @@ class SimBackend:
         self._at = first + 1
         self._cells = max(self._cells, self._at)
         self._course.enter(first, phase, visit, taken)
-        self._trouble.enter(cells, phase)
+        if self._faults:
+            placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
+            self._trouble.enter(placed, phase)
 
     def refusal(self, transfer: Transfer) -> str | None:
         if transfer not in self._refusals:
-            reason = rules.refusal(transfer, self._hardware, self._topology)
+            reason = None
+            if transfer.source.is_cpu:
+                reason = exchange_refusal(transfer, self._node_of)
+            if reason is None:
+                placed = self._on_nodes(transfer)
+                reason = rules.refusal(placed, self._hardware, self._topology)
             self._refusals[transfer] = reason
         return self._refusals[transfer]
+
+    def _on_nodes(self, transfer: Transfer) -> Transfer:
+        """What goes from one CPU to another as what goes from its node to the other's: the rest of
+        the machine is described by its nodes."""
+        if not transfer.source.is_cpu:
+            return transfer
+        first, second = (host(self._node_of[memory.index or 0]) for memory in transfer.memories)
+        return Transfer(first, second, Engine(first, "cpu", 1))
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         return ()
@@ -154,7 +178,8 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
-        demands = [self._demand(copy.transfer, copies) for copy in copies]
+        check_exchanges(copies, operation)
+        demands = [self._demand(self._on_nodes(copy.transfer), copies) for copy in copies]
         demands = self._trouble.begin(copies, demands)
         sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
         if operation == "copy":
@@ -177,10 +202,15 @@ class SimBackend:
 
     def _step(self, copy: Copy, operation: Operation) -> tuple[float, int]:
         """Seconds of one step of another operation than a copy, and how many steps a loop has."""
-        transfer = copy.transfer
+        transfer = self._on_nodes(copy.transfer)
         if operation == "chase":
             latency = self._resources.latency(transfer.source, transfer.engine.owner)
             return latency, max(1, copy.size // STRIDE)
+        if operation == "ping-pong":
+            # As an access to the other's memory that finds the line in a cache: half as far there.
+            latency = self._resources.latency(transfer.destination, transfer.source)
+            own = self._hardware.nodes[transfer.destination.index or 0].group.latency
+            return latency - own / 2, 2
         if transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         return self._description.host.call, 1
