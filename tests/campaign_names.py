@@ -11,7 +11,6 @@ from linkgauge.backends.sim.pci import functions
 from linkgauge.backends.sim.resources import names_of
 from linkgauge.backends.sim.symptoms import Symptoms
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.notation import parse_cell
 
 
 class Names:
@@ -35,7 +34,7 @@ class Names:
         for number, cell in enumerate(evidence.cells()):
             if cell.status == "skip":
                 continue
-            for transfer in parse_cell(cell.transfers):
+            for transfer in cell.transfers:
                 for name in self._backend._resources.touched(transfer):
                     found.setdefault(name, set()).add(number)
         return found

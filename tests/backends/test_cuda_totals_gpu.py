@@ -82,7 +82,7 @@ def total(backend, text, report=Report.TOTAL, **how):
     """A cell's result."""
     settings = Settings((SIZE,), **({"samples": 6} | how))
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
+    planned = PlannedCell("0", "0", transfers, report)
     cell = Measurement(planned, transfers, SIZE, settings, [backend] * len(transfers))
     pool = BufferPool()
     try:

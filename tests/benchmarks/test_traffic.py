@@ -27,6 +27,7 @@ from linkgauge.benchmarks.traffic import (
 from linkgauge.cli.main import app
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Part
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -123,7 +124,7 @@ def test_pieces_are_as_asked():
 
 def measured(device_rates, host_rates=None):
     """A cell of 100 bytes and 2 loops a sample."""
-    transfers = ("fake:0 -> host:0/staging by sm", "host:0/staging -> null by cpu")
+    transfers = parse_transfers("fake:0 -> host:0/staging by sm & host:0/staging -> null by cpu")
     rates = (device_rates, host_rates) if host_rates is not None else (device_rates,)
     parts = tuple(Part(n, 100, tuple(r), summarize(r)) for n, r in enumerate(rates))
     return CellResult(

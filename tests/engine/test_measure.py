@@ -22,7 +22,7 @@ def measure(
     text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None, visit=FIRST
 ):
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
+    planned = PlannedCell("0", "0", transfers, report)
     backend = backend or FakeBackend()
     cell = Measurement(planned, transfers, size, settings, [backend] * len(transfers))
     (result,) = measure_together([cell], settings, pool or BufferPool(), visit=visit).cells
@@ -76,7 +76,7 @@ def test_one_wrong_byte_fails_the_cell_and_is_found_at_its_offset(text, victim, 
 def test_each_phase_and_each_sample_is_a_sign_of_life():
     signs = []
     transfers = parse_transfers("fake:0 -> fake:1 by ce")
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.FIRST)
+    planned = PlannedCell("0", "0", transfers, Report.FIRST)
     cell = Measurement(planned, transfers, 4096, SETTINGS, [FakeBackend()])
     measure_together([cell], SETTINGS, BufferPool(), signs.append)
     begun = 1 + SETTINGS.samples

@@ -3,6 +3,7 @@
 import pytest
 
 from linkgauge.engine.merging import merge
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Part, Settings
 from linkgauge.model.transfer import Report
 
@@ -12,7 +13,8 @@ SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 def visit(*samples, status="pass", reason=None, gates=None, **more):
     gates = (tuple(gates) if gates else (1,) * len(samples),) if samples else ()
     return CellResult(
-        "0", "1", ("fake:0 -> fake:1 by ce",), Report.FIRST, status, reason, samples=samples,
+        "0", "1", parse_transfers("fake:0 -> fake:1 by ce"), Report.FIRST, status, reason,
+        samples=samples,
         visits=gates, **({"seconds": 0.06} | more),
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from linkgauge.engine.process import WorkerLost
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -31,7 +32,7 @@ def settings(*faults, timeout=None, **others):
 
 
 def cell(text, number=0, together=None):
-    return PlannedCell("0", "1", tuple(text.split(" & ")), Report.FIRST, None, together, number)
+    return PlannedCell("0", "1", parse_transfers(text), Report.FIRST, None, together, number)
 
 
 def write(row, column, number=0, together=None):
@@ -148,7 +149,9 @@ def test_one_of_a_round_does_not_cost_the_others():
 
 def test_a_planned_reason_is_a_skip_and_starts_no_worker():
     with closing(Supervisor(settings())) as worker:
-        planned = PlannedCell("0", "1", ("sim:0 -> sim:1 by ce",), Report.FIRST, "too large")
+        planned = PlannedCell(
+            "0", "1", parse_transfers("sim:0 -> sim:1 by ce"), Report.FIRST, "too large"
+        )
         (result,) = worker.measure([planned], SIZE)
         assert (result.status, result.reason) == ("skip", "too large")
         assert not worker._workers

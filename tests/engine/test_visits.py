@@ -3,6 +3,7 @@
 import pytest
 
 from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Report
 
@@ -10,7 +11,7 @@ SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 
 
 def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
-    return PlannedCell("0", column, (transfer,), Report.FIRST, **more)
+    return PlannedCell("0", column, parse_transfers(transfer), Report.FIRST, **more)
 
 
 def sheet(*cells, name="b"):

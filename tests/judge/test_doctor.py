@@ -33,6 +33,7 @@ from linkgauge.model.inventory import (
     PciFunction,
     PciLink,
 )
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Run, Settings
 
 
@@ -88,7 +89,9 @@ def test_what_a_link_does_while_others_are_in_use_is_no_load():
     """A copy within a device leaves its link at rest."""
     idle = replace(FULL, speed=2.5)
     load = measured(reading(link_speed=2.5))
-    within = tuple(replace(c, transfers=("cuda:0 -> cuda:0 by ce",)) for c in load.cells)
+    within = tuple(
+        replace(c, transfers=parse_transfers("cuda:0 -> cuda:0 by ce")) for c in load.cells
+    )
     findings = found(
         inventory(pci=(root(link=idle), gpu(link=idle))), None, replace(load, cells=within)
     )

@@ -8,14 +8,14 @@ from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.wiring import Wiring
 from linkgauge.model.machine import Node
-from linkgauge.model.notation import parse_cell
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Settings, Simulation
 
 
 def touched(machine, transfer):
     name, text = load(machine)
     surveyed = LocalWorker(Settings((1 << 20,), simulation=Simulation(name, text))).survey(("sim",))
-    return Wiring(Evidence(surveyed)).touched(parse_cell((transfer,))[0]).parts
+    return Wiring(Evidence(surveyed)).touched(parse_transfer(transfer)).parts
 
 
 def test_distances_have_a_column_for_each_node_online_whatever_its_number():
@@ -27,7 +27,7 @@ def test_distances_have_a_column_for_each_node_online_whatever_its_number():
     wiring = Wiring(Evidence(known))
 
     def sort(one, other):
-        (copy,) = parse_cell((f"host:{one} -> host:{other} by host:{one}.cpu",))
+        copy = parse_transfer(f"host:{one} -> host:{other} by host:{one}.cpu")
         return wiring.touched(copy).sort
 
     assert sort(0, 2) != sort(0, 8)

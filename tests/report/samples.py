@@ -1,6 +1,7 @@
 """A run of every kind of result, with fixed figures."""
 
 from fakes import device, machine
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import CellResult, Part, Placement, Result, Run, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -15,14 +16,16 @@ def cell(row, column, transfers, gigabytes, report=Report.FIRST, parts=(), **mor
         for number, part in enumerate(parts)
     )
     return CellResult(
-        row, column, tuple(transfers), report, more.pop("status", "pass"),
+        row, column, tuple(map(parse_transfer, transfers)), report, more.pop("status", "pass"),
         bytes=SIZE, loops=4, stopped="precision", verified=True, samples=samples,
         summary=summarize(samples), parts=parts, **more,
     )  # fmt: skip
 
 
 def unmeasured(row, column, transfers, status, reason):
-    return CellResult(row, column, tuple(transfers), Report.FIRST, status, reason)
+    return CellResult(
+        row, column, tuple(map(parse_transfer, transfers)), Report.FIRST, status, reason
+    )
 
 
 def result(name, title, status, cells, **more):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from linkgauge.model.machine import Node
-from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Transfer, host
+from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfer, host
 
 from .table import Sweep
 
@@ -28,7 +28,7 @@ def _by_threads(operation: str) -> Callable[[tuple[Node, ...]], Iterator[Cell]]:
             memory = host(node.index)
             for count in thread_counts(len(node.cpus)):
                 transfer = Transfer(*_ENDS[operation](memory), Engine(memory, "cpu", count))
-                yield Cell(str(node.index), str(count), (transfer,))
+                yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
 
     return cells
 
@@ -38,7 +38,7 @@ def _by_kind(nodes: tuple[Node, ...]) -> Iterator[Cell]:
         for name, kind in (("pinned", ""), ("pageable", "pageable"), ("huge", "huge")):
             memory = host(node.index, kind)
             transfer = Transfer(memory, memory, Engine(memory.place, "cpu"))
-            yield Cell(str(node.index), name, (transfer,))
+            yield Cell(str(node.index), name, (transfer,), Report.FIRST)
 
 
 SWEEPS: tuple[Sweep, ...] = (

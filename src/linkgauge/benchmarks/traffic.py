@@ -13,7 +13,7 @@ import msgspec
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Node
-from linkgauge.model.notation import parse_cell, parse_transfers
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
@@ -209,7 +209,7 @@ def volume_of(cell: CellResult) -> Volume | None:
         return Volume(sum(seconds), moved, of_host)
     moved = float(cell.bytes * cell.loops * len(cell.samples))
     total = sum(cell.bytes * cell.loops / rate for rate in cell.samples)
-    (transfer,) = parse_cell(cell.transfers)
+    (transfer,) = cell.transfers
     return Volume(total, None, moved) if is_hosts(transfer) else Volume(total, moved, None)
 
 

@@ -32,7 +32,6 @@ from linkgauge.judge.thresholds import Objection, hold, hold_run
 from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import (
     Blocks,
     EngineSettings,
@@ -162,8 +161,7 @@ def check_shape(engines: EngineSettings, plan: Plan) -> None:
     if not names:
         return
     cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
-    written = dict.fromkeys(text for cell in cells for text in cell.transfers)
-    taking = {parse_transfer(text).engine.owner.backend for text in written}
+    taking = {transfer.engine.owner.backend for cell in cells for transfer in cell.transfers}
     deaf = ", ".join(sorted(taking - set(SHAPED)))
     if not deaf:
         return

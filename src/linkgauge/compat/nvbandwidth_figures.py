@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from linkgauge.model.machine import Device
-from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import Summary
-from linkgauge.model.transfer import Memory, Report
+from linkgauge.model.transfer import Memory, Report, Transfer
 from linkgauge.model.units import unit_of
 
 from .nvbandwidth_cases import Case
@@ -144,9 +143,8 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
         yield "Total Bandwidth ", cell.samples[number]
 
 
-def _way(text: str) -> str:
+def _way(transfer: Transfer) -> str:
     """`Host -> Device 0`; of a latency, from who reaches to what is reached."""
-    transfer = parse_transfer(text)
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

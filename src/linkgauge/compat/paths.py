@@ -112,14 +112,7 @@ class Gauge:
         known = self._measure(benchmark, size, optional)
         return tuple(
             known.get(cell.column)
-            or CellResult(
-                cell.row,
-                cell.column,
-                tuple(map(str, cell.transfers)),
-                report,
-                "skip",
-                reason=INTERRUPTED,
-            )
+            or CellResult(cell.row, cell.column, cell.transfers, cell.report, "skip", INTERRUPTED)
             for cell in benchmark.cells
         )
 
@@ -159,6 +152,6 @@ class Gauge:
 
 def _trouble(cell: CellResult) -> str:
     """What happened to a cell; its reason may name the transfer itself."""
-    transfers, reason = " & ".join(cell.transfers), cell.reason or ""
+    transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

@@ -21,6 +21,7 @@ import msgspec
 from linkgauge.model.errors import Busy, InputError, ResultsError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import (
     CellResult,
     PlannedSheet,
@@ -76,8 +77,8 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
 
 Record = Opened | Measured | Resumed | Closed
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Record)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
+_decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
 
 
 class Journal:

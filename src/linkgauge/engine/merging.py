@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import groups, split
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
 
@@ -178,7 +177,7 @@ def _interval(cell: CellResult, known: Estimate | None, settings: Settings) -> I
     if known is None:
         return Interval("samples")
     simulated = settings.simulation is not None
-    coverage = proven_coverage(parse_cell(cell.transfers), cell.report, simulated=simulated)
+    coverage = proven_coverage(cell.transfers, cell.report, simulated=simulated)
     return Interval("visits", coverage, known.degrees, known.alike)
 
 

@@ -12,7 +12,6 @@ import msgspec
 from linkgauge.benchmarks.table import Fabric, Row, Sweep
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Benchmark, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
@@ -158,7 +157,7 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedShee
     at_once: defaultdict[int, list[Transfer]] = defaultdict(list)
     for number, cell in numbered:
         if cell.reason is None:
-            at_once[number] += parse_cell(cell.transfers)
+            at_once[number] += cell.transfers
     apart = {number for number, some in at_once.items() if _why_not(some, sheet.size, rooms)}
     cells = (
         msgspec.structs.replace(cell, round=None if number in apart else number)
@@ -181,7 +180,7 @@ def _sheet(
         sweep=benchmark.sweep,
         reason=benchmark.reason,
         cells=tuple(
-            PlannedCell(cell.row, cell.column, tuple(map(str, cell.transfers)), cell.report, reason)
+            PlannedCell(cell.row, cell.column, cell.transfers, cell.report, reason)
             for cell, reason in zip(benchmark.cells, reasons, strict=True)
         ),
     )
@@ -260,7 +259,7 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     for sheet in plan:
         for cell in sheet.cells:
             if not cell.reason:
-                for place, need in _held(parse_cell(cell.transfers), sheet.size).items():
+                for place, need in _held(cell.transfers, sheet.size).items():
                     peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 

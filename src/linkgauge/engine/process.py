@@ -13,6 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import Settings
 
 from .board import Standing, new_board
@@ -23,8 +24,8 @@ from .messages import Answer, Broke, Reply, Request, Start, Trying
 PATIENCE = 2.0
 """Seconds that an idle worker has to end by itself; a busy one is killed."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Reply).decode
+_encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
+_decode = msgspec.msgpack.Decoder(Reply, dec_hook=decode_hook()).decode
 # The module search path is handed on as it is: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import sys

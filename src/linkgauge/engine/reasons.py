@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from linkgauge.backends.base import Phase
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, PlannedCell, Status
 
 DOING: dict[Phase, str] = {
@@ -20,7 +19,7 @@ DOING: dict[Phase, str] = {
 
 def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
     """A reason: what befell a cell, what was being done to it, and to which memories."""
-    memories = (memory for t in parse_cell(planned.transfers) for memory in t.memories)
+    memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     return f"while {DOING[phase]} ({places}): {what}"
 

@@ -20,9 +20,8 @@ from linkgauge.backends.base import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell, parse_memory
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
-from linkgauge.model.transfer import Transfer
 
 from .board import Standing
 from .messages import (
@@ -221,7 +220,7 @@ class Supervisor:
         says that they do not run in one cell."""
         if self._settings.simulation is not None:
             return SIMULATED
-        owners = {transfer.engine.owner.backend for transfer in _transfers(cell)} - {"host"}
+        owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
         return min(owners, default=None)
 
     def _retire(self, name: str | None) -> None:
@@ -244,7 +243,7 @@ class _Watch:
 
     @cached_property
     def _set_up(self) -> float:
-        moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in _transfers(cell))
+        moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
         return SETUP_SECONDS + moved / SETUP_RATE
 
     def left(self, at: Standing) -> float:
@@ -274,14 +273,9 @@ class _Watch:
         return unmeasured(cell, status, befell(cell, at.phase, what))
 
 
-def _transfers(cell: PlannedCell) -> tuple[Transfer, ...]:
-    return parse_cell(cell.transfers)
-
-
 def _devices(cell: PlannedCell) -> list[str]:
     """The accelerators that take part."""
-    places = (place for t in _transfers(cell) for place in (*t.memories, t.engine.owner))
-    return list(dict.fromkeys(str(place.place) for place in places if place.is_device))
+    return [str(place) for place in cell.places if place.is_device]
 
 
 def _merge(inventories: Sequence[Inventory]) -> Inventory:

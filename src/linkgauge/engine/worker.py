@@ -24,7 +24,7 @@ from linkgauge.machine.source import commit
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
-from linkgauge.model.notation import parse_cell, parse_memory
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
@@ -164,7 +164,7 @@ class LocalWorker:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
-            transfers = parse_cell(cell.transfers)
+            transfers = cell.transfers
             try:
                 backends = [self._backend(name) for name in backends_of(transfers)]
                 refusals = (b.refusal(t) for b, t in zip(backends, transfers, strict=True))

@@ -16,7 +16,6 @@ import msgspec
 from linkgauge.model.flow import Flow, share
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
 from linkgauge.model.transfer import Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -64,7 +63,7 @@ class Expectations:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
         if unit != BANDWIDTH.symbol or cell.report is Report.LATENCY:
             return _unknown("no bound on this is known")
-        transfers = parse_cell(cell.transfers)
+        transfers = cell.transfers
         readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
             courses = self._courses_of(transfers, size, _under_load(readings))

@@ -31,7 +31,6 @@ from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Result, Run, worst
 from linkgauge.model.statistics import summarize
 from linkgauge.model.units import unit_of
@@ -236,12 +235,7 @@ class _Models:
 
     def fit(self, cell: CellResult, limit: Limit) -> bool:
         """Whether any of the cell's devices is of the limit's; without devices, the processor."""
-        places = {
-            str(place.place)
-            for transfer in parse_cell(cell.transfers)
-            for place in (*transfer.memories, transfer.engine.owner)
-        }
-        models = [self._devices[place] for place in places if place in self._devices]
+        models = [self._devices[name] for p in cell.places if (name := str(p)) in self._devices]
         return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
 
 

@@ -308,7 +308,7 @@ def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
     return Finding(
         check="slow",
         severity="fail" if math.exp(lowest.log) < FAR else "warn",
-        subject=" & ".join(lowest.case.cell.transfers),
+        subject=str(lowest.case.cell),
         found=f"{_cells(len(slow))} that share no part reach down to {math.exp(lowest.log):.0%} of "
         f"what {_compared(lowest)}",
         why="a single pair, not a device: look at what only these cells cross",

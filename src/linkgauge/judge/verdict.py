@@ -46,7 +46,7 @@ def _is_judged(result: Result) -> bool:
     change what is expected of it."""
     return all(
         (cell.expected is not None or cell.status == "skip")
-        and not any("host:" in transfer for transfer in cell.transfers)
+        and not any(place.is_host for place in cell.places)
         for cell in result.cells
     )
 

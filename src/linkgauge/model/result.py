@@ -15,7 +15,7 @@ from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
 from .statistics import Summary
-from .transfer import Report
+from .transfer import Cell
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -74,7 +74,7 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
     alike: int | None = None
 
 
-class CellResult(msgspec.Struct, frozen=True, gc=False):
+class CellResult(Cell, frozen=True, gc=False):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
     of its accelerators, taken while it was measured. `visits` are how many samples each gate of
@@ -82,10 +82,6 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     that the samples fall into, the larger first, where they do. `definition` says what a total is
     (null: the figure is none, or of an earlier version, which divided by the span)."""
 
-    row: str
-    column: str
-    transfers: tuple[str, ...]
-    report: Report
     status: Status
     reason: str | None = None
     warnings: tuple[str, ...] = ()
@@ -128,14 +124,10 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
 
 
-class PlannedCell(msgspec.Struct, frozen=True, gc=False):
-    """A cell to be measured: transfers in the notation. With `reason` it is skipped; cells of a
-    sheet with the same `round` are measured at the same time. `number` counts the plan's cells."""
+class PlannedCell(Cell, frozen=True, gc=False):
+    """A cell to be measured. With `reason` it is skipped; cells of a sheet with the same `round`
+    are measured at the same time. `number` counts the plan's cells."""
 
-    row: str
-    column: str
-    transfers: tuple[str, ...]
-    report: Report
     reason: str | None = None
     round: int | None = None
     number: int = 0

@@ -100,18 +100,48 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
         return self.kind if self.count is None else f"{self.kind}*{self.count}"
 
 
-class Transfer(msgspec.Struct, frozen=True, gc=False):
+class Transfer:
     """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
 
     `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
     split warps), so each direction carries half the size.
+
+    Not a Struct, because in files and messages a transfer is its notation: msgspec hands what it
+    does not know to the hooks of `notation`. The notation is kept, as it identifies the transfer.
     """
 
-    source: Memory
-    destination: Memory
-    engine: Engine
-    scale: int = 1
-    both_ways: bool = False
+    __slots__ = ("_text", "both_ways", "destination", "engine", "scale", "source")
+
+    def __init__(
+        self,
+        source: Memory,
+        destination: Memory,
+        engine: Engine,
+        scale: int = 1,
+        both_ways: bool = False,
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self.engine = engine
+        self.scale = scale
+        self.both_ways = both_ways
+        default = default_owner(source, destination)
+        by = engine.bare if engine.owner == default else str(engine)
+        arrow = "<->" if both_ways else "->"
+        times = "" if scale == 1 else f" x{scale}"
+        self._text = f"{source} {arrow} {destination} by {by}{times}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transfer) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Transfer({self._text!r})"
 
     def bytes_each_way(self, size: int) -> int:
         """Payload bytes of one loop from source to destination, for a cell of `size` bytes."""
@@ -150,13 +180,6 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
         """The memories that need a buffer: source, destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
-
-    def __str__(self) -> str:
-        default = default_owner(self.source, self.destination)
-        engine = self.engine.bare if self.engine.owner == default else str(self.engine)
-        arrow = "<->" if self.both_ways else "->"
-        scale = "" if self.scale == 1 else f" x{self.scale}"
-        return f"{self.source} {arrow} {self.destination} by {engine}{scale}"
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
@@ -204,7 +227,13 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
     row: str
     column: str
     transfers: tuple[Transfer, ...]
-    report: Report = Report.FIRST
+    report: Report
+
+    @property
+    def places(self) -> tuple[Memory, ...]:
+        """The devices and nodes that take part, each once."""
+        memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
+        return tuple(dict.fromkeys(memory.place for memory in memories))
 
     def bytes_reported(self, size: int) -> int:
         """Payload bytes of one loop that the headline figure counts."""

@@ -12,6 +12,7 @@ import msgspec
 
 from linkgauge.engine.journal import assemble, read_records
 from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.notation import decode_hook, encode_hook, schema_hook
 from linkgauge.model.result import CellResult, Run
 
 from .texts import share_texts, spread_texts
@@ -47,7 +48,7 @@ def json_document(value: object) -> str:
 def _indented(value: object) -> bytes:
     if isinstance(value, Run):
         value = share_texts(value)
-    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_hook), indent=1) + b"\n"
 
 
 def samples_csv(run: Run) -> str:
@@ -73,7 +74,7 @@ def _row(fields: Iterable[object]) -> str:
 def _samples(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     yield "", cell.samples
     for part in cell.parts:
-        yield cell.transfers[part.transfer], part.samples
+        yield str(cell.transfers[part.transfer]), part.samples
 
 
 def write_run(folder: Path, run: Run) -> Path:
@@ -108,7 +109,7 @@ def read_run(path: Path) -> Run:
         run = assemble(read_records(data))
     else:
         try:
-            run = msgspec.json.decode(data, type=Run)
+            run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{path} is not a run of linkgauge: {error}") from error
     run = spread_texts(run)
@@ -121,5 +122,5 @@ def read_run(path: Path) -> Run:
 
 def run_schema() -> dict[str, object]:
     """The JSON Schema of run.json, made from its types; docs/run.schema.json is this."""
-    schema = msgspec.json.schema(Run)
+    schema = msgspec.json.schema(Run, schema_hook=schema_hook)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -118,7 +118,7 @@ def _skipped_for(evidence: Evidence, *words: str) -> dict[str, list[str]]:
     for cell in evidence.cells():
         reason = cell.reason or ""
         if cell.status in ("skip", "error") and any(word in reason.lower() for word in words):
-            found.setdefault(reason, []).append(" & ".join(cell.transfers))
+            found.setdefault(reason, []).append(str(cell))
     return found
 
 
