@@ -289,24 +289,25 @@ def test_counters_that_rose_are_told():
 
 
 @pytest.mark.parametrize(
-    ("check", "status", "reason"),
+    ("check", "status", "kind"),
     [
-        ("peer-access", "skip", "no peer access from cuda:0 to cuda:1"),
-        ("imex", "error", "cuMemCreate: fabric handles need an IMEX channel"),
-        ("hang", "timeout", "while measuring: no end after 10 s"),
-        ("crash", "error", "while measuring: the worker was ended by SIGSEGV"),
-        ("lost", "error", "while measuring: copy: device lost"),
-        ("out-of-memory", "error", "while allocating: allocate: out of memory"),
+        ("peer-access", "skip", "peer"),
+        ("imex", "error", "imex"),
+        ("hang", "timeout", "timeout"),
+        ("crash", "error", "crash"),
+        ("lost", "error", "lost"),
+        ("out-of-memory", "error", "memory"),
     ],
 )
-def test_cells_that_were_not_measured(check, status, reason):
-    finding = the(check, found(inventory(), None, measured(status=status, reason=reason)))
+def test_cells_that_were_not_measured(check, status, kind):
+    one = measured(status=status, reason="in whatever words", kind=kind)
+    finding = the(check, found(inventory(), None, one))
     assert finding.severity == "fail"
     assert finding.cells
 
 
 def test_wrong_bytes_are_told_with_the_part():
-    wrong = measured(status="fail", reason="wrong at byte 0", verified=False)
+    wrong = measured(status="fail", reason="wrong at byte 0", verified=False, kind="wrong-bytes")
     assert "1 cell copied wrong bytes" in the("wrong-bytes", found(inventory(), None, wrong)).found
 
 

@@ -22,10 +22,9 @@ def cell(row, column, transfers, gigabytes, report=Report.FIRST, parts=(), **mor
     )  # fmt: skip
 
 
-def unmeasured(row, column, transfers, status, reason):
-    return CellResult(
-        row, column, tuple(map(parse_transfer, transfers)), Report.FIRST, status, reason
-    )
+def unmeasured(row, column, transfers, status, reason, kind):
+    transfers = tuple(map(parse_transfer, transfers))
+    return CellResult(row, column, transfers, Report.FIRST, status, reason, kind=kind)
 
 
 def result(name, title, status, cells, **more):
@@ -59,9 +58,11 @@ RESULTS = (
         "host_to_device_memcpy_sm", "memcpy SM host(row) -> device(column)", "error",
         [
             cell("0", "0", ["host:0 -> x:0 by sm"], 0.0123, status="fail",
+                 kind="wrong-bytes",
                  reason="host:0 -> x:0 by sm: x:0 is wrong at byte 77 of 67108864"),
-            unmeasured("0", "1", ["host:0 -> x:1 by sm"], "error", "while measuring: lost"),
-            unmeasured("0", "2", ["host:0 -> x:2 by sm"], "skip", "[red]not shared[/red]"),
+            unmeasured("0", "1", ["host:0 -> x:1 by sm"], "error", "while measuring: lost", "call"),
+            unmeasured("0", "2", ["host:0 -> x:2 by sm"], "skip", "[red]not shared[/red]",
+                       "unsupported"),
         ],
     ),
     result("all_to_one_read_ce", "memcpy CE device(column) -> all other devices", "skip", [],

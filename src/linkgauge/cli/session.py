@@ -23,6 +23,7 @@ from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import Journal, Opened, Record, opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.runs import JOURNAL_FILE, read_run
 from linkgauge.engine.worker import Worker
 from linkgauge.judge.doctor import concerns
 from linkgauge.judge.dram import measured_ceilings
@@ -45,7 +46,7 @@ from linkgauge.model.result import (
 )
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.doctor import print_findings
-from linkgauge.report.files import JOURNAL_FILE, json_document, read_run, samples_csv, write_run
+from linkgauge.report.files import json_document, samples_csv, write_run
 from linkgauge.report.matrix import shown
 from linkgauge.report.notes import note_lines
 from linkgauge.report.progress import LiveReport, progress_bar

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from linkgauge.engine.reasons import unmeasured
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Settings, exit_code
@@ -111,8 +112,7 @@ class Gauge:
         )
         known = self._measure(benchmark, size, optional)
         return tuple(
-            known.get(cell.column)
-            or CellResult(cell.row, cell.column, cell.transfers, cell.report, "skip", INTERRUPTED)
+            known.get(cell.column) or unmeasured(cell, "skip", INTERRUPTED, "interrupted")
             for cell in benchmark.cells
         )
 

@@ -32,6 +32,7 @@ from linkgauge.model.result import (
     worst,
 )
 
+from .older import with_kind
 from .visits import Visits
 
 SYNC_SECONDS = 1.0
@@ -181,11 +182,18 @@ def read_records(data: bytes) -> tuple[Record, ...]:
     *lines, _unfinished = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(_decoder.decode(line))
+            records.append(_current(_decoder.decode(line)))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
     opening(records)
     return tuple(records)
+
+
+def _current(record: Record) -> Record:
+    """As this version writes it."""
+    if isinstance(record, Measured):
+        return msgspec.structs.replace(record, cell=with_kind(record.cell))
+    return record
 
 
 def opening(records: Sequence[Record]) -> Opened:

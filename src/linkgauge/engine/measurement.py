@@ -194,6 +194,7 @@ class Measurement:
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
             definition=definition,
+            kind="wrong-bytes" if problem else None,
         )
 
     def _buffers(self) -> Iterator[Buffer]:

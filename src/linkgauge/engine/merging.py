@@ -74,6 +74,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         whole[0],
         status=wrong.status,
         reason=wrong.reason,
+        kind=wrong.kind,
         warnings=tuple(dict.fromkeys((*warnings, *skipped))),
         verified=all(checks) if checks else None,
         locked=all(locks) if locks else None,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from linkgauge.backends.base import Phase
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Unsupported
 from linkgauge.model.result import CellResult, PlannedCell, Status
+from linkgauge.model.transfer import Cell
 
 DOING: dict[Phase, str] = {
     "plan": "planning",
@@ -24,15 +25,15 @@ def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
     return f"while {DOING[phase]} ({places}): {what}"
 
 
-def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
+def unmeasured(planned: Cell, status: Status, reason: str, kind: OutcomeKind) -> CellResult:
     """A cell without figures, and why."""
     return CellResult(
-        planned.row, planned.column, planned.transfers, planned.report, status, reason
+        planned.row, planned.column, planned.transfers, planned.report, status, reason, kind=kind
     )
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
     """What an error made of a cell, in this phase."""
     if isinstance(error, Unsupported):
-        return unmeasured(planned, "skip", str(error))
-    return unmeasured(planned, "error", befell(planned, phase, str(error)))
+        return unmeasured(planned, "skip", str(error), error.kind)
+    return unmeasured(planned, "error", befell(planned, phase, str(error)), error.kind)

@@ -21,7 +21,7 @@ from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
+from linkgauge.model.result import CellResult, PlannedCell, Settings
 
 from .board import Standing
 from .messages import (
@@ -39,7 +39,7 @@ from .messages import (
     Tuned,
 )
 from .process import WorkerLost, WorkerProcess
-from .reasons import befell, unmeasured
+from .reasons import befell, failed, unmeasured
 
 SURVEY_SECONDS = 60.0
 """A driver that does not say in this time what it has is taken for one that never will."""
@@ -125,7 +125,7 @@ class Supervisor:
         except WorkerLost as lost:
             self._retire(name)
             within = f"no answer within {SURVEY_SECONDS:g} s"
-            reason = within if lost.timed_out else str(lost)
+            reason = within if lost.kind == "timeout" else str(lost)
             raise BackendError("open the backend", reason) from lost
         if isinstance(answer, Refused):
             raise LinkgaugeError(answer.reason)
@@ -147,7 +147,9 @@ class Supervisor:
         return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
 
     def _skipped(self, cell: PlannedCell) -> CellResult:
-        return unmeasured(cell, "skip", cell.reason or self._why_aside(cell) or "")
+        if cell.reason is not None:
+            return unmeasured(cell, "skip", cell.reason, "size")
+        return unmeasured(cell, "skip", self._why_aside(cell) or "", "set-aside")
 
     def _why_aside(self, cell: PlannedCell) -> str | None:
         if not self._aside:
@@ -267,10 +269,11 @@ class _Watch:
 
     def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
         """What becomes of a cell whose worker was lost while it stood there."""
-        status: Status = "timeout" if lost.timed_out else "error"
+        if lost.kind != "timeout":
+            return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
-        what = f"no end after {took:.3g} s" if lost.timed_out else str(lost)
-        return unmeasured(cell, status, befell(cell, at.phase, what))
+        what = befell(cell, at.phase, f"no end after {took:.3g} s")
+        return unmeasured(cell, "timeout", what, lost.kind)
 
 
 def _devices(cell: PlannedCell) -> list[str]:

@@ -280,7 +280,7 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
     side = "below" if bound.at_least else "above"
     what = f"{statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
     of = "" if bound.of is None else f" = {_shown(least, unit)}"
-    return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})")
+    return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})", kind="limit")
 
 
 def _shown(figure: float, unit: str) -> str:

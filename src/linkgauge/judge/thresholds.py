@@ -26,4 +26,4 @@ def hold_run(run: Run, objection: Objection | None) -> Run:
 
 def _held(cell: CellResult, objection: Objection) -> CellResult:
     reason = objection(cell) if cell.status == "pass" else None
-    return cell if reason is None else replace(cell, status="fail", reason=reason)
+    return cell if reason is None else replace(cell, status="fail", reason=reason, kind="limit")

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from .errors import OutcomeKind
 from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
@@ -80,7 +81,8 @@ class CellResult(Cell, frozen=True, gc=False):
     of its accelerators, taken while it was measured. `visits` are how many samples each gate of
     each visit let through, `seconds` how long sampling took in all; `modes` are the two groups
     that the samples fall into, the larger first, where they do. `definition` says what a total is
-    (null: the figure is none, or of an earlier version, which divided by the span)."""
+    (null: the figure is none, or of an earlier version, which divided by the span). `reason` says
+    to people, and `kind` to programs, why it did not pass."""
 
     status: Status
     reason: str | None = None
@@ -102,6 +104,7 @@ class CellResult(Cell, frozen=True, gc=False):
     verdict: Verdict = "unknown"
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
+    kind: OutcomeKind | None = None
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

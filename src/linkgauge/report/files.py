@@ -1,4 +1,4 @@
-"""Files of a run: `run.json` and `samples.csv`, written and read back."""
+"""Files of a run: `run.json` and `samples.csv`, as they are written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.engine.journal import assemble, read_records
-from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.notation import decode_hook, encode_hook, schema_hook
+from linkgauge.engine.runs import RUN_FILE
+from linkgauge.engine.texts import share_texts
+from linkgauge.model.errors import ResultsError
+from linkgauge.model.notation import encode_hook, schema_hook
 from linkgauge.model.result import CellResult, Run
 
-from .texts import share_texts, spread_texts
-
-RUN_FILE = "run.json"
 SAMPLES_FILE = "samples.csv"
-JOURNAL_FILE = "journal.jsonl"
 
 SIMULATED = "SIMULATED"
 
@@ -94,30 +91,6 @@ def _write(path: Path, data: bytes) -> None:
         with suppress(OSError):
             partial.unlink()
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
-
-
-def read_run(path: Path) -> Run:
-    """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
-    if path.is_dir():
-        whole = path / RUN_FILE
-        path = whole if whole.exists() else path / JOURNAL_FILE
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
-        run = assemble(read_records(data))
-    else:
-        try:
-            run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{path} is not a run of linkgauge: {error}") from error
-    run = spread_texts(run)
-    for result in run.results:
-        for cell in result.cells:
-            if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):
-                raise InputError(f"{path}: a part of {result.benchmark} is of no transfer")
-    return run
 
 
 def run_schema() -> dict[str, object]:
