@@ -120,7 +120,7 @@ class TestSettingAside:
             for number, (row, column) in enumerate([(0, 2), (1, 2), (2, 3), (2, 0), (0, 1)]):
                 results += worker.measure([write(row, column, number)], SIZE)
         assert [result.status for result in results] == ["error"] * 3 + ["skip", "pass"]
-        assert [result.kind for result in results] == ["lost"] * 3 + ["set-aside", None]
+        assert [result.kind for result in results] == ["memory"] * 3 + ["set-aside", None]
         assert results[3].reason.startswith("sim:2 set aside after 3 cells in a row that failed")
         assert results[2].reason in results[3].reason
 
