@@ -4,6 +4,7 @@ import pytest
 
 from linkgauge.engine.merging import merge
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import NotRevisited
 from linkgauge.model.result import CellResult, Part, Settings
 from linkgauge.model.transfer import Report
 
@@ -67,7 +68,7 @@ def test_an_error_in_any_visit_is_the_cells(status):
 def test_what_is_skipped_later_keeps_its_figures_and_says_why():
     cell = merged(visit(1.0), visit(status="skip", reason="set aside"))
     assert (cell.status, cell.samples) == ("pass", (1.0,))
-    assert "not visited again: set aside" in cell.warnings
+    assert NotRevisited("set aside") in cell.notes
 
 
 def test_two_modes_are_reported_and_the_larger_is_the_headline():

@@ -19,6 +19,7 @@ from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import Beside
 from linkgauge.model.result import PlannedCell, Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -146,7 +147,7 @@ def test_one_of_a_round_does_not_cost_the_others():
         first, second = worker.measure([write(0, 1, 0, 0), write(2, 3, 1, 0)], SIZE)
         assert (first.status, second.status) == ("error", "pass")
         first, second = worker.measure([write(0, 1, 2, 1), write(2, 3, 3, 1)], SIZE)
-        assert first.warnings == second.warnings == ("measured at the same time as 1 other pairs",)
+        assert first.notes == second.notes == (Beside(1),)
 
 
 def test_a_planned_reason_is_a_skip_and_starts_no_worker():

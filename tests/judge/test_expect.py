@@ -313,6 +313,7 @@ class TestMemories:
         found = expected("host:0 -> null by cpu", server(), ceilings=ceilings)
         assert (found.theoretical, gigabytes(found.achievable)) == (None, 90)
         assert "measured here" in found.because
+        assert found.measured
         assert expected("null -> host:0 by cpu", server(), ceilings=ceilings).achievable is None
 
     def test_devices_that_share_host_memory_divide_it(self):

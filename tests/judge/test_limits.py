@@ -9,6 +9,7 @@ from fakes import device, machine
 from linkgauge.judge.limits import Bound, apply, parse_bound, parse_limits, read_limits, unused
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import Unjudged
 from linkgauge.model.result import CellResult, Expected, Result, Run, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -173,8 +174,8 @@ def test_a_share_of_what_nobody_knows_is_a_warning():
     run = run_of(45e9, expected=Expected(because="unknown: no link"))
     result = limited(run, "limit: ≥ 0.9 × achievable")
     assert result.status == "pass"
-    assert result.cells[0].warnings == (
-        "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
+    assert result.cells[0].notes == (
+        Unjudged("≥ 0.9 × achievable", "limits.yml line 2", "unknown: no link"),
     )
 
 

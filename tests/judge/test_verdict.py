@@ -197,7 +197,7 @@ def test_pairs_beside_others_are_not_held_against_what_they_reach_alone(machine_
 
 def _alone(run):
     (result,) = run.results
-    return (replace(result, cells=tuple(replace(cell, warnings=()) for cell in result.cells)),)
+    return (replace(result, cells=tuple(replace(cell, notes=()) for cell in result.cells)),)
 
 
 def reached(figure, bytes_=1 << 30, **more):

@@ -2,6 +2,7 @@
 
 from fakes import device, machine
 from linkgauge.model.notation import parse_transfer
+from linkgauge.model.notes import Remark
 from linkgauge.model.result import CellResult, Part, Placement, Result, Run, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -40,7 +41,7 @@ RESULTS = (
         [
             cell("0", str(n), [f"host:0 -> x:{n} by ce"], 55.25 + n, locked=False,
                  placement=(Placement("host:0", SIZE, 0, False, SIZE),),
-                 warnings=("host:0 is not locked in memory (mlock: Cannot allocate memory)",))
+                 notes=(Remark("host:0 is not locked in memory (mlock: Cannot allocate memory)"),))
             for n in range(2)
         ],
     ),

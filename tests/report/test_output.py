@@ -14,7 +14,6 @@ from rich.text import Text
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Run
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
@@ -137,10 +136,11 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.json", "samples.csv"]
 
 
-def test_a_file_with_fields_that_are_not_known_yet_loads():
+def test_a_file_with_fields_that_are_not_known_yet_loads(tmp_path):
     document = json.loads(files.json_document(RUN))
     document["later"] = document["results"][0]["later"] = {"x": 1}
-    assert msgspec.json.decode(json.dumps(document), type=Run, dec_hook=decode_hook()) == RUN
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    assert read_run(tmp_path) == RUN
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from linkgauge.model.transfer import (
     Transfer,
 )
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
+from linkgauge.report.sentences import sentence
 
 from .base import Context, Where, measure, opened
 
@@ -131,8 +132,8 @@ class Gauge:
         for cell in cells:
             if cell.status != "pass" and not (optional and cell.status == "skip"):
                 self.tell(_trouble(cell))
-            for warning in cell.warnings:
-                self.tell(f"note: {warning}")
+            for note in cell.notes:
+                self.tell(f"note: {sentence(note)}")
         if run.finished is None:
             self._codes.add(130)
             self.tell(INTERRUPTED)

@@ -32,7 +32,7 @@ from linkgauge.model.result import (
     worst,
 )
 
-from .older import with_kind
+from .older import current
 from .visits import Visits
 
 SYNC_SECONDS = 1.0
@@ -192,7 +192,7 @@ def read_records(data: bytes) -> tuple[Record, ...]:
 def _current(record: Record) -> Record:
     """As this version writes it."""
     if isinstance(record, Measured):
-        return msgspec.structs.replace(record, cell=with_kind(record.cell))
+        return msgspec.structs.replace(record, cell=current(record.cell))
     return record
 
 

@@ -20,6 +20,7 @@ from linkgauge.backends.base import (
     follows,
 )
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.notes import Beside, Note
 from linkgauge.model.result import CellResult, Definition, Settings
 from linkgauge.model.transfer import Report
 
@@ -111,7 +112,7 @@ class _Together:
             self._enter("measure")
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
-            remarks = self._remarks()
+            notes = self._notes()
             with Sensing(devices, threaded=not self._virtual) as sensed:
                 taken = take_samples(
                     group,
@@ -128,7 +129,7 @@ class _Together:
             self._enter("verify")
             split = self._split((*taken.timings, last))
             results = tuple(
-                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), remarks)
+                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes)
                 for cell, own in zip(self._cells, split, strict=True)
             )
             return Visited(results, sample)
@@ -219,6 +220,6 @@ class _Together:
         bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
         return min(bounded or timing.seconds)
 
-    def _remarks(self) -> tuple[str, ...]:
+    def _notes(self) -> tuple[Note, ...]:
         others = len(self._cells) - 1
-        return (f"measured at the same time as {others} other pairs",) if others else ()
+        return (Beside(others),) if others else ()

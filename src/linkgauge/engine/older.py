@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from linkgauge.model.errors import OutcomeKind
+from linkgauge.model.notes import Beside, Imprecise, Note, Remark
 from linkgauge.model.result import CellResult
 
 _WORDS: dict[OutcomeKind, tuple[str, ...]] = {
@@ -17,11 +20,29 @@ _WORDS: dict[OutcomeKind, tuple[str, ...]] = {
 """What the reasons of earlier versions said of kinds of outcomes."""
 
 
-def with_kind(cell: CellResult) -> CellResult:
-    """The cell with the kind of its outcome: earlier versions wrote none, but a reason in words."""
-    if cell.status == "pass" or cell.kind is not None:
-        return cell
-    return replace(cell, kind=_kind_of(cell))
+_BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")
+_IMPRECISE = re.compile(
+    r"precision of ±([\d.]+)% missed: (?:no interval|±([\d.]+)%) after (\d+) samples; .*"
+)
+
+
+def current(cell: CellResult) -> CellResult:
+    """The cell with the kind of its outcome and its notes as values: earlier versions wrote but
+    their words. The words of notes are left out, as they are made anew where they are shown."""
+    if cell.status != "pass" and cell.kind is None:
+        cell = replace(cell, kind=_kind_of(cell))
+    if cell.warnings:
+        cell = replace(cell, notes=cell.notes or tuple(map(_note, cell.warnings)), warnings=())
+    return cell
+
+
+def _note(warning: str) -> Note:
+    if found := _BESIDE.fullmatch(warning):
+        return Beside(int(found[1]))
+    if found := _IMPRECISE.fullmatch(warning):
+        reached = float(found[2]) / 100 if found[2] else None
+        return Imprecise(float(found[1]) / 100, reached, int(found[3]))
+    return Remark(warning)
 
 
 def _kind_of(cell: CellResult) -> OutcomeKind | None:

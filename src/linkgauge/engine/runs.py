@@ -12,7 +12,7 @@ from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Run
 
 from .journal import assemble, read_records
-from .older import with_kind
+from .older import current
 from .texts import spread_texts
 
 RUN_FILE = "run.json"
@@ -34,7 +34,7 @@ def read_run(path: Path) -> Run:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a run of linkgauge: {error}") from error
-    results = (replace(r, cells=tuple(map(with_kind, r.cells))) for r in run.results)
+    results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
     return _checked(spread_texts(replace(run, results=tuple(results))), path)
 
 

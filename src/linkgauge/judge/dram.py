@@ -123,7 +123,7 @@ class HostMemory:
 
 
 def _measured(name: str, rate: float) -> Use:
-    segment = Segment(name, rate, "host memory's best, measured here")
+    segment = Segment(name, rate, "host memory's best, measured here", measured=True)
     return Use(segment, 0.0, 1.0, segment.shown)
 
 

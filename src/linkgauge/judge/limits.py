@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.machine import Machine
+from linkgauge.model.notes import Unjudged
 from linkgauge.model.result import CellResult, Result, Run, worst
 from linkgauge.model.statistics import summarize
 from linkgauge.model.units import unit_of
@@ -268,8 +269,7 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
         known = getattr(cell.expected, bound.of, None)
         if known is None:
             why = cell.expected.because if cell.expected else "nothing was expected"
-            warning = f"limit {limit.text} ({limit.where}) cannot be judged: {why}"
-            return replace(cell, warnings=(*cell.warnings, warning))
+            return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
         least = bound.value * known
     statistic, unit = _SLOW.get(bound.statistic, bound.statistic), result.unit
     figure = getattr(cell.summary, statistic)

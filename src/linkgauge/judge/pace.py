@@ -91,7 +91,7 @@ def _pace(case: Case, peers: tuple[Case, ...]) -> Paced:
     log = math.log(_median(case) / _median(peers[0]))
     slow = _highest(case) < SLOW * _lowest(peers[0])
     expected = case.cell.expected.achievable if case.cell.expected else None
-    if expected is None or MEASURED in (case.cell.expected or Expected()).because:
+    if expected is None or (case.cell.expected or Expected()).measured:
         return Paced(case, log, peers, slow, log)
     share = _median(case) / expected
     if _is_low(case, expected):
@@ -257,8 +257,6 @@ def _unexpected(each: Paced, level: float) -> float:
 
 _ROUGHLY = 0.3
 """How well expectations are known, as a logarithm."""
-MEASURED = "measured here"
-"""What an expectation says that comes from the figures themselves."""
 _LEAST_OF_DRIFT = 3
 """Slow cells from which a trend is told from a level."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Result, Run, Verdict
 
 from .dram import measured_ceilings
@@ -23,10 +24,6 @@ There the lowest known are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
 HIGH = 1.03
 """Above this share of what no sharing exceeds, a figure comes from a cache or the expectation is
 wrong; 3 % are left for clocks."""
-
-
-_BESIDE = "measured at the same time as"
-"""How the warning begins of a cell that was measured beside others (engine/measure.py)."""
 
 
 def judge(run: Run) -> Run:
@@ -61,7 +58,7 @@ def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) ->
     if cell.status == "skip":
         return cell
     estimate = expectations.of(cell, result.size, result.unit)
-    if any(warning.startswith(_BESIDE) for warning in cell.warnings):
+    if any(isinstance(note, Beside) for note in cell.notes):
         estimate = _shared(estimate)
     return replace(cell, expected=estimate.expected, verdict=verdict(cell, estimate))
 

@@ -15,6 +15,7 @@ from .errors import OutcomeKind
 from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
+from .notes import Note
 from .statistics import Summary
 from .transfer import Cell
 from .units import Better
@@ -55,12 +56,14 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
     """What the hardware should do, in the result's unit, and the arithmetic: `because`, or where it
-    stands among the `texts` of the result (from 0), since many cells share it."""
+    stands among the `texts` of the result (from 0), since many cells share it. `measured`: the
+    achievable figure comes from what this run measured itself."""
 
     theoretical: float | None = None
     achievable: float | None = None
     because: str = ""
     text: int | None = None
+    measured: bool = False
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
@@ -82,7 +85,8 @@ class CellResult(Cell, frozen=True, gc=False):
     each visit let through, `seconds` how long sampling took in all; `modes` are the two groups
     that the samples fall into, the larger first, where they do. `definition` says what a total is
     (null: the figure is none, or of an earlier version, which divided by the span). `reason` says
-    to people, and `kind` to programs, why it did not pass."""
+    to people, and `kind` to programs, why it did not pass; so do `warnings` and `notes` what else
+    there is to know. Warnings are in files alone: once read, a cell has its notes."""
 
     status: Status
     reason: str | None = None
@@ -105,6 +109,7 @@ class CellResult(Cell, frozen=True, gc=False):
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
     kind: OutcomeKind | None = None
+    notes: tuple[Note, ...] = ()
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

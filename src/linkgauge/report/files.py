@@ -9,12 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.engine.runs import RUN_FILE
 from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.notation import encode_hook, schema_hook
-from linkgauge.model.result import CellResult, Run
+from linkgauge.model.result import CellResult, Result, Run
+
+from .sentences import sentence
 
 SAMPLES_FILE = "samples.csv"
 
@@ -44,8 +47,17 @@ def json_document(value: object) -> str:
 
 def _indented(value: object) -> bytes:
     if isinstance(value, Run):
-        value = share_texts(value)
+        value = share_texts(replace(value, results=tuple(map(_with_warnings, value.results))))
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_hook), indent=1) + b"\n"
+
+
+def _with_warnings(result: Result) -> Result:
+    """As it is in files: the notes of its cells in words, too."""
+    return replace(result, cells=tuple(map(_with_words, result.cells)))
+
+
+def _with_words(cell: CellResult) -> CellResult:
+    return replace(cell, warnings=tuple(map(sentence, cell.notes))) if cell.notes else cell
 
 
 def samples_csv(run: Run) -> str:

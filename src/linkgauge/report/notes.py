@@ -7,28 +7,29 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from linkgauge.model.notes import Imprecise
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.statistics import relative_error
 from linkgauge.model.units import unit_of
 
 from .matrix import shown
+from .sentences import QUIETEN, sentence
 
 NAMED = 6
 """Cells that are named of those that a note is about, the worst first."""
-_MISSED = "precision of"
 
 
 def note_lines(run: Run) -> Iterator[Text]:
     """Each warning once, with the number of cells that have it; then what missed its precision."""
     counts = Counter(
-        warning
+        note
         for result in run.results
         for cell in result.cells
-        for warning in cell.warnings
-        if not warning.startswith(_MISSED)
+        for note in cell.notes
+        if not isinstance(note, Imprecise)
     )
-    for warning, count in counts.items():
-        yield Text.assemble(("note", "yellow"), f" ({_cells(count)}): {warning}")
+    for note, count in counts.items():
+        yield Text.assemble(("note", "yellow"), f" ({_cells(count)}): {sentence(note)}")
     yield from _missed(run)
 
 
@@ -73,7 +74,7 @@ def _missed(run: Run) -> Iterator[Text]:
     yield Text.assemble(
         ("note", "yellow"),
         f" ({_cells(len(found) + unknown)}): precision of ±{asked:.2%} missed: "
-        f"{', '.join((*named, *rest))}; give more --max-time or quieten the machine",
+        f"{', '.join((*named, *rest))}; {QUIETEN}",
     )
 
 
