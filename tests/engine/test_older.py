@@ -49,8 +49,8 @@ def test_a_kind_that_is_there_stays():
         ("measured at the same time as 3 other pairs", Beside(3)),
         (
             (
-                "precision of ±1.00% missed: ±4.26% after 24 samples; give more --max-time or quieten "
-                "the machine"
+                "precision of ±1.00% missed: ±4.26% after 24 samples; give more --max-time or "
+                "quieten the machine"
             ),
             Imprecise(0.01, 0.0426, 24),
         ),

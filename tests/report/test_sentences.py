@@ -13,8 +13,8 @@ from linkgauge.report.sentences import sentence
         (
             Imprecise(0.01, 0.0213, 9),
             (
-                "precision of ±1.00% missed: ±2.13% after 9 samples; give more --max-time or quieten "
-                "the machine"
+                "precision of ±1.00% missed: ±2.13% after 9 samples; give more --max-time or "
+                "quieten the machine"
             ),
         ),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from .inventory import PciFunction
+from .inventory import PciFunction, gaps_of
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
 """As `nvidia-smi topo -m` names what lies between two functions: at most one switch, several, a
@@ -75,5 +75,5 @@ class PciTree:
             return False
         line = [self.functions[step] for step in self._line(address)]
         return line[-1].parent is None and not any(
-            reason.startswith("parent:") for function in line for reason in function.unknown
+            "parent" in gap.fields for function in line for gap in gaps_of(function.unknown)
         )
