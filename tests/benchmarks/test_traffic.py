@@ -20,7 +20,6 @@ from linkgauge.benchmarks.traffic import (
     TOGETHER,
     lay_out,
     make_pieces,
-    objection,
     sides_of,
     volume_of,
 )
@@ -152,19 +151,9 @@ def test_a_side_alone_has_no_other():
     assert (volume.seconds, volume.device_bytes, volume.host_bytes) == (6.0, 400.0, None)
 
 
-@pytest.mark.parametrize(
-    ("least_device", "least_host", "who"),
-    [(0, 0, None), (100, 10, None), (101, 0, "device"), (0, 11, "host"), (101, 11, "device")],
-)
-def test_a_side_that_is_too_slow_is_objected_to(least_device, least_host, who):
-    said = objection(measured((100.0,), (10.0,)), least_device, least_host)
-    assert (said and said.split()[0]) == who
-
-
-def test_what_has_no_figures_is_not_judged():
-    unmeasured = CellResult("r", "c", ("host:0 -> null by cpu",), Report.FIRST, "skip", "why")
-    assert volume_of(unmeasured) is None
-    assert objection(unmeasured, 1, 1) is None
+def test_what_has_no_figures_moved_nothing():
+    transfers = parse_transfers("host:0 -> null by cpu")
+    assert volume_of(CellResult("r", "c", transfers, Report.FIRST, "skip", "why")) is None
 
 
 def traffic(*arguments):

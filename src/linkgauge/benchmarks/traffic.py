@@ -218,21 +218,6 @@ def is_hosts(transfer: Transfer) -> bool:
     return len(transfer.memories) == 1
 
 
-def objection(
-    cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
-) -> str | None:
-    """Why a cell is not good enough, in one line: a side that took part was slower than so many
-    bytes/s (0: anything will do)."""
-    volume = volume_of(cell)
-    if volume is None:
-        return None
-    sides = ((device, volume.device_rate, least_device), ("host", volume.host_rate, least_host))
-    for name, rate, least in sides:
-        if rate is not None and rate < least:
-            return f"{name} bandwidth {gigabits(rate)} Gb/s, at least {gigabits(least)} expected"
-    return None
-
-
 def gigabits(rate: float) -> str:
     """Bytes/s in 10^9 bits a second, as people read it."""
     return f"{rate * 8e-9:.2f}"
