@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.result import Expected
 from linkgauge.model.statistics import median_deviation
+from linkgauge.model.units import count_of
 
 from .cases import Blame, Case, blame, cases_of, named, suspects
 from .counters import troubled
@@ -268,7 +269,7 @@ def _slow(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) 
         check="slow",
         severity="fail" if share < FAR else "warn",
         subject=culprit.part,
-        found=f"{_cells(len(slow))} that touch it reach {share:.0%} of what {_compared(lowest)}"
+        found=f"{count_of(len(slow))} that touch it reach {share:.0%} of what {_compared(lowest)}"
         f"{_onset(fit, slow)}{culprit.doubt}",
         why="what all the slow cells share, and the others do not, is what slows them",
         remedy=_remedy(evidence),
@@ -307,8 +308,8 @@ def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
         check="slow",
         severity="fail" if math.exp(lowest.log) < FAR else "warn",
         subject=str(lowest.case.cell),
-        found=f"{_cells(len(slow))} that share no part reach down to {math.exp(lowest.log):.0%} of "
-        f"what {_compared(lowest)}",
+        found=f"{count_of(len(slow))} that share no part reach down to "
+        f"{math.exp(lowest.log):.0%} of what {_compared(lowest)}",
         why="a single pair, not a device: look at what only these cells cross",
         remedy=_remedy(evidence),
         cells=named(each.case for each in slow),
@@ -321,10 +322,6 @@ def _remedy(evidence: Evidence) -> tuple[str, ...]:
         "sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",
         *tools(evidence, "links"),
     )
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
 
 
 CHECKS = (check_slow,)

@@ -43,7 +43,7 @@ def _is_judged(result: Result) -> bool:
     change what is expected of it."""
     return all(
         (cell.expected is not None or cell.status == "skip")
-        and not any(place.is_host for place in cell.places)
+        and not any(m.is_host for t in cell.transfers for m in (t.source, t.destination))
         for cell in result.cells
     )
 

@@ -58,7 +58,7 @@ def parse_memory(text: str) -> Memory:
 def encode_hook(value: object) -> str:
     """For msgspec's encoders: a transfer is written in the notation."""
     if isinstance(value, Transfer):
-        return str(value)
+        return value.text
     raise NotImplementedError(f"cannot write {type(value).__name__}")
 
 
@@ -67,13 +67,15 @@ def decode_hook() -> Callable[[type, object], Transfer]:
     known: dict[object, Transfer] = {}
 
     def decode(kind: type, text: object) -> Transfer:
-        if text not in known:
-            if kind is not Transfer or not isinstance(text, str):
-                raise ValueError("Expected the notation of a transfer")
-            try:
-                known[text] = parse_transfer(text)
-            except NotationError as error:
-                raise ValueError(str(error)) from error
+        found = known.get(text)
+        if found is not None:
+            return found
+        if kind is not Transfer or not isinstance(text, str):
+            raise ValueError("Expected the notation of a transfer")
+        try:
+            known[text] = parse_transfer(text)
+        except NotationError as error:
+            raise ValueError(str(error)) from error
         return known[text]
 
     return decode

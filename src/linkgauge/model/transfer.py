@@ -107,10 +107,10 @@ class Transfer:
     split warps), so each direction carries half the size.
 
     Not a Struct, because in files and messages a transfer is its notation: msgspec hands what it
-    does not know to the hooks of `notation`. The notation is kept, as it identifies the transfer.
+    does not know to the hooks of `notation`. It is kept as `text` and identifies the transfer.
     """
 
-    __slots__ = ("_text", "both_ways", "destination", "engine", "scale", "source")
+    __slots__ = ("both_ways", "destination", "engine", "scale", "source", "text")
 
     def __init__(
         self,
@@ -129,19 +129,19 @@ class Transfer:
         by = engine.bare if engine.owner == default else str(engine)
         arrow = "<->" if both_ways else "->"
         times = "" if scale == 1 else f" x{scale}"
-        self._text = f"{source} {arrow} {destination} by {by}{times}"
+        self.text = f"{source} {arrow} {destination} by {by}{times}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Transfer) and self._text == other._text
+        return isinstance(other, Transfer) and self.text == other.text
 
     def __hash__(self) -> int:
-        return hash(self._text)
+        return hash(self.text)
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
     def __repr__(self) -> str:
-        return f"Transfer({self._text!r})"
+        return f"Transfer({self.text!r})"
 
     def bytes_each_way(self, size: int) -> int:
         """Payload bytes of one loop from source to destination, for a cell of `size` bytes."""

@@ -8,6 +8,7 @@ from linkgauge.judge.cases import cases_of, named, struck
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.vendor import tools
 from linkgauge.model.errors import OutcomeKind
+from linkgauge.model.units import count_of
 
 
 def _found(
@@ -26,15 +27,11 @@ def _found(
         check=check,
         severity="fail",
         subject=culprit.part if culprit else bad[0].name,
-        found=f"{_cells(len(bad))} {found}{culprit.doubt if culprit else ''}",
+        found=f"{count_of(len(bad))} {found}{culprit.doubt if culprit else ''}",
         why=why,
         remedy=remedy,
         cells=named(bad),
     )
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
 
 
 def check_wrong_bytes(evidence: Evidence) -> Iterator[Finding]:
