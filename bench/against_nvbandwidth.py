@@ -26,9 +26,10 @@ from typing import NoReturn
 
 import msgspec
 
+from linkgauge.engine.runs import JOURNAL_FILE, read_run
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import Run
-from linkgauge.report.files import JOURNAL_FILE, read_run
 from nvbandwidth_document import exit_status, make_sections, problems_of, render
 from nvbandwidth_figures import Document, last_document
 from nvbandwidth_plan import (
@@ -97,12 +98,15 @@ def document_of(step: Step, finished: Finished, out: Path) -> object:
             return None
         return document
     try:
-        return msgspec.to_builtins(msgspec.json.decode(finished.stdout, type=Run))
+        return msgspec.to_builtins(
+            msgspec.json.decode(finished.stdout, type=Run, dec_hook=decode_hook()),
+            enc_hook=encode_hook,
+        )
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     for journal in sorted(out.glob(f"**/{JOURNAL_FILE}")):
         try:
-            return msgspec.to_builtins(read_run(journal.parent))
+            return msgspec.to_builtins(read_run(journal.parent), enc_hook=encode_hook)
         except LinkgaugeError:
             continue
     return None

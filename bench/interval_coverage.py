@@ -16,8 +16,8 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median, stdev
 
+from linkgauge.engine.runs import read_run
 from linkgauge.model.result import Run
-from linkgauge.report.files import read_run
 
 BENCHMARKS = (
     "device_local_copy",

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Run
 from nvbandwidth_figures import (
     CROSSING,
@@ -78,7 +79,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         """linkgauge's run, none if it left none."""
         if self.tool != "linkgauge" or self.document is None:
             return None
-        return msgspec.convert(self.document, Run, str_keys=True)  # as JSON has them
+        return msgspec.convert(
+            self.document, Run, str_keys=True, dec_hook=decode_hook()
+        )  # as JSON has them
 
     def reading(self) -> Reading:
         """Figures and problems of either tool, base units."""

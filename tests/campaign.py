@@ -49,8 +49,8 @@ from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
-from linkgauge.judge.pace import MEASURED
 from linkgauge.judge.verdict import judge
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import CellResult, EngineSettings, Run, Settings, Simulation
 from sim_kit import Silent
 
@@ -164,8 +164,10 @@ class Bed:
 
 def scrubbed(run: Run) -> Run:
     """Without the words in which a simulation names its fault in an error."""
-    document = re.sub(rb" \(SIMULATED: [^)]*\)", b"", msgspec.json.encode(run))
-    return msgspec.json.decode(document, type=Run)
+    document = re.sub(
+        rb" \(SIMULATED: [^)]*\)", b"", msgspec.json.encode(run, enc_hook=encode_hook)
+    )
+    return msgspec.json.decode(document, type=Run, dec_hook=decode_hook())
 
 
 def onset(kind: str, cells: Sequence[int], draw: random.Random) -> str:
@@ -321,7 +323,7 @@ def numbered(evidence: Evidence) -> Iterator[tuple[str, CellResult]]:
 
 def falls_short(cell: CellResult) -> bool:
     """Of what is expected from what readers found, not from the run's own figures."""
-    return cell.verdict == "low" and MEASURED not in str(cell.expected)
+    return cell.verdict == "low" and not (cell.expected and cell.expected.measured)
 
 
 def alike(one: CellResult, other: CellResult) -> bool:

@@ -9,7 +9,6 @@ from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.hardware import Hardware, Link
 from linkgauge.backends.sim.resources import names_of
 from linkgauge.judge.findings import Evidence
-from linkgauge.model.notation import parse_cell
 from sim_tree.functions import Tree
 
 
@@ -34,7 +33,7 @@ class Names:
         for number, cell in enumerate(evidence.cells()):
             if cell.status == "skip":
                 continue
-            for transfer in parse_cell(cell.transfers):
+            for transfer in cell.transfers:
                 for name in self._backend._resources.touched(transfer):
                     found.setdefault(name, set()).add(number)
         return found

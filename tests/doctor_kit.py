@@ -13,6 +13,7 @@ from linkgauge.model.inventory import (
     Reading,
 )
 from linkgauge.model.machine import Device, Host, Machine, Node
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -73,13 +74,15 @@ def machine(what, unavailable=None):
     return Machine(host=host, devices=devices, unavailable=unavailable or {}, inventory=what)
 
 
-def measured(*readings, status="pass", reason=None, locked=None, verified=True, verdict="ok"):
+def measured(*readings, status="pass", reason=None, locked=None, verified=True, verdict="ok",
+             kind=None):  # fmt: skip
     samples = (50e9,) * 6 if status == "pass" else ()
     cells = tuple(
         CellResult(
-            "0", "0", (f"host:0 -> {memory} by ce",), Report.FIRST, status, reason, samples=samples,
+            "0", "0", parse_transfers(f"host:0 -> {memory} by ce"), Report.FIRST, status, reason,
+            samples=samples,
             summary=summarize(samples), readings=taken, locked=locked, verified=verified,
-            verdict=verdict,
+            verdict=verdict, kind=kind,
         )
         for memory, taken in [(r.memory, (r,)) for r in readings] or [("cuda:0", ())]
     )  # fmt: skip

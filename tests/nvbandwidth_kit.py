@@ -6,6 +6,7 @@ import msgspec
 
 import nvbandwidth_figures as figures
 from fakes import device, machine
+from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.result import CellResult, Part, Result, Run, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -49,7 +50,8 @@ def cell(test, row, column, factor=1.0, width=0.001, **more):
     total = value * max(1, len(parts))
     samples = [total * (1 + width * step) for step in (-1, -0.5, 0, 0, 0.5, 1)]
     return CellResult(
-        row, column, ("cuda:0 -> cuda:1 by ce",), Report.FIRST, more.pop("status", "pass"),
+        row, column, parse_transfers("cuda:0 -> cuda:1 by ce"), Report.FIRST,
+        more.pop("status", "pass"),
         verified=more.pop("verified", None if UNITS[test].symbol == "s" else True),
         samples=tuple(samples), summary=more.pop("summary", summarize(samples)), parts=parts,
         **more,
@@ -83,7 +85,7 @@ def both():
 
 def record(tool, scope, number=1, document=None, **more):
     if isinstance(document, Run):
-        document = json.loads(msgspec.json.encode(document))
+        document = json.loads(msgspec.json.encode(document, enc_hook=encode_hook))
     more = {"seconds": 20.0, "command": (f"/some/where/{tool}", "run"), **more}
     return Record(tool=tool, scope=scope, round=number, document=document, **more)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkgauge.engine.journal import Opened
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -33,6 +34,7 @@ def settings(*faults, machine=MACHINE, samples=6, **more):
 
 
 def planned(*transfers, number=0, report=Report.SUM):
+    transfers = tuple(map(parse_transfer, transfers))
     return PlannedCell(str(number), "0", transfers, report, number=number)
 
 

@@ -84,7 +84,7 @@ class TestRefusal:
     )
     def test_says_what_is_missing(self, text, says):
         answers = {"cuDeviceCanAccessPeer": [0], "cuDeviceGetAttribute": [0]}
-        assert says in backend_of(gpu(2, **answers)).refusal(parse_transfer(text))
+        assert says in str(backend_of(gpu(2, **answers)).refusal(parse_transfer(text)))
 
     @pytest.mark.parametrize("kind", ["", "/pageable", "/huge", "/mapped", "/wc", "/managed"])
     def test_knows_every_kind_of_host_memory(self, kind):
@@ -117,7 +117,8 @@ class TestWithoutPeerAccess:
         assert backend.refusal(parse_transfer(self.TEXT)) is None
         assert backend.refusal(parse_transfer("cuda:0 -> cuda:1 by cuda:1.ce")) is None
         by_kernel = backend.refusal(parse_transfer("cuda:0 -> cuda:1 by sm"))
-        assert by_kernel == "peer access from cuda:0 to cuda:1 is not asked for"
+        assert str(by_kernel) == "peer access from cuda:0 to cuda:1 is not asked for"
+        assert by_kernel.kind == "peer"
 
     def test_the_driver_copies_between_contexts_that_do_not_reach_each_other(self, bindings):
         backend = backend_of(bindings, peer_access=False)

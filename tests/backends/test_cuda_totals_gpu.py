@@ -15,6 +15,7 @@ from linkgauge.engine.pool import BufferPool
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
+from linkgauge.model.notes import Remark
 from linkgauge.model.result import EngineSettings, PlannedCell, Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole
@@ -82,7 +83,7 @@ def total(backend, text, report=Report.TOTAL, **how):
     """A cell's result."""
     settings = Settings((SIZE,), **({"samples": 6} | how))
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report)
+    planned = PlannedCell("0", "0", transfers, report)
     cell = Measurement(planned, transfers, SIZE, settings, [backend] * len(transfers))
     pool = BufferPool()
     try:
@@ -164,7 +165,9 @@ class TestTwoGpus:
             ):
                 result = total(closed, text, Report.SPAN, loops=5, samples=2)
                 assert result.verified
-                assert "without peer access" in "".join(result.warnings)
+                assert "without peer access" in "".join(
+                    note.text for note in result.notes if isinstance(note, Remark)
+                )
         finally:
             closed.close()
 

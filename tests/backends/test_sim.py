@@ -68,8 +68,7 @@ def measured(numbers, machine):
     transfers = parse_transfers(text)
     samples = {}
     for number in numbers:
-        texts = tuple(map(str, transfers))
-        planned = PlannedCell("0", "1", texts, Report.SUM, number=number)
+        planned = PlannedCell("0", "1", transfers, Report.SUM, number=number)
         cell = Measurement(planned, transfers, 1 << 20, how, [machine, machine])
         (result,) = measure_together([cell], how, BufferPool()).cells
         result = whole(result)

@@ -49,8 +49,7 @@ def measured(benchmark: str) -> dict[tuple[str, str], float]:
     how, pool, scale = Settings((SIZE,)), BufferPool(), unit_of(laid_out.unit.symbol).scale
     found = {}
     for number, cell in enumerate(laid_out.cells):
-        texts = tuple(map(str, cell.transfers))
-        planned = PlannedCell(cell.row, cell.column, texts, cell.report, number=number)
+        planned = PlannedCell(cell.row, cell.column, cell.transfers, cell.report, number=number)
         backends = [machine] * len(cell.transfers)
         measurement = Measurement(planned, cell.transfers, laid_out.size or SIZE, how, backends)
         (result,) = measure_together([measurement], how, pool).cells

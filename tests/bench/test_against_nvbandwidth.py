@@ -9,6 +9,7 @@ import pytest
 
 import against_nvbandwidth as bench
 from linkgauge.engine.journal import Journal, Measured, Opened
+from linkgauge.model.notation import encode_hook
 from linkgauge.model.result import PlannedCell, PlannedSheet
 from nvbandwidth_document import exit_status, make_sections, problems_of, render
 from nvbandwidth_figures import TESTS, Key
@@ -86,7 +87,7 @@ class TestProcesses:
     @pytest.fixture
     def documents(self, tmp_path):
         def write(name, data):
-            (tmp_path / name).write_bytes(msgspec.json.encode(data))
+            (tmp_path / name).write_bytes(msgspec.json.encode(data, enc_hook=encode_hook))
             return f"print(open({str(tmp_path / name)!r}).read())"
 
         return write("ours", ours()), write("theirs", theirs())

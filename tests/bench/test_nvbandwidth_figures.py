@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 import nvbandwidth_figures as figures
+from linkgauge.model.notation import parse_transfers
 from nvbandwidth_figures import DEVICE_TESTS, HOST_TESTS, TESTS, Key
 from nvbandwidth_kit import BIDIRECTIONAL, both, cell, result, run_of
 
@@ -64,7 +65,7 @@ def test_cells_that_did_not_pass_have_no_figure():
 )  # fmt: skip
 def test_totals_of_another_definition_are_not_compared(count, definition, compared):
     test = "all_to_one_read_ce"
-    transfers = ("cuda:1 -> cuda:0 by cuda:0.ce",) * count
+    transfers = parse_transfers("cuda:1 -> cuda:0 by cuda:0.ce") * count
     one = replace(cell(test, "0", "0"), transfers=transfers, definition=definition)
     assert bool(figures.read_linkgauge(run_of([result(test, [one])])).figures) == compared
 

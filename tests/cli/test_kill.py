@@ -15,8 +15,9 @@ import pytest
 from cli.test_cli import linkgauge
 from linkgauge.engine.journal import Measured, read_records
 from linkgauge.engine.locks import hold
+from linkgauge.engine.runs import read_run
 from linkgauge.judge.verdict import judge
-from linkgauge.report.files import json_document, read_run
+from linkgauge.report.files import json_document
 
 # What strikes and drifts does so by the number of the cell, not of the cells measured so far.
 FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..5",

@@ -15,9 +15,10 @@ import pytest
 from cli.test_cli import COPY, interrupted, linkgauge
 from linkgauge.engine.journal import Closed, Measured, Opened, Resumed, assemble, read_records
 from linkgauge.engine.locks import hold
+from linkgauge.engine.runs import read_run
 from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError
-from linkgauge.report.files import json_document, read_run
+from linkgauge.report.files import json_document
 
 FAST = ("--prefix", "host_to_host", "--backend", "host", "--size", "64K", "--samples", "3",
         "--loops", "2")  # fmt: skip

@@ -4,6 +4,7 @@ import pytest
 
 from linkgauge.cli.session import check_shape
 from linkgauge.model.errors import InputError
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings, PlannedCell, PlannedSheet
 from linkgauge.model.transfer import Report
 
@@ -11,7 +12,7 @@ SHAPE = EngineSettings(kernel="bulk", streams=2)
 
 
 def plan(*transfers, reason=None):
-    cells = (PlannedCell("0", "0", transfers, Report.FIRST, reason),)
+    cells = (PlannedCell("0", "0", tuple(map(parse_transfer, transfers)), Report.FIRST, reason),)
     return (
         PlannedSheet(benchmark="x", title="x", backend="x", size=1, unit="B/s",
                      better="higher", cells=cells),

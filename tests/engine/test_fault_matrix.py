@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Journal, assemble, read_records
+from linkgauge.engine.runs import JOURNAL_FILE, read_run
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.model.result import exit_code
-from linkgauge.report.files import JOURNAL_FILE, read_run, write_run
+from linkgauge.report.files import write_run
 from sim_kit import SIZE, Silent, opened, planned, settings
 
 PHASES = {

@@ -22,10 +22,11 @@ from linkgauge.engine.journal import (
     visits_of,
 )
 from linkgauge.model.errors import Busy, InputError, ResultsError
+from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Report
 
-TRANSFER = ("host:0 -> host:0 by cpu",)
+TRANSFER = parse_transfers("host:0 -> host:0 by cpu")
 
 
 def sheet(name="b", cells=2, reason=None):
@@ -95,7 +96,7 @@ def test_no_bytes_raise_anything_but_an_input_error(data):
 def test_a_damaged_journal_raises_nothing_else_either(at, junk):
     import msgspec
 
-    data = b"".join(msgspec.json.encode(record) + b"\n" for record in RECORDS)
+    data = b"".join(msgspec.json.encode(record, enc_hook=encode_hook) + b"\n" for record in RECORDS)
     at %= len(data)
     try:
         records = read_records(data[:at] + junk + data[at + len(junk) :])

@@ -23,7 +23,7 @@ def measure(
     operation="copy"
 ):  # fmt: skip
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), report, operation=operation)
+    planned = PlannedCell("0", "0", transfers, report, operation=operation)
     backend = backend or FakeBackend()
     cell = Measurement(planned, transfers, size, settings, [backend] * len(transfers))
     (result,) = measure_together([cell], settings, pool or BufferPool(), visit=visit).cells
@@ -77,7 +77,7 @@ def test_one_wrong_byte_fails_the_cell_and_is_found_at_its_offset(text, victim, 
 def test_each_phase_and_each_sample_is_a_sign_of_life():
     signs = []
     transfers = parse_transfers("fake:0 -> fake:1 by ce")
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.FIRST)
+    planned = PlannedCell("0", "0", transfers, Report.FIRST)
     cell = Measurement(planned, transfers, 4096, SETTINGS, [FakeBackend()])
     measure_together([cell], SETTINGS, BufferPool(), signs.append)
     begun = 1 + SETTINGS.samples

@@ -3,6 +3,8 @@
 import pytest
 
 from linkgauge.engine.merging import merge
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import NotRevisited
 from linkgauge.model.result import CellResult, Part, Settings
 from linkgauge.model.transfer import Report
 
@@ -12,7 +14,8 @@ SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 def visit(*samples, status="pass", reason=None, gates=None, **more):
     gates = (tuple(gates) if gates else (1,) * len(samples),) if samples else ()
     return CellResult(
-        "0", "1", ("fake:0 -> fake:1 by ce",), Report.FIRST, status, reason, samples=samples,
+        "0", "1", parse_transfers("fake:0 -> fake:1 by ce"), Report.FIRST, status, reason,
+        samples=samples,
         visits=gates, **({"seconds": 0.06} | more),
     )  # fmt: skip
 
@@ -65,7 +68,7 @@ def test_an_error_in_any_visit_is_the_cells(status):
 def test_what_is_skipped_later_keeps_its_figures_and_says_why():
     cell = merged(visit(1.0), visit(status="skip", reason="set aside"))
     assert (cell.status, cell.samples) == ("pass", (1.0,))
-    assert "not visited again: set aside" in cell.warnings
+    assert NotRevisited("set aside") in cell.notes
 
 
 def test_two_modes_are_reported_and_the_larger_is_the_headline():

@@ -18,7 +18,7 @@ ASKED = 0x0123456789ABCDEF
 
 def measure(text, backend, pattern=ASKED):
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.SUM)
+    planned = PlannedCell("0", "0", transfers, Report.SUM)
     settings = Settings((1000,), samples=2, loops=1, pattern=pattern)
     cell = Measurement(planned, transfers, 1000, settings, [backend] * len(transfers))
     (result,) = measure_together([cell], settings, BufferPool()).cells

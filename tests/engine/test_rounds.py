@@ -12,6 +12,7 @@ from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.rounds import tournament
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import AllocationError
+from linkgauge.model.notes import Beside
 from linkgauge.model.result import Settings, exit_code
 
 
@@ -64,7 +65,7 @@ def test_pairs_of_a_round_are_measured_at_once_and_say_so():
     assert exit_code(run) == 0
     assert len(result.cells) == 12
     for cell in result.cells:
-        assert cell.warnings == ("measured at the same time as 1 other pairs",)
+        assert cell.notes == (Beside(1),)
         assert cell.verified is True
         assert len(cell.parts) == 2
         assert cell.summary.n == 6
@@ -102,4 +103,4 @@ def test_pairs_that_do_not_fit_into_the_hosts_dram_at_once_are_measured_one_by_o
 
 def test_without_pairs_nothing_is_put_together():
     run, _ = run_of_four("device_local_copy")
-    assert all(not cell.warnings for cell in run.results[0].cells)
+    assert all(not cell.notes for cell in run.results[0].cells)

@@ -66,7 +66,7 @@ def measure(backend, *texts, **more):
     cells = []
     for number, text in enumerate(texts):
         transfers = parse_transfers(text)
-        one = PlannedCell(str(number), "0", tuple(map(str, transfers)), Report.SUM, number=number)
+        one = PlannedCell(str(number), "0", transfers, Report.SUM, number=number)
         cells.append(Measurement(one, transfers, 4096, options, [backend] * len(transfers)))
     return measure_together(cells, options, BufferPool()).cells
 
@@ -206,7 +206,7 @@ class TestCells:
         phases = []
         options = Settings((4096,), samples=6)
         transfers = parse_transfers("fake:0 -> fake:1 by ce")
-        one = PlannedCell("0", "0", tuple(map(str, transfers)), Report.SUM)
+        one = PlannedCell("0", "0", transfers, Report.SUM)
         backend.answer = lambda number: phases.append(at[-1]) or {}
         at = []
         cell = Measurement(one, transfers, 4096, options, [backend])

@@ -25,7 +25,7 @@ TOGETHER = [f"{device} & {host}" for device in (PULL, PUSH) for host in (READ, W
 
 def measure(text, fake, host, size=4096, settings=SETTINGS):
     transfers = parse_transfers(text)
-    planned = PlannedCell("0", "0", tuple(map(str, transfers)), Report.SUM)
+    planned = PlannedCell("0", "0", transfers, Report.SUM)
     backends = [fake if t.engine.owner.is_device else host for t in transfers]
     cell = Measurement(planned, transfers, size, settings, backends)
     (result,) = measure_together([cell], settings, BufferPool()).cells

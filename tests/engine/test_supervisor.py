@@ -19,6 +19,8 @@ from linkgauge.engine.standing import SIGN_SECONDS, Signs, Standing
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import Beside
 from linkgauge.model.result import PlannedCell, Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -32,7 +34,7 @@ def settings(*faults, timeout=None, **others):
 
 
 def cell(text, number=0, together=None):
-    return PlannedCell("0", "1", tuple(text.split(" & ")), Report.FIRST, None, together, number)
+    return PlannedCell("0", "1", parse_transfers(text), Report.FIRST, None, together, number)
 
 
 def write(row, column, number=0, together=None):
@@ -77,6 +79,7 @@ def test_a_crash_costs_one_cell_and_is_explained(name):
     assert [before.status, struck.status, after.status] == ["pass", "error", "pass"]
     expected = f"while measuring (sim:0, sim:1): the worker was ended by SIG{name}"
     assert struck.reason.startswith(expected)
+    assert struck.kind == "crash"
     assert ("memory runs out" in struck.reason) == (name == "KILL")
     assert struck.summary is None
 
@@ -84,7 +87,7 @@ def test_a_crash_costs_one_cell_and_is_explained(name):
 def test_a_hang_ends_at_its_deadline():
     with closing(Supervisor(settings("hang sim:1 cells=0", timeout=0.5))) as worker:
         (result,) = worker.measure([write(0, 1)], SIZE)
-        assert result.status == "timeout"
+        assert result.status == result.kind == "timeout"
         assert result.reason.startswith("while measuring (sim:0, sim:1): no end after ")
         (after,) = worker.measure([write(0, 1, 1)], SIZE)
         assert after.status == "pass"
@@ -95,7 +98,7 @@ def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
         worker.survey(["sim"])
         before = worker._workers["sim"].pid
         (result,) = worker.measure([write(0, 1)], SIZE)
-        assert result.status == "error"
+        assert (result.status, result.kind) == ("error", "memory")
         assert "while allocating" in result.reason
         assert gone(before)
         (after,) = worker.measure([write(0, 1, 1)], SIZE)
@@ -107,7 +110,7 @@ def test_wrong_bytes_are_no_reason_for_a_new_worker():
         worker.survey(["sim"])
         before = worker._workers["sim"].pid
         (result,) = worker.measure([write(0, 1)], SIZE)
-        assert (result.status, result.verified) == ("fail", False)
+        assert (result.status, result.kind, result.verified) == ("fail", "wrong-bytes", False)
         assert "wrong at byte 77" in result.reason
         assert worker._workers["sim"].pid == before
 
@@ -119,6 +122,7 @@ class TestSettingAside:
             for number, (row, column) in enumerate([(0, 2), (1, 2), (2, 3), (2, 0), (0, 1)]):
                 results += worker.measure([write(row, column, number)], SIZE)
         assert [result.status for result in results] == ["error"] * 3 + ["skip", "pass"]
+        assert [result.kind for result in results] == ["memory"] * 3 + ["set-aside", None]
         assert results[3].reason.startswith("sim:2 set aside after 3 cells in a row that failed")
         assert results[2].reason in results[3].reason
 
@@ -144,14 +148,17 @@ def test_one_of_a_round_does_not_cost_the_others():
         first, second = worker.measure([write(0, 1, 0, 0), write(2, 3, 1, 0)], SIZE)
         assert (first.status, second.status) == ("error", "pass")
         first, second = worker.measure([write(0, 1, 2, 1), write(2, 3, 3, 1)], SIZE)
-        assert first.warnings == second.warnings == ("measured at the same time as 1 other pairs",)
+        assert first.notes == second.notes == (Beside(1),)
 
 
 def test_a_planned_reason_is_a_skip_and_starts_no_worker():
     with closing(Supervisor(settings())) as worker:
-        planned = PlannedCell("0", "1", ("sim:0 -> sim:1 by ce",), Report.FIRST, "too large")
+        planned = PlannedCell(
+            "0", "1", parse_transfers("sim:0 -> sim:1 by ce"), Report.FIRST, "too large"
+        )
         (result,) = worker.measure([planned], SIZE)
         assert (result.status, result.reason) == ("skip", "too large")
+        assert result.kind == "size"
         assert not worker._workers
 
 
@@ -371,5 +378,5 @@ def test_a_workers_output_does_not_mix_with_a_document(monkeypatch, capfd):
 
 
 def test_a_lost_worker_knows_whether_it_was_given_up():
-    assert WorkerLost("x", timed_out=True).timed_out
-    assert not WorkerLost("x").timed_out
+    assert WorkerLost("x", "timeout").kind == "timeout"
+    assert WorkerLost("x").kind == "exit"

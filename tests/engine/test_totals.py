@@ -29,8 +29,7 @@ def measure(sim, text, report=Report.TOTAL, beside=(), **how):
     cells = []
     for number, one in enumerate((text, *beside)):
         transfers = parse_transfers(one)
-        texts = tuple(map(str, transfers))
-        planned = PlannedCell("0", str(number), texts, report, number=number)
+        planned = PlannedCell("0", str(number), transfers, report, number=number)
         backends = [sim] * len(transfers)
         cells.append(Measurement(planned, transfers, SIZE, settings, backends))
     visited = measure_together(cells, settings, BufferPool()).cells[0]

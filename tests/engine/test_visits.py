@@ -3,6 +3,7 @@
 import pytest
 
 from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Report
 
@@ -10,7 +11,7 @@ SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 
 
 def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
-    return PlannedCell("0", column, (transfer,), Report.FIRST, **more)
+    return PlannedCell("0", column, parse_transfers(transfer), Report.FIRST, **more)
 
 
 def sheet(*cells, name="b"):
@@ -107,8 +108,9 @@ def test_one_that_scatters_too_much_is_given_up_and_says_so():
     order = go(visits, None, lambda column, visit: (scatter[visit] * 1.1, scatter[visit]) * 2)
     assert len(order) == 4 * least_visits(4)
     assert {cell.stopped for cell in visits.cells(0)} == {"noise"}
-    (warning,) = {warning for cell in visits.cells(0) for warning in cell.warnings}
-    assert warning.startswith("precision of ±1.00% missed: ±")
+    (note,) = {note for cell in visits.cells(0) for note in cell.notes}
+    assert (note.asked, note.samples) == (0.01, 12)
+    assert note.reached > 0.01
 
 
 def test_time_spent_ends_a_cell():

@@ -9,6 +9,7 @@ from fakes import FakeBackend
 from linkgauge.engine import worker
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.machine.host import read_host
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, Settings
 from linkgauge.model.transfer import Report
 
@@ -32,7 +33,7 @@ def test_a_worker_keeps_no_more_than_its_share_of_the_hosts_memory(backend, surv
             here.survey([])
         for node in range(4):
             text = f"host:{node} -> host:{node} by cpu"
-            here.measure([PlannedCell("0", "0", (text,), Report.FIRST)], SIZE)
+            here.measure([PlannedCell("0", "0", parse_transfers(text), Report.FIRST)], SIZE)
         kept = [buffer for buffer in backend.buffers if not buffer.freed]
         assert len(kept) == 2
     assert all(buffer.freed for buffer in backend.buffers)

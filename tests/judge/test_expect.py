@@ -17,6 +17,7 @@ from linkgauge.model.inventory import (
     PciLink,
     Reading,
 )
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.transfer import Report
 
@@ -51,7 +52,7 @@ def server(count=2, pci=None, accelerators=None, nodes=1, **host):
 
 
 def planned(text, report=Report.FIRST):
-    return PlannedCell("0", "0", tuple(part.strip() for part in text.split("&")), report)
+    return PlannedCell("0", "0", parse_transfers(text), report)
 
 
 def expected(text, of, report=Report.FIRST, size=SIZE, ceilings=None):
@@ -153,7 +154,7 @@ class TestPcie:
         pci = [function("0000:00:01.0", link=idle),
                function("0000:01:00.0", "0000:00:01.0", link=idle)]  # fmt: skip
         of = server(1, pci)
-        cell = CellResult("0", "0", ("fake:0 -> host:0 by ce",), Report.FIRST, "pass")
+        cell = CellResult("0", "0", parse_transfers("fake:0 -> host:0 by ce"), Report.FIRST, "pass")
         assert gigabytes(expect(cell, SIZE, of).theoretical) == close(4)
         reading = Reading(memory="fake:0", count=3, link_speed=32, link_width=16)
         loaded = replace(cell, readings=(reading,))
@@ -325,6 +326,7 @@ class TestMemories:
         found = expected("host:0 -> null by cpu", server(), ceilings=ceilings)
         assert (found.theoretical, gigabytes(found.achievable)) == (None, 90)
         assert "measured here" in found.because
+        assert found.measured
         assert expected("null -> host:0 by cpu", server(), ceilings=ceilings).achievable is None
 
     def test_devices_that_share_host_memory_divide_it(self):

@@ -14,6 +14,7 @@ from linkgauge.model.inventory import (
     PciFunction,
     PciLink,
 )
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell
 from linkgauge.model.transfer import Report
 
@@ -64,7 +65,7 @@ def test_whatever_was_read_an_expectation_is_a_bound_or_unknown(host, pci, told,
     inventory = Inventory(host=host, pci=tuple(pci), accelerators=tuple(told))
     of = replace(machine([device(0), device(1)], nodes=2), inventory=inventory)
     engine = "cpu" if way.startswith("host:0 -> null") else kind
-    cell = PlannedCell("0", "0", (f"{way} by {engine}",), Report.FIRST)
+    cell = PlannedCell("0", "0", parse_transfers(f"{way} by {engine}"), Report.FIRST)
     found = expect(cell, 1 << 30, of)
     assert found.because
     if found.achievable is not None:

@@ -8,18 +8,20 @@ from msgspec.structs import replace
 from fakes import device, machine
 from linkgauge.judge.limits import Bound, apply, parse_bound, parse_limits, read_limits, unused
 from linkgauge.model.errors import InputError, NotationError
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.notes import Unjudged
 from linkgauge.model.result import CellResult, Expected, Result, Run, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 
 
 def run_of(figure, *, name="host_to_device_memcpy_ce", unit="B/s",
-           transfers=("host:0 -> x:0 by ce",), **more):  # fmt: skip
+           transfers="host:0 -> x:0 by ce", **more):  # fmt: skip
     samples = more.pop("samples", [figure * factor for factor in (0.8, 0.9, 1, 1, 1.1, 1.2)])
     better = more.pop("better", "higher")
-    cell = CellResult("0", "0", transfers, Report.FIRST, more.pop("status", "pass"),
-                      bytes=1 << 20, samples=tuple(samples), summary=summarize(samples, better),
-                      **more)  # fmt: skip
+    cell = CellResult("0", "0", parse_transfers(transfers), Report.FIRST,
+                      more.pop("status", "pass"), bytes=1 << 20, samples=tuple(samples),
+                      summary=summarize(samples, better), **more)  # fmt: skip
     result = Result(benchmark=name, title="", backend="x", size=1 << 20, unit=unit,
                     better=better, status=cell.status, cells=(cell,))  # fmt: skip
     return Run(id="1", label="l", command=(), started="s", finished="f",
@@ -172,8 +174,8 @@ def test_a_share_of_what_nobody_knows_is_a_warning():
     run = run_of(45e9, expected=Expected(because="unknown: no link"))
     result = limited(run, "limit: ≥ 0.9 × achievable")
     assert result.status == "pass"
-    assert result.cells[0].warnings == (
-        "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
+    assert result.cells[0].notes == (
+        Unjudged("≥ 0.9 × achievable", "limits.yml line 2", "unknown: no link"),
     )
 
 
@@ -186,7 +188,7 @@ def test_only_what_fits_is_limited():
     for limit in ("device: Fake*, limit: ≥ 50 GB/s", "benchmark: host_*_ce, limit: ≥ 50 GB/s"):
         assert limited(run, limit).status == "fail"
         assert unused(run, parse_limits(f"limits: [{{{limit}}}]")) == ()
-    host = run_of(1e9, transfers=("host:0 -> host:0 by cpu",))
+    host = run_of(1e9, transfers="host:0 -> host:0 by cpu")
     assert limited(host, "device: Test CPU, limit: ≥ 50 GB/s").status == "fail"
 
 

@@ -11,6 +11,7 @@ from linkgauge.judge import pace, shape, steadiness
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
 from linkgauge.model.machine import Device, Host, Machine, Node
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Expected, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -44,8 +45,8 @@ def cell(row, column, transfer, samples):
     """A sample lasts 20 ms or more, as the engine sees to."""
     loops = max(1, round(0.02 * max(samples) / SIZE))
     return CellResult(
-        row, column, (transfer,), Report.FIRST, "pass", bytes=SIZE, loops=loops, verified=True,
-        samples=tuple(samples), summary=summarize(samples),
+        row, column, parse_transfers(transfer), Report.FIRST, "pass", bytes=SIZE, loops=loops,
+        verified=True, samples=tuple(samples), summary=summarize(samples),
     )  # fmt: skip
 
 

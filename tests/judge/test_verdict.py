@@ -22,6 +22,7 @@ from linkgauge.model.inventory import (
     PciFunction,
     PciLink,
 )
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Expected, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -99,7 +100,7 @@ def measured(name, gigabytes, of):
     """The benchmark's cells on this machine, each with this figure."""
     benchmark = CATALOG[name].lay_out(Fabric("cuda", of.host.nodes, of.devices["cuda"]))
     cells = tuple(
-        CellResult(cell.row, cell.column, tuple(map(str, cell.transfers)), cell.report, "pass",
+        CellResult(cell.row, cell.column, cell.transfers, cell.report, "pass",
                    bytes=cell.bytes_reported(SIZE), summary=summarize([gigabytes * 1e9] * 6))
         for cell in benchmark.cells
     )  # fmt: skip
@@ -196,12 +197,13 @@ def test_pairs_beside_others_are_not_held_against_what_they_reach_alone(machine_
 
 def _alone(run):
     (result,) = run.results
-    return (replace(result, cells=tuple(replace(cell, warnings=()) for cell in result.cells)),)
+    return (replace(result, cells=tuple(replace(cell, notes=()) for cell in result.cells)),)
 
 
 def reached(figure, bytes_=1 << 30, **more):
-    return CellResult("0", "0", ("host:0 -> x:0 by ce",), Report.FIRST, more.pop("status", "pass"),
-                      bytes=bytes_, summary=summarize([figure] * 6), **more)  # fmt: skip
+    return CellResult("0", "0", parse_transfers("host:0 -> x:0 by ce"), Report.FIRST,
+                      more.pop("status", "pass"), bytes=bytes_,
+                      summary=summarize([figure] * 6), **more)  # fmt: skip
 
 
 class TestVerdict:
@@ -242,7 +244,8 @@ class TestVerdict:
 class TestCeilings:
     def result(self, of, figures, size=SIZE):
         cells = tuple(
-            replace(reached(figure * 1e9), transfers=(text,)) for text, figure in figures.items()
+            replace(reached(figure * 1e9), transfers=parse_transfers(text))
+            for text, figure in figures.items()
         )
         return measured_ceilings([Result(
             benchmark="host_to_host", title="", backend="host", size=size, unit="B/s",

@@ -11,7 +11,7 @@ from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.wiring import Wiring
 from linkgauge.model.machine import Node
-from linkgauge.model.notation import parse_cell
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Settings, Simulation
 
 
@@ -22,7 +22,7 @@ def wiring(machine):
 
 
 def touched(machine, transfer):
-    return wiring(machine).touched(parse_cell((transfer,))[0]).parts
+    return wiring(machine).touched(parse_transfer(transfer)).parts
 
 
 def passed(crossings):
@@ -40,7 +40,7 @@ def test_distances_have_a_column_for_each_node_online_whatever_its_number():
     found = Wiring(Evidence(known))
 
     def sort(one, other):
-        (copy,) = parse_cell((f"host:{one} -> host:{other} by host:{one}.cpu",))
+        copy = parse_transfer(f"host:{one} -> host:{other} by host:{one}.cpu")
         return found.touched(copy).sort
 
     assert sort(0, 2) != sort(0, 8)

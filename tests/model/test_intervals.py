@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.model.intervals import estimates, student
+from linkgauge.model.intervals import difference, estimates, student
 
 RUNS = 400
 
@@ -105,3 +105,20 @@ def test_it_is_relative_and_holds_its_figure(visits, factor):
 )
 def test_students_t_is_that_of_the_published_tables(degrees, value):
     assert student(degrees) == pytest.approx(value, abs=6e-4)
+
+
+def test_a_difference_is_proven_where_there_is_one_and_seldom_where_there_is_none():
+    dice = random.Random(3)
+    alarms = found = 0
+    for _ in range(RUNS):
+        (first,) = drawn(dice, 1, 6, 3, 0.01, 0.003)
+        (same,) = drawn(dice, 1, 6, 3, 0.01, 0.003)
+        (slower,) = drawn(dice, 1, 6, 3, 0.01, 0.003, figure=95.0)
+        alarms += difference(first, same).is_proven
+        found += difference(first, slower).is_proven
+    assert alarms / RUNS <= 0.08
+    assert found / RUNS >= 0.95
+
+
+def test_no_difference_is_told_of_too_few_visits():
+    assert difference([[1.0]], [[1.0], [1.1]]) is None

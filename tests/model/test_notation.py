@@ -1,11 +1,21 @@
 """The transfer notation reads and prints every value, and errors point at the fault."""
 
+import json
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.errors import NotationError
-from linkgauge.model.notation import parse_memory, parse_transfer, parse_transfers
+from linkgauge.model.notation import (
+    decode_hook,
+    encode_hook,
+    parse_memory,
+    parse_transfer,
+    parse_transfers,
+    schema_hook,
+)
 from linkgauge.model.transfer import HOST_KINDS, NULL, Engine, Memory, Transfer, host
 
 indices = st.integers(0, 999_999_999)
@@ -170,3 +180,35 @@ def test_the_pieces_of_a_transfer():
 )
 def test_both_ways_only_odd_chunks_go_forward(size, forward):
     assert parse_transfer("host:0 <-> cuda:0 by sm").bytes_each_way(size) == forward
+
+
+class TestJson:
+    """A transfer is its notation in JSON."""
+
+    TEXT = "cuda:0 -> cuda:1 by cuda:1.ce"
+
+    def decode(self, data):
+        return msgspec.json.decode(data, type=list[Transfer], dec_hook=decode_hook())
+
+    def test_is_written_and_read_back(self):
+        transfers = [parse_transfer(self.TEXT), parse_transfer("null -> host:0 by cpu*2 x3")]
+        data = msgspec.json.encode(transfers, enc_hook=encode_hook)
+        assert json.loads(data) == list(map(str, transfers))
+        assert self.decode(data) == transfers
+
+    def test_equal_texts_are_one_object(self):
+        one, other = self.decode(json.dumps([self.TEXT] * 2))
+        assert one is other
+
+    @pytest.mark.parametrize("wrong", ["cuda:0 -> nowhere", 5, None, ["host:0"]])
+    def test_what_is_no_transfer_is_refused(self, wrong):
+        with pytest.raises(msgspec.ValidationError):
+            self.decode(json.dumps([wrong]))
+
+    def test_nothing_else_is_written(self):
+        with pytest.raises(NotImplementedError):
+            msgspec.json.encode([object()], enc_hook=encode_hook)
+
+    def test_a_schema_calls_it_a_text(self):
+        schema = msgspec.json.schema(list[Transfer], schema_hook=schema_hook)
+        assert schema == {"type": "array", "items": {"type": "string"}}

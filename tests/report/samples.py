@@ -1,6 +1,8 @@
 """A run of every kind of result, with fixed figures."""
 
 from fakes import device, machine
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.notes import Remark
 from linkgauge.model.result import CellResult, Part, Placement, Result, Run, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -15,14 +17,15 @@ def cell(row, column, transfers, gigabytes, report=Report.FIRST, parts=(), **mor
         for number, part in enumerate(parts)
     )
     return CellResult(
-        row, column, tuple(transfers), report, more.pop("status", "pass"),
+        row, column, tuple(map(parse_transfer, transfers)), report, more.pop("status", "pass"),
         bytes=SIZE, loops=4, stopped="precision", verified=True, samples=samples,
         summary=summarize(samples), parts=parts, **more,
     )  # fmt: skip
 
 
-def unmeasured(row, column, transfers, status, reason):
-    return CellResult(row, column, tuple(transfers), Report.FIRST, status, reason)
+def unmeasured(row, column, transfers, status, reason, kind):
+    transfers = tuple(map(parse_transfer, transfers))
+    return CellResult(row, column, transfers, Report.FIRST, status, reason, kind=kind)
 
 
 def result(name, title, status, cells, **more):
@@ -38,7 +41,7 @@ RESULTS = (
         [
             cell("0", str(n), [f"host:0 -> x:{n} by ce"], 55.25 + n, locked=False,
                  placement=(Placement("host:0", SIZE, 0, False, SIZE),),
-                 warnings=("host:0 is not locked in memory (mlock: Cannot allocate memory)",))
+                 notes=(Remark("host:0 is not locked in memory (mlock: Cannot allocate memory)"),))
             for n in range(2)
         ],
     ),
@@ -56,9 +59,11 @@ RESULTS = (
         "host_to_device_memcpy_sm", "memcpy SM host(row) -> device(column)", "error",
         [
             cell("0", "0", ["host:0 -> x:0 by sm"], 0.0123, status="fail",
+                 kind="wrong-bytes",
                  reason="host:0 -> x:0 by sm: x:0 is wrong at byte 77 of 67108864"),
-            unmeasured("0", "1", ["host:0 -> x:1 by sm"], "error", "while measuring: lost"),
-            unmeasured("0", "2", ["host:0 -> x:2 by sm"], "skip", "[red]not shared[/red]"),
+            unmeasured("0", "1", ["host:0 -> x:1 by sm"], "error", "while measuring: lost", "call"),
+            unmeasured("0", "2", ["host:0 -> x:2 by sm"], "skip", "[red]not shared[/red]",
+                       "unsupported"),
         ],
     ),
     result("all_to_one_read_ce", "memcpy CE device(column) -> all other devices", "skip", [],

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, shipped
+from linkgauge.machine.hardware import known_values, read_hardware, state
 from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
@@ -25,7 +26,7 @@ from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.report.distances import classes, distances, matrix_lines
 from linkgauge.report.fabric import fabric_lines
 from linkgauge.report.gaps import for_root, gap_lines
-from linkgauge.report.hardware import hardware_yaml, known_values, read_hardware, state
+from linkgauge.report.hardware import hardware_yaml
 from linkgauge.report.host_details import ranges
 from linkgauge.report.inventory import print_machine
 from linkgauge.report.pci_tree import tree_lines

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.report import files
@@ -130,15 +131,16 @@ def test_run_json():
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path):
     path = files.write_run(tmp_path, RUN)
-    assert files.read_run(path) == RUN
-    assert files.read_run(tmp_path) == RUN
+    assert read_run(path) == RUN
+    assert read_run(tmp_path) == RUN
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.json", "samples.csv"]
 
 
-def test_a_file_with_fields_that_are_not_known_yet_loads():
+def test_a_file_with_fields_that_are_not_known_yet_loads(tmp_path):
     document = json.loads(files.json_document(RUN))
     document["later"] = document["results"][0]["later"] = {"x": 1}
-    assert msgspec.json.decode(json.dumps(document), type=Run) == RUN
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    assert read_run(tmp_path) == RUN
 
 
 @pytest.mark.parametrize(
@@ -147,13 +149,13 @@ def test_a_file_with_fields_that_are_not_known_yet_loads():
 def test_what_is_no_run_is_refused_in_one_line(tmp_path, content):
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(InputError) as caught:
-        files.read_run(tmp_path / "run.json")
+        read_run(tmp_path / "run.json")
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot read"):
-        files.read_run(tmp_path / "nowhere.json")
+        read_run(tmp_path / "nowhere.json")
 
 
 def test_results_that_cannot_be_written_are_an_error_with_the_path(tmp_path):

@@ -7,7 +7,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from linkgauge.report.files import json_document, read_run, run_schema
+from linkgauge.engine.runs import read_run
+from linkgauge.report.files import json_document, run_schema
 from linkgauge.report.terminal import make_console, render_result, render_transfers
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "run.schema.json"

@@ -255,9 +255,10 @@ class Backend(Protocol):
         """Its accelerators, in the order of their indices. The host backend has none."""
         ...
 
-    def refusal(self, transfer: Transfer) -> str | None:
-        """Why it cannot carry out this transfer here, or None. Never raises; the first answer for
-        a kernel may take as long as compiling it."""
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        """Why it cannot carry out this transfer here, or None: an exception where its kind says
+        more than that it is unsupported. Never raises; the first answer for a kernel may take as
+        long as compiling it."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def _by_threads(operation: str) -> Callable[[Fabric], Iterator[Cell]]:
             memory = host(node.index)
             for count in thread_counts(len(node.cpus)):
                 transfer = Transfer(*_ENDS[operation](memory), Engine(memory, "cpu", count))
-                yield Cell(str(node.index), str(count), (transfer,))
+                yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
 
     return cells
 
@@ -47,7 +47,7 @@ def _by_kind(fabric: Fabric) -> Iterator[Cell]:
         for name, kind in (("pinned", ""), ("pageable", "pageable"), ("huge", "huge")):
             memory = host(node.index, kind)
             transfer = Transfer(memory, memory, Engine(memory.place, "cpu"))
-            yield Cell(str(node.index), name, (transfer,))
+            yield Cell(str(node.index), name, (transfer,), Report.FIRST)
 
 
 def chosen_cpus(fabric: Fabric) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import msgspec
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Node
-from linkgauge.model.notation import parse_cell, parse_transfers
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
@@ -209,28 +209,13 @@ def volume_of(cell: CellResult) -> Volume | None:
         return Volume(sum(seconds), moved, of_host)
     moved = float(cell.bytes * cell.loops * len(cell.samples))
     total = sum(cell.bytes * cell.loops / rate for rate in cell.samples)
-    (transfer,) = parse_cell(cell.transfers)
+    (transfer,) = cell.transfers
     return Volume(total, None, moved) if is_hosts(transfer) else Volume(total, moved, None)
 
 
 def is_hosts(transfer: Transfer) -> bool:
     """Whether it is the host's side of the test."""
     return len(transfer.memories) == 1
-
-
-def objection(
-    cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
-) -> str | None:
-    """Why a cell is not good enough, in one line: a side that took part was slower than so many
-    bytes/s (0: anything will do)."""
-    volume = volume_of(cell)
-    if volume is None:
-        return None
-    sides = ((device, volume.device_rate, least_device), ("host", volume.host_rate, least_host))
-    for name, rate, least in sides:
-        if rate is not None and rate < least:
-            return f"{name} bandwidth {gigabits(rate)} Gb/s, at least {gigabits(least)} expected"
-    return None
 
 
 def gigabits(rate: float) -> str:

@@ -49,7 +49,8 @@ def devices(
 
     Example: linkgauge devices --yaml > hardware.yml
     """
-    from linkgauge.report.hardware import hardware_yaml, read_hardware, state
+    from linkgauge.machine.hardware import read_hardware, state
+    from linkgauge.report.hardware import hardware_yaml
     from linkgauge.report.inventory import print_machine
 
     if json and yaml:

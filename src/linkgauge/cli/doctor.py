@@ -44,10 +44,10 @@ def doctor(
 
 def _gather(run: Path | None, root: Path | None, machine: str | None) -> Evidence:
     """Raises InputError where more than one is asked for, or it cannot be read."""
+    from linkgauge.engine.runs import read_run
     from linkgauge.judge.findings import evidence_of
     from linkgauge.judge.verdict import judge
     from linkgauge.model.errors import InputError
-    from linkgauge.report.files import read_run
 
     if sum(source is not None for source in (run, root, machine)) > 1:
         raise InputError("give one of RUN, --root and --machine")

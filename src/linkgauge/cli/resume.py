@@ -13,11 +13,11 @@ from linkgauge.engine.controller import now
 from linkgauge.engine.journal import Closed, Journal, Resumed, assemble, opening
 from linkgauge.engine.locks import devices_measured, hold
 from linkgauge.engine.resume import check_same_machine, check_same_options
+from linkgauge.engine.runs import JOURNAL_FILE
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Settings, Simulation
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
-from linkgauge.report.files import JOURNAL_FILE
 from linkgauge.report.terminal import make_console
 
 from .session import Display, command_line, measure_left, show_whole, valid

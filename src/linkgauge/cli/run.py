@@ -104,8 +104,8 @@ def run(
     from linkgauge.engine.plan import fabrics, lay_out, make_plan
     from linkgauge.engine.supervisor import Supervisor
     from linkgauge.judge.limits import read_limits
+    from linkgauge.machine.hardware import read_hardware, state
     from linkgauge.report.dry_run import print_plan
-    from linkgauge.report.hardware import read_hardware, state
     from linkgauge.report.terminal import make_console
 
     from .resume import go_on, in_effect

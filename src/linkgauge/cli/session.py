@@ -23,6 +23,7 @@ from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import Journal, Opened, Record, opening
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.runs import JOURNAL_FILE, read_run
 from linkgauge.engine.worker import Worker
 from linkgauge.judge.doctor import concerns
 from linkgauge.judge.dram import measured_ceilings
@@ -32,7 +33,6 @@ from linkgauge.judge.thresholds import Objection, hold, hold_run
 from linkgauge.judge.verdict import judge, judge_result
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import (
     Blocks,
     EngineSettings,
@@ -46,7 +46,7 @@ from linkgauge.model.result import (
 )
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.doctor import print_findings
-from linkgauge.report.files import JOURNAL_FILE, json_document, read_run, samples_csv, write_run
+from linkgauge.report.files import json_document, samples_csv, write_run
 from linkgauge.report.matrix import shown
 from linkgauge.report.notes import note_lines
 from linkgauge.report.progress import LiveReport, progress_bar
@@ -162,8 +162,7 @@ def check_shape(engines: EngineSettings, plan: Plan) -> None:
     if not names:
         return
     cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
-    written = dict.fromkeys(text for cell in cells for text in cell.transfers)
-    taking = {parse_transfer(text).engine.owner.backend for text in written}
+    taking = {transfer.engine.owner.backend for cell in cells for transfer in cell.transfers}
     deaf = ", ".join(sorted(taking - set(SHAPED)))
     if not deaf:
         return

@@ -22,10 +22,10 @@ def show(
 
     Example: linkgauge show results/cpu/default/20261121T201500Z
     """
+    from linkgauge.engine.runs import JOURNAL_FILE, read_run
     from linkgauge.judge.limits import apply, read_limits
     from linkgauge.judge.verdict import judge
     from linkgauge.model.result import exit_code
-    from linkgauge.report.files import JOURNAL_FILE, read_run
     from linkgauge.report.terminal import make_console
 
     from .session import (

@@ -86,10 +86,11 @@ def traffic(
     import msgspec
 
     from linkgauge.benchmarks.table import Fabric
-    from linkgauge.benchmarks.traffic import EVERYTHING, lay_out, make_pieces, objection, sides_of
+    from linkgauge.benchmarks.traffic import EVERYTHING, lay_out, make_pieces, sides_of
     from linkgauge.engine.locks import devices_measured, hold
     from linkgauge.engine.plan import fabrics, make_plan
     from linkgauge.engine.supervisor import Supervisor
+    from linkgauge.judge.thresholds import objection
     from linkgauge.model.units import parse_size
     from linkgauge.report.terminal import make_console
 

@@ -26,10 +26,9 @@ from linkgauge.benchmarks.traffic import (
     Combination,
     lay_out,
     make_pieces,
-    objection,
     sides_of,
 )
-from linkgauge.judge.thresholds import hold_run
+from linkgauge.judge.thresholds import hold_run, objection
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
 from linkgauge.model.transfer import Access

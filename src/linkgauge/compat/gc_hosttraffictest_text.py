@@ -10,6 +10,7 @@ from linkgauge.benchmarks.traffic import Combination, Volume, gigabits, volume_o
 from linkgauge.judge.thresholds import Objection, hold
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.report.sentences import sentence
 
 from .base import Silent
 
@@ -108,7 +109,7 @@ def details(cell: CellResult, volume: Volume) -> Iterator[str]:
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     yield f"  {len(cell.samples)} samples of {cell.loops} passes over the buffer"
-    yield from (f"  Note: {warning}" for warning in cell.warnings)
+    yield from (f"  Note: {sentence(note)}" for note in cell.notes)
 
 
 def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:

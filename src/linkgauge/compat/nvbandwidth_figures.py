@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from linkgauge.model.machine import Device
-from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Part, Result
-from linkgauge.model.transfer import Memory
+from linkgauge.model.transfer import Memory, Transfer
 from linkgauge.model.units import unit_of
 
 from .nvbandwidth_cases import Case
@@ -131,9 +131,8 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
         yield "Total Bandwidth ", cell.samples[number]
 
 
-def _way(text: str) -> str:
+def _way(transfer: Transfer) -> str:
     """`Host -> Device 0`; of a latency, from who reaches to what is reached."""
-    transfer = parse_transfer(text)
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

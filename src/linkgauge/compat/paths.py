@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from linkgauge.engine.reasons import unmeasured
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Settings, exit_code
@@ -23,6 +24,7 @@ from linkgauge.model.transfer import (
     Transfer,
 )
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
+from linkgauge.report.sentences import sentence
 
 from .base import Context, Where, measure, opened
 
@@ -114,16 +116,7 @@ class Gauge:
         )
         known = self._measure(benchmark, size, optional)
         return tuple(
-            known.get(cell.column)
-            or CellResult(
-                cell.row,
-                cell.column,
-                tuple(map(str, cell.transfers)),
-                cell.report,
-                "skip",
-                reason=INTERRUPTED,
-                operation=operation,
-            )
+            known.get(cell.column) or unmeasured(cell, "skip", INTERRUPTED, "interrupted")
             for cell in benchmark.cells
         )
 
@@ -142,8 +135,8 @@ class Gauge:
         for cell in cells:
             if cell.status != "pass" and not (optional and cell.status == "skip"):
                 self.tell(_trouble(cell))
-            for warning in cell.warnings:
-                self.tell(f"note: {warning}")
+            for note in cell.notes:
+                self.tell(f"note: {sentence(note)}")
         if run.finished is None:
             self._codes.add(130)
             self.tell(INTERRUPTED)
@@ -163,6 +156,6 @@ class Gauge:
 
 def _trouble(cell: CellResult) -> str:
     """What happened to a cell; its reason may name the transfer itself."""
-    transfers, reason = " & ".join(cell.transfers), cell.reason or ""
+    transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

@@ -13,6 +13,7 @@ from contextlib import closing
 import msgspec
 
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.notation import decode_hook, encode_hook
 
 from .channel import Channel
 from .interrupts import ENDING
@@ -37,8 +38,8 @@ from .messages import (
 from .standing import Signs
 from .worker import LocalWorker
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Request).decode
+_encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
+_decode = msgspec.msgpack.Decoder(Request, dec_hook=decode_hook()).decode
 _PR_SET_PDEATHSIG = 1
 GARBAGE = 50_000
 """New objects until Python looks for garbage: seldom, since what a cell leaves goes by itself."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import PlannedSheet
 
 
@@ -28,10 +27,9 @@ def accelerator_name(machine: Machine, plan: tuple[PlannedSheet, ...]) -> str:
         for cell in sheet.cells:
             if cell.reason is not None:
                 continue
-            for transfer in parse_cell(cell.transfers):
-                for place in (transfer.source, transfer.destination, transfer.engine.owner):
-                    if str(place) in models:
-                        return slug(models[str(place)], place.backend)
+            for place in cell.places:
+                if str(place) in models:
+                    return slug(models[str(place)], place.backend)
     return "cpu"
 
 

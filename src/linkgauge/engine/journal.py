@@ -21,6 +21,7 @@ import msgspec
 from linkgauge.model.errors import Busy, InputError, ResultsError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import (
     CellResult,
     PlannedSheet,
@@ -31,6 +32,7 @@ from linkgauge.model.result import (
     worst,
 )
 
+from .older import current
 from .visits import Visits
 
 SYNC_SECONDS = 1.0
@@ -76,8 +78,8 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
 
 Record = Opened | Measured | Resumed | Closed
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Record)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
+_decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
 
 
 class Journal:
@@ -180,11 +182,18 @@ def read_records(data: bytes) -> tuple[Record, ...]:
     *lines, _unfinished = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(_decoder.decode(line))
+            records.append(_current(_decoder.decode(line)))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
     opening(records)
     return tuple(records)
+
+
+def _current(record: Record) -> Record:
+    """As this version writes it."""
+    if isinstance(record, Measured):
+        return msgspec.structs.replace(record, cell=current(record.cell))
+    return record
 
 
 def opening(records: Sequence[Record]) -> Opened:

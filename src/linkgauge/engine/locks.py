@@ -20,7 +20,6 @@ from pathlib import Path
 
 from linkgauge.model.errors import Busy
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import PlannedSheet
 
 BACKLOG = 4096
@@ -46,13 +45,8 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedSheet]) -> dict[str
     }
     if machine.simulated is not None or not any(keys.values()):
         return {}
-    cells = [cell for sheet in plan for cell in sheet.cells if cell.reason is None]
-    transfers = parse_cell({text for cell in cells for text in cell.transfers})
-    places = {
-        str(memory.place)
-        for transfer in transfers
-        for memory in (*transfer.memories, transfer.engine.owner)
-    }
+    cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
+    places = {str(place) for cell in cells for place in cell.places}
     return {key: memory for memory, key in keys.items() if key and memory in places}
 
 

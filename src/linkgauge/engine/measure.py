@@ -11,6 +11,7 @@ import msgspec
 
 from linkgauge.backends.base import Backend, Group, Pace, Phase, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.notes import Beside, Note
 from linkgauge.model.result import CellResult, Definition, Settings
 
 from .joined import JoinedGroup
@@ -103,7 +104,7 @@ class _Together:
             self._enter("measure")
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
-            remarks = self._remarks()
+            notes = self._notes()
             with sensing(devices, threaded=not self._virtual) as sensed:
                 taken = take_samples(
                     group,
@@ -120,7 +121,7 @@ class _Together:
             self._enter("verify")
             split = self._split((*taken.timings, last))
             results = tuple(
-                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), remarks)
+                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes)
                 for cell, own in zip(self._cells, split, strict=True)
             )
             return Visited(results, sample)
@@ -183,9 +184,9 @@ class _Together:
         bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
         return min(bounded or timing.seconds)
 
-    def _remarks(self) -> tuple[str, ...]:
+    def _notes(self) -> tuple[Note, ...]:
         others = len(self._cells) - 1
-        return (f"measured at the same time as {others} other pairs",) if others else ()
+        return (Beside(others),) if others else ()
 
 
 def _part(timing: Timing, own: slice) -> Timing:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Pattern, Timing, seed_of
 from linkgauge.model.inventory import Reading
+from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
 from linkgauge.model.transfer import Cell, Report, Transfer
 
@@ -157,7 +158,7 @@ class Measurement:
         timings: Sequence[Timing],
         last: Timing,
         readings: tuple[Reading, ...],
-        remarks: Sequence[str],
+        notes: Sequence[Note],
     ) -> CellResult:
         """Compares the bytes, as they are after the `last` loops, and sums up the cell's own
         `timings`."""
@@ -174,7 +175,7 @@ class Measurement:
             planned.report,
             "fail" if problem else "pass",
             problem,
-            warnings=tuple(dict.fromkeys((*remarks, *self._warnings()))),
+            notes=tuple(dict.fromkeys((*notes, *map(Remark, self._warnings())))),
             bytes=self._cell.bytes_reported(self._size),
             loops=taken.loops,
             verified=problem is None if self._verifies else None,
@@ -186,6 +187,7 @@ class Measurement:
             parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
             readings=readings,
             definition=definition,
+            kind="wrong-bytes" if problem else None,
             operation=planned.operation,
         )
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import groups, split
-from linkgauge.model.notation import parse_cell
+from linkgauge.model.notes import Imprecise, Note, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
 
@@ -66,8 +66,8 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
     if not whole:
         return visits[0]
     wrong = next((visit for visit in whole if visit.status == "fail"), whole[0])
-    skipped = (f"not visited again: {v.reason}" for v in visits if v.status == "skip")
-    warnings = (text for visit in whole for text in visit.warnings)
+    skipped = (NotRevisited(visit.reason) for visit in visits if visit.status == "skip")
+    notes = (note for visit in whole for note in visit.notes)
     seconds = [visit.seconds for visit in whole if visit.seconds is not None]
     locks = [visit.locked for visit in whole if visit.locked is not None]
     checks = [visit.verified for visit in whole if visit.verified is not None]
@@ -75,7 +75,8 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         whole[0],
         status=wrong.status,
         reason=wrong.reason,
-        warnings=tuple(dict.fromkeys((*warnings, *skipped))),
+        kind=wrong.kind,
+        notes=tuple(dict.fromkeys((*notes, *skipped))),
         verified=all(checks) if checks else None,
         locked=all(locks) if locks else None,
         placement=tuple(dict.fromkeys(place for visit in whole for place in visit.placement)),
@@ -149,7 +150,7 @@ def _finish(
             interval=_interval(cell, known, settings),
             modes=found,
             stopped=stopped,
-            warnings=(*cell.warnings, *_missed(cell, error, stopped, settings)),
+            notes=(*cell.notes, *_missed(cell, error, stopped, settings)),
             parts=tuple(
                 replace(part, summary=_summary(cell, part.samples, one, [part.samples]))
                 for part, one in zip(cell.parts, parts, strict=True)
@@ -178,7 +179,7 @@ def _interval(cell: CellResult, known: Estimate | None, settings: Settings) -> I
     if known is None:
         return Interval("samples")
     simulated = settings.simulation is not None
-    coverage = proven_coverage(parse_cell(cell.transfers), cell.report, simulated=simulated)
+    coverage = proven_coverage(cell.transfers, cell.report, simulated=simulated)
     return Interval("visits", coverage, known.degrees, known.alike)
 
 
@@ -192,10 +193,6 @@ def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopp
 
 def _missed(
     cell: CellResult, error: float | None, stopped: Stopped | None, settings: Settings
-) -> Iterator[str]:
+) -> Iterator[Note]:
     if stopped in ("max-time", "noise") and settings.precision > 0:
-        reached = "no interval" if error is None else f"±{error:.2%}"
-        yield (
-            f"precision of ±{settings.precision:.2%} missed: {reached} after "
-            f"{len(cell.samples)} samples; give more --max-time or quieten the machine"
-        )
+        yield Imprecise(settings.precision, error, len(cell.samples))

@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.benchmarks.table import Fabric, Row, Sweep
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
-from linkgauge.model.notation import parse_cell, parse_memory
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Benchmark, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
@@ -162,7 +162,7 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedShee
     at_once: defaultdict[int, list[Transfer]] = defaultdict(list)
     for number, cell in numbered:
         if cell.reason is None:
-            at_once[number] += parse_cell(cell.transfers)
+            at_once[number] += cell.transfers
     apart = {number for number, some in at_once.items() if _why_not(some, sheet.size, rooms)}
     cells = (
         msgspec.structs.replace(cell, round=None if number in apart else number)
@@ -188,7 +188,7 @@ def _sheet(
             PlannedCell(
                 cell.row,
                 cell.column,
-                tuple(map(str, cell.transfers)),
+                cell.transfers,
                 cell.report,
                 reason,
                 operation=cell.operation,
@@ -272,7 +272,7 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     for sheet in plan:
         for cell in sheet.cells:
             if not cell.reason:
-                for place, need in _held(parse_cell(cell.transfers), sheet.size).items():
+                for place, need in _held(cell.transfers, sheet.size).items():
                     peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 
 import msgspec
 
-from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind
+from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import Settings
 
 from .channel import Channel
@@ -23,8 +24,8 @@ from .standing import Standing
 PATIENCE = 2.0
 """Seconds that an idle worker has to end by itself; a busy one is killed."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Reply).decode
+_encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
+_decode = msgspec.msgpack.Decoder(Reply, dec_hook=decode_hook()).decode
 # The module search path is handed on as it is: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import sys
@@ -44,9 +45,9 @@ LONGEST = 1e6
 class WorkerLost(LinkgaugeError):
     """A worker ended, or was ended, while it was asked something."""
 
-    def __init__(self, reason: str, timed_out: bool = False) -> None:
+    def __init__(self, reason: str, kind: OutcomeKind = "exit") -> None:
         super().__init__(reason)
-        self.timed_out = timed_out
+        self.kind = kind
 
 
 class WorkerProcess:
@@ -107,7 +108,7 @@ class WorkerProcess:
                 self._wait(left)
                 reply: Reply = _decode(self._channel.receive())
             except (EOFError, OSError):
-                raise WorkerLost(self._how_it_ended()) from None
+                raise self._how_it_ended() from None
             if isinstance(reply, Broke):
                 self.kill()
                 raise WorkerLost(f"the worker broke: {reply.reason}")
@@ -125,20 +126,20 @@ class WorkerProcess:
             return
         if not self._channel.poll(min(max(0.0, left(self.standing)), LONGEST)):
             self.kill()
-            raise WorkerLost("no answer", timed_out=True)
+            raise WorkerLost("no answer", "timeout")
 
     def _send(self, request: Request) -> None:
         with suppress(OSError):  # it has ended: waiting for the answer will tell how
             self._channel.send(_encode(request))
 
-    def _how_it_ended(self) -> str:
+    def _how_it_ended(self) -> WorkerLost:
         self._busy = True
         code = self._end()
         if code >= 0:
-            return f"the worker ended with exit code {code}"
+            return WorkerLost(f"the worker ended with exit code {code}")
         name = signal.Signals(-code).name
         hint = ", as the kernel does where memory runs out" if name == "SIGKILL" else ""
-        return f"the worker was ended by {name}{hint}"
+        return WorkerLost(f"the worker was ended by {name}{hint}", "crash")
 
     def kill(self) -> None:
         self._process.kill()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from linkgauge.backends.base import Phase
-from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.notation import parse_cell
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Unsupported
 from linkgauge.model.result import CellResult, PlannedCell, Status
+from linkgauge.model.transfer import Cell
 
 DOING: dict[Phase, str] = {
     "plan": "planning",
@@ -20,19 +20,21 @@ DOING: dict[Phase, str] = {
 
 def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
     """A reason: what befell a cell, what was being done to it, and to which memories."""
-    memories = (memory for t in parse_cell(planned.transfers) for memory in t.memories)
+    memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     return f"while {DOING[phase]} ({places}): {what}"
 
 
-def unmeasured(planned: PlannedCell, status: Status, reason: str) -> CellResult:
+def unmeasured(
+    planned: Cell | PlannedCell, status: Status, reason: str, kind: OutcomeKind
+) -> CellResult:
     """A cell without figures, and why."""
-    place = planned.row, planned.column, planned.transfers
-    return CellResult(*place, planned.report, status, reason, operation=planned.operation)
+    place = planned.row, planned.column, planned.transfers, planned.report
+    return CellResult(*place, status, reason, operation=planned.operation, kind=kind)
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
     """What an error made of a cell, in this phase."""
     if isinstance(error, Unsupported):
-        return unmeasured(planned, "skip", str(error))
-    return unmeasured(planned, "error", befell(planned, phase, str(error)))
+        return unmeasured(planned, "skip", str(error), error.kind)
+    return unmeasured(planned, "error", befell(planned, phase, str(error)), error.kind)

@@ -20,9 +20,8 @@ from linkgauge.backends.base import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell, parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
-from linkgauge.model.transfer import Transfer
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.result import CellResult, PlannedCell, Settings
 
 from .messages import (
     Answer,
@@ -39,7 +38,7 @@ from .messages import (
     Tuned,
 )
 from .process import WorkerLost, WorkerProcess
-from .reasons import befell, unmeasured
+from .reasons import befell, failed, unmeasured
 from .standing import Standing
 
 SURVEY_SECONDS = 60.0
@@ -124,7 +123,7 @@ class Supervisor:
         except WorkerLost as lost:
             self._retire(name)
             within = f"no answer within {SURVEY_SECONDS:g} s"
-            reason = within if lost.timed_out else str(lost)
+            reason = within if lost.kind == "timeout" else str(lost)
             raise BackendError("open the backend", reason) from lost
         if isinstance(answer, Refused):
             raise LinkgaugeError(answer.reason)
@@ -146,7 +145,9 @@ class Supervisor:
         return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
 
     def _skipped(self, cell: PlannedCell) -> CellResult:
-        return unmeasured(cell, "skip", cell.reason or self._why_aside(cell) or "")
+        if cell.reason is not None:
+            return unmeasured(cell, "skip", cell.reason, "size")
+        return unmeasured(cell, "skip", self._why_aside(cell) or "", "set-aside")
 
     def _why_aside(self, cell: PlannedCell) -> str | None:
         if not self._aside:
@@ -219,7 +220,7 @@ class Supervisor:
         says that they do not run in one cell."""
         if self._settings.simulation is not None:
             return SIMULATED
-        owners = {transfer.engine.owner.backend for transfer in _transfers(cell)} - {"host"}
+        owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
         return min(owners, default=None)
 
     def _retire(self, name: str | None) -> None:
@@ -242,7 +243,7 @@ class _Watch:
 
     @cached_property
     def _set_up(self) -> float:
-        moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in _transfers(cell))
+        moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
         return SETUP_SECONDS + moved / SETUP_RATE
 
     def left(self, at: Standing) -> float:
@@ -266,20 +267,16 @@ class _Watch:
 
     def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
         """What becomes of a cell whose worker was lost while it stood there."""
-        status: Status = "timeout" if lost.timed_out else "error"
+        if lost.kind != "timeout":
+            return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
-        what = f"no end after {took:.3g} s" if lost.timed_out else str(lost)
-        return unmeasured(cell, status, befell(cell, at.phase, what))
-
-
-def _transfers(cell: PlannedCell) -> tuple[Transfer, ...]:
-    return parse_cell(cell.transfers)
+        what = befell(cell, at.phase, f"no end after {took:.3g} s")
+        return unmeasured(cell, "timeout", what, lost.kind)
 
 
 def _devices(cell: PlannedCell) -> list[str]:
     """The accelerators that take part."""
-    places = (place for t in _transfers(cell) for place in (*t.memories, t.engine.owner))
-    return list(dict.fromkeys(str(place.place) for place in places if place.is_device))
+    return [str(place) for place in cell.places if place.is_device]
 
 
 def _merge(inventories: Sequence[Inventory]) -> Inventory:

@@ -14,7 +14,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings, Stopped
 from linkgauge.model.transfer import Memory
 
@@ -201,7 +200,7 @@ def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
             transfer.both_ways,
             transfer.scale,
         )
-        for transfer in parse_cell(cell.transfers)
+        for transfer in cell.transfers
     )
     figure = sheet.unit, cell.report, cell.operation
     return sheet.backend, sheet.size, *figure, cell.reason is None, shapes

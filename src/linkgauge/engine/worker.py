@@ -24,7 +24,7 @@ from linkgauge.machine.source import commit
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
-from linkgauge.model.notation import parse_cell, parse_memory
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
@@ -164,20 +164,13 @@ class LocalWorker:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
-            transfers = parse_cell(cell.transfers)
             try:
-                backends = [self._backend(name) for name in backends_of(transfers)]
-                refusals = (b.refusal(t) for b, t in zip(backends, transfers, strict=True))
-                reason = cell.reason or next(filter(None, refusals), None)
+                backends = self._backends_for(cell)
+                able.append(Measurement(cell, cell.transfers, size, self._settings, backends))
             except Unsupported as error:
-                reason = cell.reason or str(error)
+                results[cell] = unmeasured(cell, "skip", str(error), error.kind)
             except LinkgaugeError as error:  # a driver that fails at its first question
-                results[cell] = unmeasured(cell, "error", str(error))
-                continue
-            if reason is not None:
-                results[cell] = unmeasured(cell, "skip", reason)
-            else:
-                able.append(Measurement(cell, transfers, size, self._settings, backends))
+                results[cell] = unmeasured(cell, "error", str(error), error.kind)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size), Visit())
@@ -188,6 +181,15 @@ class LocalWorker:
                 self._known[numbers, size] = Visit(sample=measured.sample, definition=definition)
             results.update(zip((cell.planned for cell in able), measured.cells, strict=True))
         return tuple(results[cell] for cell in cells)
+
+    def _backends_for(self, cell: PlannedCell) -> list[Backend]:
+        """Those that carry out its transfers. Raises Unsupported where one refuses."""
+        backends = [self._backend(name) for name in backends_of(cell.transfers)]
+        for backend, transfer in zip(backends, cell.transfers, strict=True):
+            refusal = backend.refusal(transfer)
+            if refusal is not None:
+                raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
+        return backends
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
         place = parse_memory(device)

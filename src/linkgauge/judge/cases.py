@@ -9,7 +9,6 @@ from functools import lru_cache
 
 import msgspec
 
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Transfer
 
@@ -54,7 +53,7 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
             number += 1
             if cell.status == "skip":
                 continue
-            transfers = parse_cell(cell.transfers)
+            transfers = cell.transfers
             touched = [wiring.touched(transfer) for transfer in transfers]
             parts = frozenset[str]().union(*(each.parts for each in touched))
             shared = evidence.together and _is_pair(transfers)

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import msgspec
 
 from linkgauge.model.machine import Machine, Node
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import Result
 from linkgauge.model.transfer import Memory, Transfer
 
@@ -53,7 +52,7 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
         for cell in result.cells:
             if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
                 continue
-            (transfer,) = parse_cell(cell.transfers)
+            (transfer,) = cell.transfers
             node = transfer.engine.owner.index or 0
             if node in nodes and _is_local(transfer) and _all_cpus(transfer, machine):
                 key = (node, _operation(transfer))
@@ -124,7 +123,7 @@ class HostMemory:
 
 
 def _measured(name: str, rate: float) -> Use:
-    segment = Segment(name, rate, "host memory's best, measured here")
+    segment = Segment(name, rate, "host memory's best, measured here", measured=True)
     return Use(segment, 0.0, 1.0, segment.shown)
 
 

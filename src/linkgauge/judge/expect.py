@@ -17,7 +17,6 @@ from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
 from linkgauge.model.motion import Work, movements
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
 from linkgauge.model.transfer import Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -64,7 +63,7 @@ class Expectations:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
         if unit != BANDWIDTH.symbol or cell.report is Report.LATENCY:
             return _unknown("no bound on this is known")
-        transfers = parse_cell(cell.transfers)
+        transfers = cell.transfers
         readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
             courses = self._courses_of(transfers, size, _under_load(readings))
@@ -159,7 +158,9 @@ class _Sharing:
         if achievable is not None and self._bytes() / achievable < START:
             doubts = [*doubts, "so few bytes take no longer than a copy may take to start"]
         because = self._because(theoretical, achievable, doubts)
-        expected = Expected(theoretical, None if doubts else achievable, because)
+        achievable = None if doubts else achievable
+        measured = achievable is not None and self._costliest().segment.measured
+        expected = Expected(theoretical, achievable, because, measured=measured)
         loose = any(path.loose for path in self._paths) or self._meets_itself()
         return Estimate(expected, self._most(), loose)
 
@@ -245,10 +246,15 @@ class _Sharing:
         if doubts:
             parts.append(f"achievable unknown: {'; '.join(doubts)}")
         elif achievable is not None:
-            costly = min((u for u in uses if u.cost), key=lambda u: u.segment.rate / u.cost)
+            costly = self._costliest()
             share = f": {achievable / theoretical:.1%}" if theoretical else ""
             parts.append(f"{costly.why}{share} -> {figure(achievable)}")
         return "; ".join(parts)
+
+    def _costliest(self) -> Use:
+        """What limits the first transfer with all that protocols add."""
+        uses = (use for use in self._paths[0].uses if use.cost)
+        return min(uses, key=lambda use: use.segment.rate / use.cost)
 
     def _manner(self, narrow: Use) -> str:
         """Why the figure is not simply the segment's rate."""

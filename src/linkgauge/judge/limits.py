@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.machine import Machine
-from linkgauge.model.notation import parse_cell
+from linkgauge.model.notes import Unjudged
 from linkgauge.model.result import CellResult, Result, Run, worst
 from linkgauge.model.statistics import summarize
 from linkgauge.model.units import unit_of
@@ -236,12 +236,7 @@ class _Models:
 
     def fit(self, cell: CellResult, limit: Limit) -> bool:
         """Whether any of the cell's devices is of the limit's; without devices, the processor."""
-        places = {
-            str(place.place)
-            for transfer in parse_cell(cell.transfers)
-            for place in (*transfer.memories, transfer.engine.owner)
-        }
-        models = [self._devices[place] for place in places if place in self._devices]
+        models = [self._devices[name] for p in cell.places if (name := str(p)) in self._devices]
         return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
 
 
@@ -274,8 +269,7 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
         known = getattr(cell.expected, bound.of, None)
         if known is None:
             why = cell.expected.because if cell.expected else "nothing was expected"
-            warning = f"limit {limit.text} ({limit.where}) cannot be judged: {why}"
-            return replace(cell, warnings=(*cell.warnings, warning))
+            return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
         least = bound.value * known
     statistic, unit = _SLOW.get(bound.statistic, bound.statistic), result.unit
     figure = getattr(cell.summary, statistic)
@@ -286,7 +280,7 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
     side = "below" if bound.at_least else "above"
     what = f"{statistic} {_shown(figure, unit)} is {side} the limit {limit.text}"
     of = "" if bound.of is None else f" = {_shown(least, unit)}"
-    return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})")
+    return replace(cell, status="fail", reason=f"{what}{of} ({limit.where})", kind="limit")
 
 
 def _shown(figure: float, unit: str) -> str:

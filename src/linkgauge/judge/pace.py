@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.result import Expected
 from linkgauge.model.statistics import median_deviation
+from linkgauge.model.units import count_of
 
 from .cases import Blame, Case, blame, cases_of, named, suspects
 from .counters import troubled
@@ -91,7 +92,7 @@ def _pace(case: Case, peers: tuple[Case, ...]) -> Paced:
     log = math.log(_median(case) / _median(peers[0]))
     slow = _highest(case) < SLOW * _lowest(peers[0])
     expected = case.cell.expected.achievable if case.cell.expected else None
-    if expected is None or MEASURED in (case.cell.expected or Expected()).because:
+    if expected is None or (case.cell.expected or Expected()).measured:
         return Paced(case, log, peers, slow, log)
     share = _median(case) / expected
     if _is_low(case, expected):
@@ -257,8 +258,6 @@ def _unexpected(each: Paced, level: float) -> float:
 
 _ROUGHLY = 0.3
 """How well expectations are known, as a logarithm."""
-MEASURED = "measured here"
-"""What an expectation says that comes from the figures themselves."""
 _LEAST_OF_DRIFT = 3
 """Slow cells from which a trend is told from a level."""
 
@@ -270,7 +269,7 @@ def _slow(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) 
         check="slow",
         severity="fail" if share < FAR else "warn",
         subject=culprit.part,
-        found=f"{_cells(len(slow))} that touch it reach {share:.0%} of what {_compared(lowest)}"
+        found=f"{count_of(len(slow))} that touch it reach {share:.0%} of what {_compared(lowest)}"
         f"{_onset(fit, slow)}{culprit.doubt}",
         why="what all the slow cells share, and the others do not, is what slows them",
         remedy=_remedy(evidence),
@@ -308,9 +307,9 @@ def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
     return Finding(
         check="slow",
         severity="fail" if math.exp(lowest.log) < FAR else "warn",
-        subject=" & ".join(lowest.case.cell.transfers),
-        found=f"{_cells(len(slow))} that share no part reach down to {math.exp(lowest.log):.0%} of "
-        f"what {_compared(lowest)}",
+        subject=str(lowest.case.cell),
+        found=f"{count_of(len(slow))} that share no part reach down to "
+        f"{math.exp(lowest.log):.0%} of what {_compared(lowest)}",
         why="a single pair, not a device: look at what only these cells cross",
         remedy=_remedy(evidence),
         cells=named(each.case for each in slow),
@@ -323,10 +322,6 @@ def _remedy(evidence: Evidence) -> tuple[str, ...]:
         "sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",
         *tools(evidence, "links"),
     )
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
 
 
 CHECKS = (check_slow,)

@@ -16,13 +16,15 @@ class Unknown(Exception):
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """`rate` is bytes/s after line coding; `shown` says in words where it comes from. `way` tells
-    the two directions of a PCIe link apart: down is away from the host."""
+    """`rate` is bytes/s after line coding; `shown` says in words where it comes from, `measured`
+    that it comes from this run's figures. `way` tells the two directions of a PCIe link apart: down
+    is away from the host."""
 
     link: str
     rate: float
     shown: str
     way: str = ""
+    measured: bool = False
 
     @property
     def name(self) -> tuple[str, str]:

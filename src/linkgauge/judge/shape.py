@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.notation import parse_cell
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import format_size, unit_of
 
@@ -70,7 +69,7 @@ def _directions(result: Result) -> Iterator[Finding]:
     yield Finding(
         check="directions",
         severity="note",
-        subject=" & ".join(cell.transfers),
+        subject=str(cell),
         found=f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
         f"({cell.row}, {cell.column}) has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})",
@@ -188,7 +187,7 @@ def _setting(cell: CellResult) -> float | None:
     try:
         return float(cell.column)
     except ValueError:
-        threads = [transfer.engine.count for transfer in parse_cell(cell.transfers)]
+        threads = [transfer.engine.count for transfer in cell.transfers]
         return float(threads[0]) if threads and threads[0] else None
 
 

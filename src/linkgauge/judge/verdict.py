@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Result, Run, Verdict
 
 from .dram import measured_ceilings
@@ -25,10 +26,6 @@ HIGH = 1.03
 wrong; 3 % are left for clocks."""
 
 
-_BESIDE = "measured at the same time as"
-"""How the warning begins of a cell that was measured beside others (engine/measure.py)."""
-
-
 def judge(run: Run) -> Run:
     """The run with what is expected of each cell, and its verdict."""
     expectations = Expectations(run.machine, measured_ceilings(run.results, run.machine))
@@ -46,7 +43,7 @@ def _is_judged(result: Result) -> bool:
     change what is expected of it."""
     return all(
         (cell.expected is not None or cell.status == "skip")
-        and not any("host:" in transfer for transfer in cell.transfers)
+        and not any(m.is_host for t in cell.transfers for m in (t.source, t.destination))
         for cell in result.cells
     )
 
@@ -61,7 +58,7 @@ def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) ->
     if cell.status == "skip":
         return cell
     estimate = expectations.of(cell, result.size, result.unit)
-    if any(warning.startswith(_BESIDE) for warning in cell.warnings):
+    if any(isinstance(note, Beside) for note in cell.notes):
         estimate = _shared(estimate)
     return replace(cell, expected=estimate.expected, verdict=verdict(cell, estimate))
 

@@ -6,11 +6,36 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+OutcomeKind = Literal[
+    "size",
+    "unsupported",
+    "peer",
+    "imex",
+    "set-aside",
+    "interrupted",
+    "wrong-bytes",
+    "limit",
+    "call",
+    "memory",
+    "lost",
+    "crash",
+    "exit",
+    "timeout",
+]
+"""Why a cell did not pass. Skipped: its size does not fit, it is unsupported, a device does not
+reach its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
+Failed: wrong bytes, or below a limit. Else a native call failed, memory ran out, the device was
+lost, a signal (`crash`) or the worker itself (`exit`) ended the worker, or it took too long."""
+
 
 class LinkgaugeError(Exception):
     """Base of every error that linkgauge raises on purpose."""
 
     exit_code = 3
+    kind: OutcomeKind = "call"
+    """What becomes of a cell that it ends."""
 
 
 class InputError(LinkgaugeError):
@@ -40,6 +65,14 @@ class NotationError(InputError):
 class Unsupported(LinkgaugeError):
     """This machine or backend cannot do what a cell asks: the cell is `skip` with this reason."""
 
+    kind: OutcomeKind = "unsupported"
+
+
+class NoPeerAccess(Unsupported):
+    """A device does not reach the memory of another."""
+
+    kind = "peer"
+
 
 class BackendError(LinkgaugeError):
     """A native call failed: the cell is `error`. The message names the call and what it said."""
@@ -52,6 +85,14 @@ class BackendError(LinkgaugeError):
 
 class AllocationError(BackendError):
     """Memory could not be had while running, although it looked sufficient before."""
+
+    kind = "memory"
+
+
+class DeviceLost(BackendError):
+    """The device is gone: nothing reaches it until it is reset."""
+
+    kind = "lost"
 
 
 class ResultsError(LinkgaugeError):

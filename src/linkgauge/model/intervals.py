@@ -1,4 +1,4 @@
-"""Intervals that another run's median falls into.
+"""Intervals that another run's median falls into, and the difference between two sets of runs.
 
 A cell is measured in visits: each has buffers, gates and a moment of its own, as another run has.
 What a run reports varies with all of these, so visits, not samples, are what an interval is made
@@ -64,6 +64,18 @@ class Estimate(msgspec.Struct, frozen=True):
     def interval(self) -> tuple[float, float]:
         """What another run's median falls into with `COVERAGE`, in the samples' unit."""
         return math.exp(self.low), math.exp(self.high)
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The ratio of two figures, and its interval: they differ where 1 is not within."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def is_proven(self) -> bool:
+        return not self.low <= 1 <= self.high
 
 
 class _Spread(msgspec.Struct, frozen=True, order=True):
@@ -143,6 +155,18 @@ class _Pools:
             max(0.0, sums[high] - sums[low]) / degrees for sums in (self._between, self._within)
         )
         return _Spread(between, within, degrees), high - low
+
+
+def difference(first: Samples, second: Samples) -> Difference | None:
+    """second ÷ first with its 95 % interval: the halves of both that face each other, joined as
+    above. None where one of them has too few visits to tell."""
+    (one,), (other,) = estimates([first]), estimates([second])
+    if one is None or other is None:
+        return None
+    log = other.log - one.log
+    low = log - math.hypot(other.log - other.low, one.high - one.log)
+    high = log + math.hypot(other.high - other.log, one.log - one.low)
+    return Difference(math.exp(log), math.exp(low), math.exp(high))
 
 
 def _logs(samples: Samples) -> Samples | None:

@@ -6,6 +6,7 @@ Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, size
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,24 @@ import msgspec
 PortType = Literal[
     "endpoint", "root port", "upstream port", "downstream port", "bridge", "integrated endpoint"
 ]
+
+
+NEEDS_ROOT = "run as root"
+"""The end of a reason where root could read it."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """What could not be read: these fields (none: all there is), and why. Inventories list gaps as
+    texts, `FIELD, FIELD: WHY`."""
+
+    fields: tuple[str, ...]
+    why: str
+
+
+def gaps_of(unknown: Iterable[str]) -> list[Gap]:
+    """What an inventory's `unknown` lists."""
+    split = [text.partition(": ") for text in unknown]
+    return [Gap(tuple(what.split(", ")), why) if why else Gap((), what) for what, _, why in split]
 
 
 class PciLink(msgspec.Struct, frozen=True):

@@ -15,8 +15,7 @@ NotationError that points at the first character at fault.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable
 from typing import get_args
 
 from .errors import NotationError
@@ -40,12 +39,6 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
     return tuple(transfers)
 
 
-def parse_cell(transfers: Iterable[str]) -> tuple[Transfer, ...]:
-    """The concurrent transfers of one cell, each printed for itself."""
-    return tuple(map(parse_transfer, transfers))
-
-
-@lru_cache(maxsize=1 << 15)
 def parse_transfer(text: str) -> Transfer:
     """Exactly one transfer."""
     reader = _Reader(text)
@@ -62,6 +55,39 @@ def parse_memory(text: str) -> Memory:
     if not reader.at_end():
         raise reader.error("expected the end of the memory's name")
     return memory
+
+
+def encode_hook(value: object) -> str:
+    """For msgspec's encoders: a transfer is written in the notation."""
+    if isinstance(value, Transfer):
+        return value.text
+    raise NotImplementedError(f"cannot write {type(value).__name__}")
+
+
+def decode_hook() -> Callable[[type, object], Transfer]:
+    """For one of msgspec's decoders: transfers are read from the notation, each text once."""
+    known: dict[object, Transfer] = {}
+
+    def decode(kind: type, text: object) -> Transfer:
+        found = known.get(text)
+        if found is not None:
+            return found
+        if kind is not Transfer or not isinstance(text, str):
+            raise ValueError("Expected the notation of a transfer")
+        try:
+            known[text] = parse_transfer(text)
+        except NotationError as error:
+            raise ValueError(str(error)) from error
+        return known[text]
+
+    return decode
+
+
+def schema_hook(kind: type) -> dict[str, str]:
+    """For JSON Schemas: a transfer is a text."""
+    if kind is Transfer:
+        return {"type": "string"}
+    raise NotImplementedError(f"no schema of {kind.__name__}")
 
 
 class _Reader:

@@ -12,11 +12,13 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
+from .errors import OutcomeKind
 from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
+from .notes import Note
 from .statistics import Summary
-from .transfer import Operation, Report, operation_of
+from .transfer import Operation, Placed, operation_of
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -55,12 +57,14 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
     """What the hardware should do, in the result's unit, and the arithmetic: `because`, or where it
-    stands among the `texts` of the result (from 0), since many cells share it."""
+    stands among the `texts` of the result (from 0), since many cells share it. `measured`: the
+    achievable figure comes from what this run measured itself."""
 
     theoretical: float | None = None
     achievable: float | None = None
     because: str = ""
     text: int | None = None
+    measured: bool = False
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
@@ -75,18 +79,16 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
     alike: int | None = None
 
 
-class CellResult(msgspec.Struct, frozen=True, gc=False):
+class CellResult(Placed, frozen=True, gc=False):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
     of its accelerators, taken while it was measured. `visits` are how many samples each gate of
     each visit let through, `seconds` how long sampling took in all; `modes` are the two groups
     that the samples fall into, the larger first, where they do. `definition` says what a total is
-    (null: the figure is none, or of an earlier version, which divided by the span)."""
+    (null: the figure is none, or of an earlier version, which divided by the span). `reason` says
+    to people, and `kind` to programs, why it did not pass; so do `warnings` and `notes` what else
+    there is to know. Warnings are in files alone: once read, a cell has its notes."""
 
-    row: str
-    column: str
-    transfers: tuple[str, ...]
-    report: Report
     status: Status
     reason: str | None = None
     warnings: tuple[str, ...] = ()
@@ -107,6 +109,8 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict = "unknown"
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
+    kind: OutcomeKind | None = None
+    notes: tuple[Note, ...] = ()
     operation: Operation = "copy"
 
     def __post_init__(self) -> None:
@@ -133,14 +137,10 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
 
 
-class PlannedCell(msgspec.Struct, frozen=True, gc=False):
-    """A cell to be measured: transfers in the notation. With `reason` it is skipped; cells of a
-    sheet with the same `round` are measured at the same time. `number` counts the plan's cells."""
+class PlannedCell(Placed, frozen=True, gc=False):
+    """A cell to be measured. With `reason` it is skipped; cells of a sheet with the same `round`
+    are measured at the same time. `number` counts the plan's cells."""
 
-    row: str
-    column: str
-    transfers: tuple[str, ...]
-    report: Report
     reason: str | None = None
     round: int | None = None
     number: int = 0

@@ -114,18 +114,48 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
         return self.kind if self.count is None else f"{self.kind}*{self.count}"
 
 
-class Transfer(msgspec.Struct, frozen=True, gc=False):
+class Transfer:
     """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
 
     `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
     split warps), so each direction carries half the size.
+
+    Not a Struct, because in files and messages a transfer is its notation: msgspec hands what it
+    does not know to the hooks of `notation`. It is kept as `text` and identifies the transfer.
     """
 
-    source: Memory
-    destination: Memory
-    engine: Engine
-    scale: int = 1
-    both_ways: bool = False
+    __slots__ = ("both_ways", "destination", "engine", "scale", "source", "text")
+
+    def __init__(
+        self,
+        source: Memory,
+        destination: Memory,
+        engine: Engine,
+        scale: int = 1,
+        both_ways: bool = False,
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self.engine = engine
+        self.scale = scale
+        self.both_ways = both_ways
+        default = default_owner(source, destination)
+        by = engine.bare if engine.owner == default else str(engine)
+        arrow = "<->" if both_ways else "->"
+        times = "" if scale == 1 else f" x{scale}"
+        self.text = f"{source} {arrow} {destination} by {by}{times}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transfer) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Transfer({self.text!r})"
 
     def bytes_each_way(self, size: int) -> int:
         """Payload bytes of one loop from source to destination, for a cell of `size` bytes."""
@@ -164,13 +194,6 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
         """Source and destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
-
-    def __str__(self) -> str:
-        default = default_owner(self.source, self.destination)
-        engine = self.engine.bare if self.engine.owner == default else str(self.engine)
-        arrow = "<->" if self.both_ways else "->"
-        scale = "" if self.scale == 1 else f" x{self.scale}"
-        return f"{self.source} {arrow} {self.destination} by {engine}{scale}"
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
@@ -223,14 +246,19 @@ def operation_of(report: Report, operation: Operation) -> Operation:
     return operation
 
 
-class Cell(msgspec.Struct, frozen=True, gc=False):
-    """Transfers that run at the same time, what they do, and what is reported of them."""
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """A place of a matrix: transfers that run at the same time, and what is reported of them."""
 
     row: str
     column: str
     transfers: tuple[Transfer, ...]
-    report: Report = Report.FIRST
-    operation: Operation = "copy"
+    report: Report
+
+    @property
+    def places(self) -> tuple[Memory, ...]:
+        """The devices and nodes that take part, each once."""
+        memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
+        return tuple(dict.fromkeys(memory.place for memory in memories))
 
     def bytes_reported(self, size: int) -> int:
         """Payload bytes of one loop that the headline figure counts."""
@@ -239,6 +267,12 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.transfers))
+
+
+class Cell(Placed, frozen=True, gc=False):
+    """A place of a matrix, and what its transfers do."""
+
+    operation: Operation = "copy"
 
 
 class Benchmark(msgspec.Struct, frozen=True):

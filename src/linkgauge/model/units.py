@@ -97,3 +97,8 @@ def parse_fraction(text: str, what: str = "precision") -> float:
     if not 0 < value < 1:
         raise InputError(f"{what} {text!r} must lie between 0 and 1 (100%)")
     return value
+
+
+def count_of(cells: int) -> str:
+    """`1 cell`, `2 cells`."""
+    return "1 cell" if cells == 1 else f"{cells} cells"

@@ -31,7 +31,7 @@ def print_plan(plan: Plan, settings: Settings, *, as_json: bool) -> int:
             head.append(f"  skip: {sheet.reason}", "yellow")
         console.print(head)
         for cell in sheet.cells:
-            line = Text(f"  ({cell.row}, {cell.column})  {' & '.join(cell.transfers)}")
+            line = Text(f"  ({cell.row}, {cell.column})  {cell}")
             if cell.reason is not None:
                 line.append(f"  skip: {cell.reason}", "yellow")
             console.print(line)

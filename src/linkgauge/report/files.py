@@ -1,4 +1,4 @@
-"""Files of a run: `run.json` and `samples.csv`, written and read back."""
+"""Files of a run: `run.json` and `samples.csv`, as they are written."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from linkgauge.engine.journal import assemble, read_records
-from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.result import CellResult, Run
+from linkgauge.engine.runs import RUN_FILE
+from linkgauge.engine.texts import share_texts
+from linkgauge.model.errors import ResultsError
+from linkgauge.model.notation import encode_hook, schema_hook
+from linkgauge.model.result import CellResult, Result, Run
 
-from .texts import share_texts, spread_texts
+from .sentences import sentence
 
-RUN_FILE = "run.json"
 SAMPLES_FILE = "samples.csv"
-JOURNAL_FILE = "journal.jsonl"
 
 SIMULATED = "SIMULATED"
 
@@ -46,8 +47,17 @@ def json_document(value: object) -> str:
 
 def _indented(value: object) -> bytes:
     if isinstance(value, Run):
-        value = share_texts(value)
-    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+        value = share_texts(replace(value, results=tuple(map(_with_warnings, value.results))))
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_hook), indent=1) + b"\n"
+
+
+def _with_warnings(result: Result) -> Result:
+    """As it is in files: the notes of its cells in words, too."""
+    return replace(result, cells=tuple(map(_with_words, result.cells)))
+
+
+def _with_words(cell: CellResult) -> CellResult:
+    return replace(cell, warnings=tuple(map(sentence, cell.notes))) if cell.notes else cell
 
 
 def samples_csv(run: Run) -> str:
@@ -73,7 +83,7 @@ def _row(fields: Iterable[object]) -> str:
 def _samples(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     yield "", cell.samples
     for part in cell.parts:
-        yield cell.transfers[part.transfer], part.samples
+        yield str(cell.transfers[part.transfer]), part.samples
 
 
 def write_run(folder: Path, run: Run) -> Path:
@@ -95,31 +105,7 @@ def _write(path: Path, data: bytes) -> None:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
 
 
-def read_run(path: Path) -> Run:
-    """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
-    if path.is_dir():
-        whole = path / RUN_FILE
-        path = whole if whole.exists() else path / JOURNAL_FILE
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
-        run = assemble(read_records(data))
-    else:
-        try:
-            run = msgspec.json.decode(data, type=Run)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InputError(f"{path} is not a run of linkgauge: {error}") from error
-    run = spread_texts(run)
-    for result in run.results:
-        for cell in result.cells:
-            if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):
-                raise InputError(f"{path}: a part of {result.benchmark} is of no transfer")
-    return run
-
-
 def run_schema() -> dict[str, object]:
     """The JSON Schema of run.json, made from its types; docs/run.schema.json is this."""
-    schema = msgspec.json.schema(Run)
+    schema = msgspec.json.schema(Run, schema_hook=schema_hook)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

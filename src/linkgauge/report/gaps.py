@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.inventory import NEEDS_ROOT, Inventory, gaps_of
 
 from .subjects import spans
 
@@ -15,26 +15,32 @@ _NAMED = 4
 
 def gap_lines(inventory: Inventory) -> Iterator[Text]:
     """A line for each reason: what of whom, and why."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for owner, reasons in _reasons(inventory):
-        for reason in reasons:
-            what, _, why = reason.partition(": ")
-            owners = found.setdefault(why or what, {}).setdefault(what if why else "", [])
-            owners += [owner] if owner not in owners else []
+    found = _by_reason(inventory)
     if found:
         yield Text("Not read", "bold")
     for why, missing in found.items():
-        told = "; ".join(_told(what, owners) for what, owners in _joined(missing))
+        told = _listed(missing)
         yield Text.assemble((f"  {told}" if told else "  ", "yellow"), f": {why}" if told else why)
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
     """What root could read: a line for each reason."""
-    lines = gap_lines(inventory) if inventory else ()
-    return [line.plain.strip() for line in lines if line.plain.endswith("run as root")]
+    found = _by_reason(inventory) if inventory else {}
+    needed = {why: _listed(missing) for why, missing in found.items() if why.endswith(NEEDS_ROOT)}
+    return [f"{told}: {why}" if told else why for why, told in needed.items()]
 
 
-def _reasons(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _by_reason(inventory: Inventory) -> dict[str, dict[str, list[str]]]:
+    """The owners of what is missing, by the reason and by what it is."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for owner, unknown in _unknown(inventory):
+        for gap in gaps_of(unknown):
+            owners = found.setdefault(gap.why, {}).setdefault(", ".join(gap.fields), [])
+            owners += [owner] if owner not in owners else []
+    return found
+
+
+def _unknown(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
     """By owner; a machine's and a host's are nobody's."""
     yield "", inventory.unknown
     yield "", inventory.host.unknown
@@ -44,6 +50,10 @@ def _reasons(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield adapter.name, adapter.unknown
     for function in inventory.pci:
         yield function.address, function.unknown
+
+
+def _listed(missing: dict[str, list[str]]) -> str:
+    return "; ".join(_told(what, owners) for what, owners in _joined(missing))
 
 
 def _joined(missing: dict[str, list[str]]) -> list[tuple[str, list[str]]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from linkgauge.model.inventory import HostDetails
+from linkgauge.model.inventory import HostDetails, gaps_of
 from linkgauge.model.units import approximate_size
 
 _KINDS = {"data": "d", "instruction": "i"}
@@ -69,7 +69,7 @@ def _allowances(host: HostDetails) -> Iterator[str]:
         yield f"CPUs {ranges(host.allowed_cpus)}"
     if host.allowed_nodes is not None:
         yield f"nodes {ranges(host.allowed_nodes)}"
-    untold = {reason.partition(":")[0] for reason in host.unknown}
+    untold = {field for gap in gaps_of(host.unknown) for field in gap.fields}
     for what, limit in (
         ("memory limit", host.memory_limit),
         ("locked memory limit", host.memlock_limit),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from linkgauge.machine.hardware import known_values
 from linkgauge.model.inventory import Adapter, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
@@ -17,7 +18,6 @@ from .distances import classes, distances, legend, matrix_lines, short_kind
 from .fabric import fabric_lines
 from .files import json_document
 from .gaps import gap_lines
-from .hardware import known_values
 from .host_details import host_lines
 from .pci_tree import tree_lines
 from .subjects import subjects

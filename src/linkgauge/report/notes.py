@@ -7,28 +7,29 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from linkgauge.model.notes import Imprecise
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.statistics import relative_error
-from linkgauge.model.units import unit_of
+from linkgauge.model.units import count_of, unit_of
 
 from .matrix import shown
+from .sentences import QUIETEN, sentence
 
 NAMED = 6
 """Cells that are named of those that a note is about, the worst first."""
-_MISSED = "precision of"
 
 
 def note_lines(run: Run) -> Iterator[Text]:
     """Each warning once, with the number of cells that have it; then what missed its precision."""
     counts = Counter(
-        warning
+        note
         for result in run.results
         for cell in result.cells
-        for warning in cell.warnings
-        if not warning.startswith(_MISSED)
+        for note in cell.notes
+        if not isinstance(note, Imprecise)
     )
-    for warning, count in counts.items():
-        yield Text.assemble(("note", "yellow"), f" ({_cells(count)}): {warning}")
+    for note, count in counts.items():
+        yield Text.assemble(("note", "yellow"), f" ({count_of(count)}): {sentence(note)}")
     yield from _missed(run)
 
 
@@ -69,13 +70,9 @@ def _missed(run: Run) -> Iterator[Text]:
     named = [text for _, text in found[:NAMED]]
     more = len(found) - len(named)
     rest = [f"{more} more"] if more else []
-    rest += [f"{_cells(unknown)} without an interval"] if unknown else []
+    rest += [f"{count_of(unknown)} without an interval"] if unknown else []
     yield Text.assemble(
         ("note", "yellow"),
-        f" ({_cells(len(found) + unknown)}): precision of ±{asked:.2%} missed: "
-        f"{', '.join((*named, *rest))}; give more --max-time or quieten the machine",
+        f" ({count_of(len(found) + unknown)}): precision of ±{asked:.2%} missed: "
+        f"{', '.join((*named, *rest))}; {QUIETEN}",
     )
-
-
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"

@@ -162,11 +162,11 @@ def render_transfers(result: Result) -> RenderableType:
         return _unmeasured(result) if cell is None else Group(*_complaints([cell]))
     unit = unit_of(result.unit)
     rows = [
-        (cell.transfers[part.transfer], part.summary)
+        (str(cell.transfers[part.transfer]), part.summary)
         for part in cell.parts
         if part.summary is not None
     ]
-    rows.append(("total" if cell.parts else " & ".join(cell.transfers), cell.summary))
+    rows.append(("total" if cell.parts else str(cell), cell.summary))
     width = max(len(name) for name, _ in rows)
     lines = [Text(f"{format_size(result.size)}", style="bold")]
     if result.simulated:

@@ -16,7 +16,7 @@ from typing import Any
 
 from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pace, Pattern, Tried, lacking
 from linkgauge.backends.rules import no_node
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
@@ -95,7 +95,7 @@ class CudaBackend:
     def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
         return self._sensors.sense([device.index or 0 for device in devices])
 
-    def refusal(self, transfer: Transfer) -> str | None:
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         owner = transfer.engine.owner
         if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
             return f"there is no {owner}: this machine has {len(self._devices)} CUDA devices"
@@ -110,7 +110,7 @@ class CudaBackend:
                 return "a copy engine cannot read or write alone: use sm"
         return None
 
-    def _unreachable(self, memory: Memory, transfer: Transfer) -> str | None:
+    def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
         """Why the transfer's engine cannot reach a memory, or None."""
         owner = self._device(transfer.engine.owner)
         if memory.is_host:
@@ -128,15 +128,19 @@ class CudaBackend:
             return f"there is no {memory}: this machine has {len(self._devices)} CUDA devices"
         return None if self._device(memory) is owner else self._no_access(owner, memory, transfer)
 
-    def _no_access(self, owner: CudaDevice, memory: Memory, transfer: Transfer) -> str | None:
+    def _no_access(
+        self, owner: CudaDevice, memory: Memory, transfer: Transfer
+    ) -> NoPeerAccess | None:
         """Why it cannot reach another device's memory, or None."""
         if not self._engines.peer_access:
             if transfer.engine.kind == "ce" and owner.index in _places(transfer):
                 return None
-            return f"peer access from cuda:{owner.index} to {memory} is not asked for"
+            return NoPeerAccess(f"peer access from cuda:{owner.index} to {memory} is not asked for")
         peer = self._device(memory).handle
         if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer):
-            return f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
+            return NoPeerAccess(
+                f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
+            )
         return None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:

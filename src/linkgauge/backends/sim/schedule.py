@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import NoReturn
 
 from linkgauge.backends.base import Phase
-from linkgauge.model.errors import AllocationError, BackendError, InputError
+from linkgauge.model.errors import AllocationError, DeviceLost, InputError
 
 from .faults import PHASES, Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike
 
@@ -115,7 +115,7 @@ def act(fault: Strike, phase: Phase) -> NoReturn:
     """Does what the fault does: dies, hangs, or raises as a real API's call would."""
     because = f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
-        raise BackendError(_CALLS[phase], f"device lost {because}")
+        raise DeviceLost(_CALLS[phase], f"device lost {because}")
     if isinstance(fault, NoMem):
         raise AllocationError(_CALLS[phase], f"out of memory {because}")
     if isinstance(fault, Crash):

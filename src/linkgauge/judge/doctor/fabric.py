@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.counters import bundles, fabric_errors
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.vendor import nvidia, tools
+from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.inventory import Accelerator, FabricLink
 
 from .ways import latest_accelerators
@@ -112,18 +113,17 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def _skipped_for(evidence: Evidence, *words: str) -> dict[str, list[str]]:
-    """Transfers of the cells that were not measured for such a reason."""
+def _unmeasured(evidence: Evidence, kind: OutcomeKind) -> dict[str, list[str]]:
+    """Transfers of the cells with this kind of outcome, by their reason."""
     found: dict[str, list[str]] = {}
     for cell in evidence.cells():
-        reason = cell.reason or ""
-        if cell.status in ("skip", "error") and any(word in reason.lower() for word in words):
-            found.setdefault(reason, []).append(" & ".join(cell.transfers))
+        if cell.kind == kind:
+            found.setdefault(cell.reason or "", []).append(str(cell))
     return found
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    for reason, cells in _skipped_for(evidence, "peer access", "p2p").items():
+    for reason, cells in _unmeasured(evidence, "peer").items():
         yield Finding(
             check="peer-access",
             severity="fail",
@@ -139,7 +139,7 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_imex(evidence: Evidence) -> Iterator[Finding]:
-    for reason, cells in _skipped_for(evidence, "imex", "fabric handle").items():
+    for reason, cells in _unmeasured(evidence, "imex").items():
         yield Finding(
             check="imex",
             severity="fail",

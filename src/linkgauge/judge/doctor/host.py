@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
-from linkgauge.model.inventory import HostDetails
+from linkgauge.model.inventory import HostDetails, gaps_of
 
 from .ways import subject
 
@@ -18,11 +18,10 @@ HUGE = 2 << 20
 _SLOW_GOVERNORS = {"powersave", "ondemand", "conservative", "schedutil", "userspace"}
 
 
-def _why_unknown(evidence: Evidence, *words: str) -> str:
+def _why_unknown(evidence: Evidence, field: str) -> str:
     """What the reader said of it."""
-    texts = evidence.inventory.host.unknown
-    said = [text for text in texts if any(word in text.lower() for word in words)]
-    return f": {said[0]}" if said else ""
+    gaps = gaps_of(evidence.inventory.host.unknown)
+    return next((f": {field}: {gap.why}" for gap in gaps if field in gap.fields), "")
 
 
 def check_iommu(evidence: Evidence) -> Iterator[Finding]:
@@ -48,7 +47,7 @@ def check_iommu(evidence: Evidence) -> Iterator[Finding]:
             check="iommu",
             severity="unknown",
             subject="host",
-            found=f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'iommu')}",
+            found=f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'IOMMU')}",
             why="if it does, each transfer looks its addresses up",
             remedy=("cat /proc/cmdline; sudo dmesg | grep -iE 'iommu|dmar'",),
         )
@@ -71,7 +70,7 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
             severity="unknown",
             subject="host",
             found="the CPU frequency governor cannot be read"
-            + _why_unknown(evidence, "governor", "frequency", "cpufreq"),
+            + _why_unknown(evidence, "frequency governor"),
             why="threads that start slow make latencies and small copies vary",
             remedy=("cpupower frequency-info  # of a virtual machine, on its host",),
         )

@@ -8,7 +8,7 @@ from itertools import combinations
 from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.wiring import bridge_name, switch_name
-from linkgauge.model.inventory import PciFunction, PciLink
+from linkgauge.model.inventory import PciFunction, PciLink, gaps_of
 
 from . import retrain
 from .ways import Way, chain, is_virtual, subject, ways
@@ -137,8 +137,8 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
 
 def _not_told(check: str, way: Way, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
-    split = [text.partition(": ") for text in way.function.unknown]
-    told = [why for names, _, why in split if not fields.isdisjoint(names.split(", "))]
+    gaps = gaps_of(way.function.unknown)
+    told = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]
     reasons = "; ".join(told or way.function.unknown)
     return Finding(
         check=check,

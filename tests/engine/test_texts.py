@@ -5,10 +5,11 @@ import json
 import msgspec
 import pytest
 
+from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Reading
 from linkgauge.model.result import Expected, Placement
-from linkgauge.report.files import json_document, read_run, write_run
+from linkgauge.report.files import json_document, write_run
 from report.samples import RUN
 
 BECAUSE = "18 nvlink × 50 GB/s = 900 GB/s"

@@ -1,0 +1,46 @@
+"""Runs that are kept: the names of their files, and reading one back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.notation import decode_hook
+from linkgauge.model.result import Run
+
+from .journal import assemble, read_records
+from .older import current
+from .texts import spread_texts
+
+RUN_FILE = "run.json"
+JOURNAL_FILE = "journal.jsonl"
+
+
+def read_run(path: Path) -> Run:
+    """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
+    if path.is_dir():
+        whole = path / RUN_FILE
+        path = whole if whole.exists() else path / JOURNAL_FILE
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
+        return _checked(assemble(read_records(data)), path)
+    try:
+        run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+    results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
+    return _checked(spread_texts(replace(run, results=tuple(results))), path)
+
+
+def _checked(run: Run, path: Path) -> Run:
+    for result in run.results:
+        for cell in result.cells:
+            if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):
+                raise InputError(f"{path}: a part of {result.benchmark} is of no transfer")
+    return run

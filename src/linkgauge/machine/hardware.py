@@ -1,0 +1,83 @@
+"""hardware.yml: a machine in a few lines that people keep beside their results.
+
+What the machine cannot know of itself (the revision of its SoC, the firmware of its fabric) people
+state there, and it is kept as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.machine import Machine
+
+_MOST_BYTES = 1 << 20
+_NULLS = ("", "~", "null", "Null", "NULL")
+
+
+def known_values(machine: Machine) -> dict[str, str | None]:
+    """What the machine knows, by the file's keys in its order; null is to be stated."""
+    host = machine.host
+    return {
+        "host": host.hostname or None,
+        "architecture": host.architecture or None,
+        "cpu": host.cpu_model,
+        "soc": None,
+        "firmware": None,
+        "nvlink_fusion_fw": None,
+        **dict(_accelerators(machine)),
+        "os": host.system or None,
+        "kernel": host.kernel or None,
+    }
+
+
+def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
+    """Models, how many, and drivers: of the libraries where they tell, else of the backends."""
+    inventory = machine.inventory or Inventory()
+    listed = [device for devices in machine.devices.values() for device in devices if device.pci]
+    told = inventory.accelerators or listed
+    models = list(dict.fromkeys(one.model for one in told))
+    nvidia = any("nvidia" in model.lower() for model in models)
+    drivers = list(dict.fromkeys(one.driver for one in told if one.driver))
+    yield "gpu", ", ".join(models) or None
+    yield "gpu_count", str(len(told)) if told else None
+    yield "nvidia_driver" if nvidia or not told else "driver", ", ".join(drivers) or None
+
+
+def read_hardware(path: Path) -> dict[str, str]:
+    """What a file states: its keys that are not empty, as they are written (2025.10 stays so).
+    Raises InputError for what is no list of keys and values."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise InputError(f"{path} has more than {_MOST_BYTES} bytes: give a hardware.yml")
+        # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
+        values = yaml.load(content, yaml.BaseLoader)  # noqa: S506
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        what = " ".join(str(error).split())
+        raise InputError(f"{path} is no YAML ({what}): give lines of key: value") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{path} is no hardware.yml: give lines of key: value")
+    for key, value in values.items():
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise InputError(f"{path}: {key} is no plain value: give lines of key: value")
+    return {key: value for key, value in values.items() if value not in _NULLS}
+
+
+def state(machine: Machine, values: dict[str, str]) -> Machine:
+    """The machine with what was stated of it: what it knows itself is no statement, unless the
+    file says otherwise."""
+    known = known_values(machine)
+    stated = {key: value for key, value in values.items() if known.get(key) != value}
+    inventory = machine.inventory or Inventory()
+    return msgspec.structs.replace(
+        machine, inventory=msgspec.structs.replace(inventory, stated={**inventory.stated, **stated})
+    )

@@ -1,0 +1,46 @@
+"""What is to be known of a cell beside its figures. Sentences are made where they are shown."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
+    """A note's `code` in files is its tag."""
+
+
+class Beside(_Note, frozen=True, gc=False, tag="beside"):
+    """So many other pairs were measured at the same time."""
+
+    others: int
+
+
+class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
+    """The asked precision was not reached; both are relative, null without an interval."""
+
+    asked: float
+    reached: float | None
+    samples: int
+
+
+class NotRevisited(_Note, frozen=True, gc=False, tag="not-revisited"):
+    """A later visit was skipped, for this reason."""
+
+    reason: str | None
+
+
+class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
+    """A limit, given at this place, could not be judged."""
+
+    limit: str
+    where: str
+    why: str
+
+
+class Remark(_Note, frozen=True, gc=False, tag="remark"):
+    """What a backend or a buffer says of itself."""
+
+    text: str
+
+
+Note = Beside | Imprecise | NotRevisited | Unjudged | Remark

@@ -1,0 +1,36 @@
+"""What a person reads of each note."""
+
+import pytest
+
+from linkgauge.model.notes import Beside, Imprecise, NotRevisited, Remark, Unjudged
+from linkgauge.report.sentences import sentence
+
+
+@pytest.mark.parametrize(
+    ("note", "says"),
+    [
+        (Beside(2), "measured at the same time as 2 other pairs"),
+        (
+            Imprecise(0.01, 0.0213, 9),
+            (
+                "precision of ±1.00% missed: ±2.13% after 9 samples; give more --max-time or "
+                "quieten the machine"
+            ),
+        ),
+        (
+            Imprecise(0.01, None, 1),
+            (
+                "precision of ±1.00% missed: no interval after 1 samples; give more --max-time or "
+                "quieten the machine"
+            ),
+        ),
+        (NotRevisited("sim:0 set aside"), "not visited again: sim:0 set aside"),
+        (
+            Unjudged("≥ 0.9 × achievable", "limits.yml line 2", "unknown: no link"),
+            "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
+        ),
+        (Remark("one DRAM"), "one DRAM"),
+    ],
+)
+def test_a_note_is_a_sentence(note, says):
+    assert sentence(note) == says
