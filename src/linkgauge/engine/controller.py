@@ -62,7 +62,7 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
                     for together in _together(left[number]):
                         observer.started(sheet, together[0])
                         before = visits.before(number, together[0])
-                        for cell in worker.measure(together, sheet.size, visits.turn, *before):
+                        for cell in worker.measure(together, sheet.size, before):
                             keep(Measured(number, cell))
                             observer.finished(cell)
                     shown = _show(shown, opened.plan, visits, observer)

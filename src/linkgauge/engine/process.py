@@ -18,7 +18,7 @@ from linkgauge.model.result import Settings
 from .board import Standing, new_board
 from .channel import Channel
 from .interrupts import ENDING
-from .messages import Answer, Broke, Reply, Request, Start, Trying
+from .messages import Answer, Broke, Command, Reply, Start, Trying
 
 PATIENCE = 2.0
 """Seconds that an idle worker has to end by itself; a busy one is killed."""
@@ -81,14 +81,14 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def tell(self, request: Request) -> None:
+    def tell(self, command: Command) -> None:
         """Says what has no answer. A worker that is gone is noticed when it is next asked."""
-        self._send(request)
+        self._send(command)
 
-    def ask(self, request: Request) -> None:
+    def ask(self, command: Command) -> None:
         self._busy = True
         self.board.clear()
-        self._send(request)
+        self._send(command)
 
     def answer(
         self,
@@ -127,9 +127,9 @@ class WorkerProcess:
                 self.kill()
                 raise WorkerLost("no answer", timed_out=True)
 
-    def _send(self, request: Request) -> None:
+    def _send(self, command: Command) -> None:
         with suppress(OSError):  # it has ended: waiting for the answer will tell how
-            self._channel.send(_encode(request))
+            self._channel.send(_encode(command))
 
     def _how_it_ended(self) -> str:
         self._busy = True

@@ -19,6 +19,7 @@ from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settin
 from linkgauge.model.transfer import Memory
 
 from .merging import Merged, merge
+from .messages import Before
 
 Key = tuple[int, str, str]
 """A cell: the number of its sheet, its row and its column."""
@@ -117,10 +118,11 @@ class Visits:
             if key not in self._ended
         )
 
-    def before(self, sheet: int, cell: PlannedCell) -> tuple[int, float]:
-        """How many samples a cell has by now, and the seconds that they took."""
+    def before(self, sheet: int, cell: PlannedCell) -> Before:
+        """What precedes the visit of a cell in this pass."""
         visits = self._taken.get((sheet, cell.row, cell.column), ())
-        return sum(len(v.samples) for v in visits), sum(v.seconds or 0.0 for v in visits)
+        samples = sum(len(visit.samples) for visit in visits)
+        return Before(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that
