@@ -65,14 +65,15 @@ def as_tool(
     from linkgauge.compat import TOOLS
     from linkgauge.compat import tool as speak
     from linkgauge.compat.base import Where
+    from linkgauge.engine.request import choose_backends
     from linkgauge.model.errors import InputError, LinkgaugeError
 
-    from .session import choose_backends, make_simulation
+    from .requests import simulation_of
 
     if tool not in TOOLS:
         raise InputError(f"unknown tool {tool!r}: there are {', '.join(TOOLS)}")
-    simulation = make_simulation(machine, fault)
-    choose_backends([backend] if backend else None, simulation)
+    simulation = simulation_of(machine, fault)
+    choose_backends((backend,) if backend else (), simulation)
     try:
         return speak(tool)(arguments or (), Where(backend or None, simulation, wait))
     except LinkgaugeError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +9,8 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from .options import Backends, Json, Machine
+from . import options
+from .options import Backends, Machine
 
 if TYPE_CHECKING:
     from linkgauge.machine.tree import Root
@@ -33,53 +32,43 @@ Hardware = Annotated[
         help="State what the machine cannot know: a file that --yaml wrote, filled in.",
     ),
 ]
-Yaml = Annotated[bool, typer.Option("--yaml", help="Write hardware.yml to stdout.")]
 
 
 def devices(
+    *,
     backend: Backends = None,
     machine: Machine = None,
     root: RootOption = None,
     hardware: Hardware = None,
-    json: Json = False,
-    yaml: Yaml = False,
+    form: options.MachineFormat,
 ) -> int:
     """Show the memories that can be measured, the PCI tree, links and distances between devices,
     and what could not be read.
 
     Example: linkgauge devices --yaml > hardware.yml
     """
-    from linkgauge.report.hardware import hardware_yaml, read_hardware, state
-    from linkgauge.report.inventory import print_machine
+    from linkgauge.machine.hardware import read_hardware, state
 
-    if json and yaml:
-        raise InputError("--json and --yaml both want stdout: give one of them")
     if root is not None and (machine is not None or backend):
         raise InputError(
             "--root reads a captured machine: it takes neither --machine nor --backend"
         )
     stated = {} if hardware is None else read_hardware(hardware)
     found = survey(backend, machine) if root is None else read(open_root(root))
-    if hardware is not None:
-        found = state(found, stated)
-    if yaml:
-        sys.stdout.write(hardware_yaml(found))
-    else:
-        print_machine(found, as_json=json)
+    form.write("machine", found if hardware is None else state(found, stated))
     return 0
 
 
 def survey(backend: list[str] | None = None, machine: str | None = None) -> MachineModel:
     """This machine, or a simulated one."""
-    from linkgauge.engine.supervisor import Supervisor
+    from linkgauge.engine import session
+    from linkgauge.engine.request import RunRequest
     from linkgauge.model.result import Settings
 
-    from .session import choose_backends, make_simulation
+    from .requests import simulation_of
 
-    simulation = make_simulation(machine, None)
-    accelerators, _ = choose_backends(backend, simulation)
-    with closing(Supervisor(Settings(sizes=(), simulation=simulation))) as worker:
-        return worker.survey(accelerators)
+    settings = Settings(sizes=(), simulation=simulation_of(machine))
+    return session.survey(RunRequest(settings=settings, backends=tuple(backend or ())))
 
 
 def read(root: Root) -> MachineModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from .copy import copy
 from .devices import devices
 from .doctor import doctor
 from .list import list_benchmarks
+from .options import expanded
 from .run import run
 from .show import show
 from .traffic import traffic
@@ -30,15 +32,19 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("devices")(devices)
-app.command("capture")(capture)
-app.command("list")(list_benchmarks)
-app.command("run")(run)
-app.command("copy")(copy)
-app.command("traffic")(traffic)
-app.command("show")(show)
-app.command("doctor")(doctor)
-app.command("as", context_settings=CONTEXT)(as_tool)
+COMMANDS: dict[str, Callable[..., int]] = {
+    "devices": devices,
+    "capture": capture,
+    "list": list_benchmarks,
+    "run": run,
+    "copy": copy,
+    "traffic": traffic,
+    "show": show,
+    "doctor": doctor,
+    "as": as_tool,
+}
+for name, command in COMMANDS.items():
+    app.command(name, context_settings=CONTEXT if command is as_tool else None)(expanded(command))
 
 
 def _version(asked: bool) -> None:

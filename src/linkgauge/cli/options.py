@@ -1,13 +1,21 @@
-"""The options that several commands share, and what they mean for a run."""
+"""The options that several commands share, each declared once: one by one, or in groups.
+
+A parameter of a group's type (`sampling: Sampling`, `form: RunFormat`) stands for the options of
+the group, at its place; `expanded` makes the command that typer sees.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
 
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import TERMINAL, Format, Kind, formats
 
 
 def complete_machine(incomplete: str) -> list[str]:
@@ -51,40 +59,22 @@ Size = Annotated[
     str | None,
     typer.Option("--size", metavar="SIZE[,SIZE…]", help="Bytes to move: 4K, 512M, 1G, 0x100000."),
 ]
-Samples = Annotated[
-    int | None,
-    typer.Option("--samples", metavar="N", help="Exactly N samples, whatever the precision."),
-]
-Loops = Annotated[
-    int | None,
-    typer.Option("--loops", metavar="N", help="Exactly N copies a sample (else ≥ 20 ms of them)."),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        "--precision",
-        metavar="P",
-        help="Sample until the median's 95% interval is within this: 0.01 or 1%.",
-    ),
-]
-MaxTime = Annotated[
-    float | None,
-    typer.Option("--max-time", metavar="SECONDS", help="At most this long sampling a cell."),
-]
-NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not compare the bytes copied.")]
 Label = Annotated[
     str, typer.Option("--label", metavar="TEXT", help="What this run is of; names its folder.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="The document on stdout, all else on stderr.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Raw samples on stdout, all else on stderr.")]
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.", file_okay=True)
 ]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout", metavar="SECONDS", help="Give a cell up that takes longer than this in all."
-    ),
+RunFormat = Annotated[Format, "run"]
+MachineFormat = Annotated[Format, "machine"]
+FindingsFormat = Annotated[Format, "findings"]
+BenchmarksFormat = Annotated[Format, "benchmarks"]
+Keep = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Keep the run below this folder.")
+]
+Prefix = Annotated[
+    list[str] | None,
+    typer.Option("--prefix", metavar="TEXT", help="Benchmarks that begin so. Repeatable."),
 ]
 Machine = Annotated[
     str | None,
@@ -134,22 +124,6 @@ Utilization = Annotated[
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait where another run measures one of the devices.")
 ]
-
-
-Kernel = Annotated[
-    str | None,
-    typer.Option("--kernel", metavar="plain|bulk", help="Copies by sm (cuda): which kernel."),
-]
-Blocks = Annotated[
-    int | None, typer.Option("--blocks", metavar="N", help="Blocks of a kernel's grid (cuda).")
-]
-Threads = Annotated[
-    int | None, typer.Option("--threads", metavar="N", help="Threads of a kernel's block (cuda).")
-]
-Streams = Annotated[
-    int | None,
-    typer.Option("--streams", metavar="N", help="Split each copy by ce over N streams (cuda)."),
-]
 Untuned = Annotated[
     bool,
     typer.Option("--untuned", help="Use nothing that was remembered as fastest: GPUs' and host's."),
@@ -160,16 +134,151 @@ HostKernel = Annotated[
         "--host-kernel", metavar="NAME", help="Host threads: this kernel, wherever it can be used."
     ),
 ]
-NoAffinity = Annotated[
-    bool,
-    typer.Option("--no-affinity", help="Leave the controlling thread on any CPU."),
-]
 NumaNode = Annotated[
     int | None,
     typer.Option(
         "--numa-node", metavar="N", help="Host memory on this node, not on the device's own."
     ),
 ]
+
+
+class Sampling(NamedTuple):
+    """How much is measured of each cell."""
+
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", metavar="N", help="Exactly N samples, whatever the precision."),
+    ] = None
+    loops: Annotated[
+        int | None,
+        typer.Option(
+            "--loops", metavar="N", help="Exactly N copies a sample (else ≥ 20 ms of them)."
+        ),
+    ] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            "--precision",
+            metavar="P",
+            help="Sample until the median's 95% interval is within this: 0.01 or 1%.",
+        ),
+    ] = None
+    max_time: Annotated[
+        float | None,
+        typer.Option("--max-time", metavar="SECONDS", help="At most this long sampling a cell."),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            help="Give a cell up that takes longer than this in all.",
+        ),
+    ] = None
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Do not compare the bytes copied.")
+    ] = False
+
+
+class Shape(NamedTuple):
+    """How devices copy."""
+
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="plain|bulk", help="Copies by sm (cuda): which kernel."),
+    ] = None
+    blocks: Annotated[
+        int | None, typer.Option("--blocks", metavar="N", help="Blocks of a kernel's grid (cuda).")
+    ] = None
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", metavar="N", help="Threads of a kernel's block (cuda)."),
+    ] = None
+    streams: Annotated[
+        int | None,
+        typer.Option("--streams", metavar="N", help="Split each copy by ce over N streams (cuda)."),
+    ] = None
+    untuned: Untuned = False
+    no_affinity: Annotated[
+        bool, typer.Option("--no-affinity", help="Leave the controlling thread on any CPU.")
+    ] = False
+
+
+class Simulated(NamedTuple):
+    """What is measured instead of this machine."""
+
+    machine: Machine = None
+    fault: Faults = None
+
+
+class Group(NamedTuple):
+    """Options that stand for one value, which `make` forms of theirs by their names."""
+
+    options: tuple[inspect.Parameter, ...]
+    make: Callable[..., Any]
+
+
+def _group_of(annotation: Any) -> Group | None:
+    """Of a parameter that stands for several options; None of any other."""
+    if isinstance(annotation, type) and issubclass(annotation, tuple):
+        return _fields_of(annotation)
+    if get_origin(annotation) is Annotated and annotation.__origin__ is Format:
+        return _flags_of(*annotation.__metadata__)
+    return None
+
+
+def _fields_of(kind: Any) -> Group:
+    hints = get_type_hints(kind, include_extras=True)
+    fields = kind._field_defaults.items()
+    return Group(tuple(_option(name, hints[name], value) for name, value in fields), kind)
+
+
+def _flags_of(kind: Kind) -> Group:
+    """A flag for each format that renders this, what renders most first; the value is the format
+    asked for, else the terminal's."""
+    able = [form for form in formats().values() if kind in form.renderers]
+    flags = {form.name: form for form in able if form.is_document}
+
+    def choose(**given: bool) -> Format:
+        asked = [flags[name] for name, is_given in given.items() if is_given]
+        if len(asked) > 1:
+            names = " and ".join(form.flag for form in asked)
+            raise InputError(f"{names} both want stdout: choose one")
+        return asked[0] if asked else formats()[TERMINAL]
+
+    options = (
+        _option(form.name, Annotated[bool, typer.Option(form.flag, help=form.help)], False)
+        for form in sorted(flags.values(), key=lambda form: -len(form.renderers))
+    )
+    return Group(tuple(options), choose)
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def expanded(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with the options of its groups in the groups' places."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, Group] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        if (group := _group_of(parameter.annotation)) is None:
+            parameters.append(parameter)
+        else:
+            groups[name] = group
+            parameters += group.options
+
+    @wraps(command)
+    def run(**given: Any) -> int:
+        for name, group in groups.items():
+            own = {option.name: given.pop(option.name) for option in group.options}
+            given[name] = group.make(**own)
+        return command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 MOST = 10**9

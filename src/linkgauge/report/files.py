@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from linkgauge.engine.journal import assemble, read_records
+from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import CellResult, Run
 
@@ -18,7 +18,6 @@ from .texts import share_texts, spread_texts
 
 RUN_FILE = "run.json"
 SAMPLES_FILE = "samples.csv"
-JOURNAL_FILE = "journal.jsonl"
 
 SIMULATED = "SIMULATED"
 
