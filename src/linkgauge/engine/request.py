@@ -25,7 +25,8 @@ from .plan import check_exists, fabrics, lay_out
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by their names and by how these begin; all without either."""
+    """Benchmarks of the catalog, by their names and by how these begin; without either, those of
+    the settings' profile."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -42,7 +43,12 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             if name in machine.unavailable:
                 why = machine.unavailable[name]
                 raise InputError(f"backend {name} has no devices here: {why}")
-        rows = select(self.names, self.prefixes, only_d2d=self.only_d2d)
+        rows = select(
+            self.names,
+            self.prefixes,
+            only_d2d=self.only_d2d,
+            profile=request.settings.profile,
+        )
         with_host = not request.backends or "host" in request.backends
         return lay_out(rows, request.over(machine), machine.host.nodes if with_host else ())
 

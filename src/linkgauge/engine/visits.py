@@ -15,14 +15,12 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 from linkgauge.model.notation import parse_cell
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings, Stopped
+from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings, Stopped
 from linkgauge.model.transfer import Memory
 
 from .merging import Merged, merge
 from .messages import Before
 
-Key = tuple[int, str, str]
-"""A cell: the number of its sheet, its row and its column."""
 _DEGREES = 6
 """Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
 more than the 1.96 of a variance known for sure."""
@@ -46,25 +44,35 @@ class Visits:
     def __init__(self, plan: Sequence[PlannedSheet], settings: Settings) -> None:
         self._plan = plan
         self._settings = settings
-        self._rounds: defaultdict[tuple[int, int], list[Key]] = defaultdict(list)
-        self._class_of: dict[Key, Hashable] = {}
-        self._members: defaultdict[Hashable, list[Key]] = defaultdict(list)
+        self._rounds: defaultdict[tuple[int, int], list[CellKey]] = defaultdict(list)
+        self._class_of: dict[CellKey, Hashable] = {}
+        self._members: defaultdict[Hashable, list[CellKey]] = defaultdict(list)
+        alike: Counter[tuple[str, str, int]] = Counter()
+        self._repeats: list[int] = []
         for number, sheet in enumerate(plan):
+            name = sheet.benchmark, sheet.backend, sheet.size
+            self._repeats.append(alike[name])
+            alike[name] += 1
             for cell in sheet.cells:
-                key = (number, cell.row, cell.column)
+                key = self._key(number, cell)
                 self._class_of[key] = kind = _class_of(sheet, cell)
                 self._members[kind].append(key)
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
-        self._taken: dict[Key, list[CellResult]] = {}
-        self._ended: set[Key] = set()
-        self._merged: dict[Hashable, dict[Key, Merged]] = {}
+        self._taken: dict[CellKey, list[CellResult]] = {}
+        self._ended: set[CellKey] = set()
+        self._merged: dict[Hashable, dict[CellKey, Merged]] = {}
         self._waiting: Counter[Hashable] = Counter()
-        self._due: dict[Key, None] = {}
+        self._due: dict[CellKey, None] = {}
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
+
+    def _key(self, number: int, cell: PlannedCell | CellResult) -> CellKey:
+        sheet = self._plan[number]
+        repeat = self._repeats[number]
+        return CellKey(sheet.benchmark, sheet.backend, sheet.size, cell.place, repeat)
 
     def _begin_pass(self) -> None:
         open_keys = [key for key in self._class_of if key not in self._ended]
@@ -74,22 +82,22 @@ class Visits:
             self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
-    def _is_due(self, key: Key) -> bool:
+    def _is_due(self, key: CellKey) -> bool:
         """In the first passes, as often as it takes; then, until it is precise enough."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
-    def _pick(self) -> Iterator[Key]:
+    def _pick(self) -> Iterator[CellKey]:
         """Evenly from each class; all of what is measured at the same time."""
         for keys in self._members.values():
             step = 1 if self._rounds else max(1, len(keys) // _PICKED)
             yield from keys[::step]
 
-    def _least_of(self, key: Key) -> int:
+    def _least_of(self, key: CellKey) -> int:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
         """A visit came to its end."""
-        key = (sheet, cell.row, cell.column)
+        key = self._key(sheet, cell)
         self._taken.setdefault(key, []).append(cell)
         if key not in self._due:
             return
@@ -106,7 +114,7 @@ class Visits:
         """Of each sheet, the cells that this pass has not visited yet; none at all once the run is
         at its end."""
         return tuple(
-            tuple(cell for cell in sheet.cells if (number, cell.row, cell.column) in self._due)
+            tuple(cell for cell in sheet.cells if self._key(number, cell) in self._due)
             for number, sheet in enumerate(self._plan)
         )
 
@@ -120,27 +128,27 @@ class Visits:
 
     def before(self, sheet: int, cell: PlannedCell) -> Before:
         """What precedes the visit of a cell in this pass."""
-        visits = self._taken.get((sheet, cell.row, cell.column), ())
+        visits = self._taken.get(self._key(sheet, cell), ())
         samples = sum(len(visit.samples) for visit in visits)
         return Before(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that
         their intervals depend on."""
-        keys = [(sheet, cell.row, cell.column) for cell in self._plan[sheet].cells]
+        keys = [self._key(sheet, cell) for cell in self._plan[sheet].cells]
         kinds = {self._class_of[key] for key in keys}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
         """The cells of a sheet that have been visited, in the plan's order, each with all of its
         visits."""
-        keys = [(sheet, cell.row, cell.column) for cell in self._plan[sheet].cells]
+        keys = [self._key(sheet, cell) for cell in self._plan[sheet].cells]
         return [self._merge(self._class_of[key])[key].cell for key in keys if key in self._taken]
 
     def _least(self, kind: Hashable) -> int:
         return 1 if self._settings.samples is not None else least_visits(len(self._members[kind]))
 
-    def _merge(self, kind: Hashable) -> dict[Key, Merged]:
+    def _merge(self, kind: Hashable) -> dict[CellKey, Merged]:
         if kind not in self._merged:
             keys = [key for key in self._members[kind] if key in self._taken]
             merged = merge([self._taken[key] for key in keys], self._settings)
@@ -162,13 +170,13 @@ class Visits:
                 done.difference_update(keys)
         self._ended |= done
 
-    def _may_end(self, key: Key) -> bool:
+    def _may_end(self, key: CellKey) -> bool:
         """Whether a cell may end before it has the fewest visits that it is to have."""
         visits = self._taken.get(key, ())
         spent = sum(visit.seconds or 0.0 for visit in visits)
         return spent >= self._settings.max_time or any(v.status != "pass" for v in visits)
 
-    def _rounds_of(self, kind: Hashable) -> Iterator[list[Key]]:
+    def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
         if self._rounds:
             yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
 

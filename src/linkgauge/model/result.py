@@ -6,7 +6,7 @@ Absent is null, never 0; warnings are fields; figures are in the result's unit (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -26,6 +26,27 @@ Definition = Literal["sustained", "serial", "span"]
 all ran together; or bytes over the span as nvbandwidth times it."""
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
+
+
+class Place(NamedTuple):
+    """Where a cell stands in its matrix: the labels of its row and its column."""
+
+    row: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"({self.row}, {self.column})"
+
+
+class CellKey(NamedTuple):
+    """What identifies a cell in a plan, in a journal and between runs. `repeat` counts the sheets
+    of the plan that are alike (a test that is measured several times), from 0."""
+
+    benchmark: str
+    backend: str
+    size: int
+    place: Place
+    repeat: int = 0
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
@@ -107,6 +128,10 @@ class CellResult(msgspec.Struct, frozen=True, gc=False):
     readings: tuple[Reading, ...] = ()
     definition: Definition | None = None
 
+    @property
+    def place(self) -> Place:
+        return Place(self.row, self.column)
+
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
@@ -139,6 +164,10 @@ class PlannedCell(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
     round: int | None = None
     number: int = 0
+
+    @property
+    def place(self) -> Place:
+        return Place(self.row, self.column)
 
 
 class PlannedSheet(Sheet, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def plan_lines(dry: DryRun) -> Iterator[Text]:
             head.append(f"  skip: {sheet.reason}", "yellow")
         yield head
         for cell in sheet.cells:
-            line = Text(f"  ({cell.row}, {cell.column})  {' & '.join(cell.transfers)}")
+            line = Text(f"  {cell.place}  {' & '.join(cell.transfers)}")
             if cell.reason is not None:
                 line.append(f"  skip: {cell.reason}", "yellow")
             yield line

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from linkgauge.benchmarks.table import Row, Sweep
+from linkgauge.benchmarks.table import EVERY_PROFILE, Row, Sweep
 from linkgauge.machine.hardware import known_values
 from linkgauge.model.inventory import Adapter, Inventory
 from linkgauge.model.machine import Machine
@@ -22,6 +22,8 @@ from .host_details import host_lines
 from .pci_tree import tree_lines
 from .subjects import subjects
 from .terminal import simulated
+
+_PROFILES = len(" ".join(EVERY_PROFILE))
 
 
 def _size(size: int | None) -> str:
@@ -124,4 +126,5 @@ def benchmark_lines(rows: Sequence[Row | Sweep]) -> Iterator[Text]:
     """Name, profiles and title of each."""
     width = max(len(row.name) for row in rows)
     for row in rows:
-        yield Text.assemble((f"{row.name:<{width}}", "bold"), f"  {row.title}")
+        profiles = f"  {' '.join(row.profiles):<{_PROFILES}}"
+        yield Text.assemble((f"{row.name:<{width}}", "bold"), (profiles, "dim"), f"  {row.title}")

@@ -77,7 +77,7 @@ class LiveReport(Observer):
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
         if self._progress is not None and not self._progress.disable:
-            where = f"{sheet.benchmark} ({cell.row}, {cell.column})"
+            where = f"{sheet.benchmark} {cell.place}"
             self._progress.update(self._task, description=where)
 
     def finished(self, _cell: CellResult) -> None:

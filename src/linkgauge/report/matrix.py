@@ -34,18 +34,16 @@ def matrices(result: Result) -> Iterator[Matrix]:
     if set(rows) == set(columns):
         rows = columns = tuple(sorted(rows, key=_natural))
     for number, name in enumerate(result.parts):
-        figures = {
-            (cell.row, cell.column): part.summary.median
+        figures: dict[tuple[str, str], float] = {
+            cell.place: part.summary.median
             for cell in result.cells
             for part in cell.parts
             if part.transfer == number and part.summary is not None
         }
         cells = sum(number < len(cell.transfers) for cell in result.cells)
         yield _matrix(result, f"_{name}", rows, columns, figures, cells)
-    headline = {
-        (cell.row, cell.column): cell.summary.median
-        for cell in result.cells
-        if cell.summary is not None
+    headline: dict[tuple[str, str], float] = {
+        cell.place: cell.summary.median for cell in result.cells if cell.summary is not None
     }
     suffix = "_total" if result.parts else ""
     yield _matrix(result, suffix, rows, columns, headline, len(result.cells))

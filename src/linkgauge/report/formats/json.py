@@ -25,7 +25,9 @@ def _findings(diagnosis: Diagnosis) -> str:
 
 
 def _benchmarks(rows: Sequence[Row | Sweep]) -> str:
-    return _document([{"name": row.name, "title": row.title} for row in rows])
+    return _document(
+        [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
+    )
 
 
 FORMAT = Format(
