@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from . import options
-from .options import Sampling, Shape, Simulated
+from .options import RunFormat, Sampling, Shape, Simulated
 
 
 def copy(
@@ -16,17 +16,17 @@ def copy(
     transfers: Annotated[
         str, typer.Argument(help="Transfers in the notation; '&' joins those that run at once.")
     ],
-    profile: options.Profile = "standard",
-    size: options.Size = None,
+    profile: str = "standard",
+    size: str | None = None,
     sampling: Sampling,
     shape: Shape,
-    host_kernel: options.HostKernel = None,
-    label: options.Label = "copy",
-    out: options.Keep = None,
+    host_kernel: str | None = None,
+    label: str = "copy",
+    out: Path | None = None,
     simulated: Simulated,
-    list_faults: options.ListFaults = False,
-    wait: options.Wait = False,
-    form: options.RunFormat,
+    list_faults: bool = False,
+    wait: bool = False,
+    form: RunFormat,
 ) -> int:
     """Measure transfers given in the notation, all at the same time.
 

@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
 
-from . import options
-from .options import Backends, Machine
+from .options import MachineFormat, Option, own
 
 if TYPE_CHECKING:
     from linkgauge.machine.tree import Root
-    from linkgauge.model.machine import Machine as MachineModel
-
-RootOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--root",
-        metavar="DIR|FILE.tgz",
-        help="A captured machine instead of this one: its folder, or what `capture` wrote.",
-    ),
-]
-Hardware = Annotated[
-    Path | None,
-    typer.Option(
-        "--hardware",
-        metavar="FILE.yml",
-        help="State what the machine cannot know: a file that --yaml wrote, filled in.",
-    ),
-]
+    from linkgauge.model.machine import Machine
 
 
+@own(
+    hardware=Option(
+        "State what the machine cannot know: a file that --yaml wrote, filled in.", "FILE.yml"
+    )
+)
 def devices(
     *,
-    backend: Backends = None,
-    machine: Machine = None,
-    root: RootOption = None,
-    hardware: Hardware = None,
-    form: options.MachineFormat,
+    backend: list[str] | None = None,
+    machine: str | None = None,
+    root: Path | None = None,
+    hardware: Path | None = None,
+    form: MachineFormat,
 ) -> int:
     """Show the memories that can be measured, the PCI tree, links and distances between devices,
     and what could not be read.
@@ -59,7 +44,7 @@ def devices(
     return 0
 
 
-def survey(backend: list[str] | None = None, machine: str | None = None) -> MachineModel:
+def survey(backend: list[str] | None = None, machine: str | None = None) -> Machine:
     """This machine, or a simulated one."""
     from linkgauge.engine import session
     from linkgauge.engine.request import RunRequest
@@ -71,7 +56,7 @@ def survey(backend: list[str] | None = None, machine: str | None = None) -> Mach
     return session.survey(RunRequest(settings=settings, backends=tuple(backend or ())))
 
 
-def read(root: Root) -> MachineModel:
+def read(root: Root) -> Machine:
     """A captured machine."""
     from linkgauge.machine.capture import read_machine
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import options
-from .devices import RootOption
-from .options import Machine
+from .options import FindingsFormat
 
 if TYPE_CHECKING:
     from linkgauge.judge.findings import Evidence
@@ -20,9 +18,9 @@ def doctor(
     run: Annotated[
         Path | None, typer.Argument(help="A run.json or a run's folder: judge what it kept.")
     ] = None,
-    root: RootOption = None,
-    machine: Machine = None,
-    form: options.FindingsFormat,
+    root: Path | None = None,
+    machine: str | None = None,
+    form: FindingsFormat,
 ) -> int:
     """Check this machine, or what a run kept of one: what was found, why it matters, what mends it.
 

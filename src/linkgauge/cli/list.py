@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import options
+from .options import BenchmarksFormat
 
 
-def list_benchmarks(*, prefix: options.Prefix = None, form: options.BenchmarksFormat) -> int:
+def list_benchmarks(*, prefix: list[str] | None = None, form: BenchmarksFormat) -> int:
     """List the benchmarks, with what each measures.
 
     Example: linkgauge list --prefix device_to_device

@@ -10,8 +10,7 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from . import options
-from .options import Sampling, Shape, Simulated
+from .options import Option, RunFormat, Sampling, Shape, Simulated, own
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -20,6 +19,16 @@ def _complete(incomplete: str) -> list[str]:
     return [name for name in CATALOG if name.startswith(incomplete)]
 
 
+@own(
+    out=Option("Where runs are kept.", "DIR"),
+    only_d2d=Option("Only benchmarks between devices."),
+    parallel_pairs=Option("Measure disjoint pairs of devices at once."),
+    numa_node=Option("Host memory on this node, not on the device's own.", "N"),
+    tune=Option("First search how each device copies best, and remember it."),
+    hardware=Option("hardware.yml: what the machine cannot know of itself.", "FILE"),
+    dry_run=Option("Show cells, memory and time; measure nothing."),
+    resume=Option("Go on with the run in this folder.", "FOLDER"),
+)
 def run(
     context: typer.Context,
     *,
@@ -27,39 +36,29 @@ def run(
         list[str] | None,
         typer.Argument(help="Names of benchmarks; all without any.", autocompletion=_complete),
     ] = None,
-    prefix: options.Prefix = None,
-    profile: options.Profile = "standard",
-    backend: options.Backends = None,
-    device: options.Devices = None,
-    size: options.Size = None,
+    prefix: list[str] | None = None,
+    profile: str = "standard",
+    backend: list[str] | None = None,
+    device: list[str] | None = None,
+    size: str | None = None,
     sampling: Sampling,
-    label: options.Label = "default",
-    out: options.Out = Path("results"),
-    form: options.RunFormat,
-    only_d2d: Annotated[
-        bool, typer.Option("--only-d2d", help="Only benchmarks between devices.")
-    ] = False,
-    parallel_pairs: Annotated[
-        bool,
-        typer.Option("--parallel-pairs", help="Measure disjoint pairs of devices at once."),
-    ] = False,
+    label: str = "default",
+    out: Path = Path("results"),
+    form: RunFormat,
+    only_d2d: bool = False,
+    parallel_pairs: bool = False,
     shape: Shape,
-    numa_node: options.NumaNode = None,
-    host_kernel: options.HostKernel = None,
-    tune: Annotated[
-        bool,
-        typer.Option("--tune", help="First search how each device copies best, and remember it."),
-    ] = False,
-    hardware: options.Hardware = None,
-    limits: options.Limits = None,
-    utilization: options.Utilization = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show cells, memory and time; measure nothing.")
-    ] = False,
+    numa_node: int | None = None,
+    host_kernel: str | None = None,
+    tune: bool = False,
+    hardware: Path | None = None,
+    limits: Path | None = None,
+    utilization: bool = False,
+    dry_run: bool = False,
     simulated: Simulated,
-    list_faults: options.ListFaults = False,
-    resume: options.Resume = None,
-    wait: options.Wait = False,
+    list_faults: bool = False,
+    resume: Path | None = None,
+    wait: bool = False,
 ) -> int:
     """Measure benchmarks and keep the results.
 

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from . import options
+from .options import RunFormat
 
 
 def show(
     *,
     run: Annotated[Path, typer.Argument(help="A run.json, a journal.jsonl or a run's folder.")],
-    limits: options.Limits = None,
-    utilization: options.Utilization = False,
-    form: options.RunFormat,
+    limits: Path | None = None,
+    utilization: bool = False,
+    form: RunFormat,
 ) -> int:
     """Print a run that was kept: its matrices, or as JSON or CSV. Exits as the run did.
 

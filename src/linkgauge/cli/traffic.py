@@ -5,69 +5,53 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from pathlib import Path
 
 import typer
 
 from linkgauge.model.errors import InputError
 
-from . import options
-from .options import Sampling, Shape, Simulated
+from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one, own
 
 
+@own(
+    backend=Option(
+        "cuda, opencl or host (threads in a device's stead); else the first with devices.", "NAME"
+    ),
+    by=Option("Which of the device's engines copies.", "sm|ce"),
+    streams=Option("Streams of small transfers (tiles).", "N"),
+    piece=Option("Bytes of a small transfer.", "SIZE"),
+    payload=Option("Bytes of a kernel's access (cuda).", "SIZE"),
+    size=Option("Bytes of the staging buffer.", "SIZE", "--buffer"),
+    threads=Option("Host threads; else all CPUs but one.", "N"),
+    duration=Option("Measure each cell for so long.", "SECONDS"),
+    repeat=Option("Measure everything N times.", "N"),
+    min_device=Option("Fail where it is less.", "GB/s", "--min-device-bandwidth"),
+    min_host=Option("Fail where it is less.", "GB/s", "--min-host-bandwidth"),
+)
 def traffic(
     context: typer.Context,
     *,
-    backend: Annotated[
-        str | None,
-        typer.Option(
-            "--backend",
-            metavar="NAME",
-            help="cuda, opencl or host (threads in a device's stead); else the first with devices.",
-        ),
-    ] = None,
-    device: options.Devices = None,
-    by: Annotated[
-        str, typer.Option("--by", metavar="sm|ce", help="Which of the device's engines copies.")
-    ] = "sm",
-    streams: Annotated[
-        int, typer.Option("--streams", metavar="N", help="Streams of small transfers (tiles).")
-    ] = 32,
-    piece: Annotated[
-        str, typer.Option("--piece", metavar="SIZE", help="Bytes of a small transfer.")
-    ] = "4K",
-    payload: Annotated[
-        str, typer.Option("--payload", metavar="SIZE", help="Bytes of a kernel's access (cuda).")
-    ] = "256",
-    size: Annotated[
-        str, typer.Option("--buffer", metavar="SIZE", help="Bytes of the staging buffer.")
-    ] = "16M",
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", metavar="N", help="Host threads; else all CPUs but one."),
-    ] = None,
-    duration: Annotated[
-        float | None,
-        typer.Option("--duration", metavar="SECONDS", help="Measure each cell for so long."),
-    ] = None,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", help="Measure everything N times.")
-    ] = 1,
-    min_device: Annotated[
-        float,
-        typer.Option("--min-device-bandwidth", metavar="GB/s", help="Fail where it is less."),
-    ] = 0.0,
-    min_host: Annotated[
-        float, typer.Option("--min-host-bandwidth", metavar="GB/s", help="Fail where it is less.")
-    ] = 0.0,
+    backend: str | None = None,
+    device: list[str] | None = None,
+    by: str = "sm",
+    streams: int = 32,
+    piece: str = "4K",
+    payload: str = "256",
+    size: str = "16M",
+    threads: int | None = None,
+    duration: float | None = None,
+    repeat: int = 1,
+    min_device: float = 0.0,
+    min_host: float = 0.0,
     sampling: Sampling,
-    host_kernel: options.HostKernel = None,
-    untuned: options.Untuned = False,
-    label: options.Label = "traffic",
-    out: options.Keep = None,
+    host_kernel: str | None = None,
+    untuned: bool = False,
+    label: str = "traffic",
+    out: Path | None = None,
     simulated: Simulated,
-    wait: options.Wait = False,
-    form: options.RunFormat,
+    wait: bool = False,
+    form: RunFormat,
 ) -> int:
     """Measure host threads and a device that use one staging buffer at the same time.
 
@@ -96,8 +80,8 @@ def traffic(
     if backend == "host" and device:
         raise InputError(f"there is no device {device[0]}: backend host has threads in its stead")
     pieces = make_pieces(parse_size(piece), parse_size(payload), streams)
-    options.at_least_one("--threads", threads)
-    options.at_least_one("--repeat", repeat)
+    at_least_one("--threads", threads)
+    at_least_one("--repeat", repeat)
     simulation = simulation_of(*simulated)
     engines = engines_of(Shape(untuned=untuned), host_kernel)
     sampling = sampling._replace(max_time=sampling.max_time or duration)
