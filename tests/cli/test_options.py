@@ -6,6 +6,7 @@ import pytest
 import typer
 
 from linkgauge.cli.main import COMMANDS
+from linkgauge.cli.main import command as named
 from linkgauge.cli.options import OPTIONS, Option, Sampling, Shape, Simulated, expanded, own
 
 
@@ -47,22 +48,22 @@ def test_every_option_of_a_group_is_declared(group):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_parameter_of_a_command_is_declared(name):
-    parameters = inspect.signature(expanded(COMMANDS[name])).parameters
-    undeclared = set(parameters) - set(options_of(expanded(COMMANDS[name])))
+    parameters = inspect.signature(expanded(named(name)[0])).parameters
+    undeclared = set(parameters) - set(options_of(expanded(named(name)[0])))
     assert undeclared <= {"context"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_command_declares_as_its_own_it_has(name):
-    command = COMMANDS[name]
-    assert set(getattr(command, "own", {})) <= set(inspect.signature(command).parameters)
+    function, _ = named(name)
+    assert set(getattr(function, "own", {})) <= set(inspect.signature(function).parameters)
 
 
 def test_no_two_options_of_a_command_share_a_flag():
-    for command in COMMANDS.values():
+    for name in COMMANDS:
         flags = [
             option.default
-            for option in options_of(expanded(command)).values()
+            for option in options_of(expanded(named(name)[0])).values()
             if isinstance(option, typer.models.OptionInfo)
         ]
         assert len(flags) == len(set(flags))

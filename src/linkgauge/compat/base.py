@@ -92,12 +92,20 @@ def opened(
         label="as",
     )
     with opened_session(request) as session:
-        nodes = session.machine.host.nodes
-        alone = Fabric("host", nodes, (), "backend host has no devices")
+        alone = Fabric("host", session.machine.host.nodes)
         fabric = next(iter(request.over(session.machine)), alone)
-        if fabric.reason is not None and fabric is not alone:
+        if fabric.reason is not None:
             raise InputError(fabric.reason)
         yield Context(session, fabric)
+
+
+@contextmanager
+def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Context]:
+    """As `opened`, for what copies to and from devices. Raises InputError if there is none."""
+    with opened(where, settings, tells=tells) as context:
+        if not context.devices:
+            raise InputError(f"backend {context.backend} has no devices")
+        yield context
 
 
 def measure(

@@ -18,8 +18,8 @@ from linkgauge.model.result import EngineSettings, Settings
 from linkgauge.model.transfer import Transfer
 
 from . import base
-from .base import UsageError, Where
-from .paths import Gauge, Path, opened_devices
+from .base import UsageError, Where, opened_devices
+from .paths import Gauge, Path
 
 TOOL = "bandwidthTest"
 _LOOPS = 100

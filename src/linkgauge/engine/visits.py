@@ -15,7 +15,15 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 from linkgauge.model.notation import parse_cell
-from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings, Stopped
+from linkgauge.model.result import (
+    CellKey,
+    CellResult,
+    Place,
+    PlannedCell,
+    PlannedSheet,
+    Settings,
+    Stopped,
+)
 from linkgauge.model.transfer import Memory
 
 from .merging import Merged, merge
@@ -47,14 +55,10 @@ class Visits:
         self._rounds: defaultdict[tuple[int, int], list[CellKey]] = defaultdict(list)
         self._class_of: dict[CellKey, Hashable] = {}
         self._members: defaultdict[Hashable, list[CellKey]] = defaultdict(list)
-        alike: Counter[tuple[str, str, int]] = Counter()
-        self._repeats: list[int] = []
+        self._keys = _keys_of(plan)
         for number, sheet in enumerate(plan):
-            name = sheet.benchmark, sheet.backend, sheet.size
-            self._repeats.append(alike[name])
-            alike[name] += 1
             for cell in sheet.cells:
-                key = self._key(number, cell)
+                key = self._keys[number][cell.place]
                 self._class_of[key] = kind = _class_of(sheet, cell)
                 self._members[kind].append(key)
                 if cell.round is not None:
@@ -68,11 +72,6 @@ class Visits:
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
-
-    def _key(self, number: int, cell: PlannedCell | CellResult) -> CellKey:
-        sheet = self._plan[number]
-        repeat = self._repeats[number]
-        return CellKey(sheet.benchmark, sheet.backend, sheet.size, cell.place, repeat)
 
     def _begin_pass(self) -> None:
         open_keys = [key for key in self._class_of if key not in self._ended]
@@ -97,7 +96,7 @@ class Visits:
 
     def add(self, sheet: int, cell: CellResult) -> None:
         """A visit came to its end."""
-        key = self._key(sheet, cell)
+        key = self._keys[sheet][cell.place]
         self._taken.setdefault(key, []).append(cell)
         if key not in self._due:
             return
@@ -114,8 +113,8 @@ class Visits:
         """Of each sheet, the cells that this pass has not visited yet; none at all once the run is
         at its end."""
         return tuple(
-            tuple(cell for cell in sheet.cells if self._key(number, cell) in self._due)
-            for number, sheet in enumerate(self._plan)
+            tuple(cell for cell in sheet.cells if keys[cell.place] in self._due)
+            for sheet, keys in zip(self._plan, self._keys, strict=True)
         )
 
     def count_left(self) -> int:
@@ -128,22 +127,21 @@ class Visits:
 
     def before(self, sheet: int, cell: PlannedCell) -> Before:
         """What precedes the visit of a cell in this pass."""
-        visits = self._taken.get(self._key(sheet, cell), ())
+        visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
         return Before(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that
         their intervals depend on."""
-        keys = [self._key(sheet, cell) for cell in self._plan[sheet].cells]
-        kinds = {self._class_of[key] for key in keys}
+        kinds = {self._class_of[key] for key in self._keys[sheet].values()}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
         """The cells of a sheet that have been visited, in the plan's order, each with all of its
         visits."""
-        keys = [self._key(sheet, cell) for cell in self._plan[sheet].cells]
-        return [self._merge(self._class_of[key])[key].cell for key in keys if key in self._taken]
+        taken = [key for key in self._keys[sheet].values() if key in self._taken]
+        return [self._merge(self._class_of[key])[key].cell for key in taken]
 
     def _least(self, kind: Hashable) -> int:
         return 1 if self._settings.samples is not None else least_visits(len(self._members[kind]))
@@ -179,6 +177,18 @@ class Visits:
     def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
         if self._rounds:
             yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
+
+
+def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
+    """The keys of each sheet's cells, in the plan's order."""
+    alike: Counter[tuple[str, str, int]] = Counter()
+    keys = []
+    for sheet in plan:
+        name = sheet.benchmark, sheet.backend, sheet.size
+        repeat = alike[name]
+        keys.append({cell.place: CellKey(*name, cell.place, repeat) for cell in sheet.cells})
+        alike[name] += 1
+    return keys
 
 
 def _why_to_stop(merged: Merged, least: int, settings: Settings) -> Stopped | None:

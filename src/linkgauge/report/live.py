@@ -110,12 +110,12 @@ class LiveReport(Observer):
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Shows what is left of the run, judges it, keeps it and sums it up. Returns the exit
         code."""
+        self._bar.close()
         if self._expectations is None:  # nothing was measured now: it is judged as a whole
             run = judge(run)
         # Results come whole in the plan's order: those that are not are the last ones.
         for result in run.results[len(self._judged) :]:
             self.completed(result)
-        self._bar.close()
         with undisturbed():
             run = msgspec.structs.replace(run, results=tuple(self._judged))
             run = apply(hold_run(judge(run), self._display.objection), self._display.limits)
