@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from linkgauge.benchmarks.catalog import select
 from linkgauge.cli.options import RunFormat, expanded
 from linkgauge.model.errors import InputError
 from linkgauge.report import formats as registry
@@ -11,7 +12,7 @@ from linkgauge.report.files import samples_csv
 from linkgauge.report.formats import Format, formats
 from report.test_output import RUN
 
-ONES = Format("ones", "Only ones.", {"run": lambda run: "1" * len(run.results)}, ".1")
+ONES = Format("ones", "Only ones.", {"run": lambda run: "1" * len(run.results)})
 
 
 def test_each_has_a_name_of_its_own_and_renders_something():
@@ -19,7 +20,7 @@ def test_each_has_a_name_of_its_own_and_renders_something():
     for name, form in formats().items():
         assert (form.name, form.flag) == (name, f"--{name}")
         assert form.renderers
-        assert form.is_document == bool(form.help) == bool(form.extension) == (name != "terminal")
+        assert form.is_document == bool(form.help) == (name != "terminal")
 
 
 def test_a_document_is_written_to_stdout_whole(capsys):
@@ -39,6 +40,20 @@ def test_a_person_sees_the_results_and_how_many_ended_how(capsys):
 def test_what_a_format_does_not_render_is_refused():
     with pytest.raises(InputError, match="--yaml does not render a run"):
         formats()["yaml"].write("run", RUN)
+
+
+def test_each_benchmark_is_listed_with_its_profiles(capsys):
+    rows = select((), ("device_local",))
+    formats()["json"].write("benchmarks", rows)
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed == {
+        "name": "device_local_copy",
+        "title": rows[0].title,
+        "profiles": ["quick", "standard", "full"],
+    }
+    formats()["terminal"].write("benchmarks", rows)
+    words = capsys.readouterr().out.split()
+    assert words[:4] == ["device_local_copy", "quick", "standard", "full"]
 
 
 def command(*, form: RunFormat) -> int:

@@ -51,8 +51,6 @@ TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
 """What each phase and each sample may take from then on: so many times the warm-up or the longest
 sample so far, and no less than this. It finds hangs, and does not estimate the whole."""
-LONGEST_SECONDS = 1e6
-"""The system waits for no longer than about a fortnight."""
 _A = TypeVar("_A", bound=Answer)
 
 FAILURES = 3

@@ -48,6 +48,10 @@ def finding_lines(findings: Sequence[Finding], *, remedies: bool = True) -> Iter
     yield summary(findings)
 
 
+def diagnosis_document(diagnosis: Diagnosis) -> str:
+    return findings_document(diagnosis.findings)
+
+
 def findings_document(findings: Sequence[Finding]) -> str:
     return json_document({"schema": "linkgauge.findings/1", "findings": findings})
 

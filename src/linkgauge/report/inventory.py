@@ -17,6 +17,7 @@ from linkgauge.model.units import approximate_size
 
 from .distances import classes, distances, legend, matrix_lines, short_kind
 from .fabric import fabric_lines
+from .files import json_document
 from .gaps import gap_lines
 from .host_details import host_lines
 from .pci_tree import tree_lines
@@ -128,3 +129,9 @@ def benchmark_lines(rows: Sequence[Row | Sweep]) -> Iterator[Text]:
     for row in rows:
         profiles = f"  {' '.join(row.profiles):<{_PROFILES}}"
         yield Text.assemble((f"{row.name:<{width}}", "bold"), (profiles, "dim"), f"  {row.title}")
+
+
+def benchmarks_document(rows: Sequence[Row | Sweep]) -> str:
+    return json_document(
+        [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
+    )

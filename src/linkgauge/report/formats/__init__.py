@@ -1,8 +1,8 @@
 """The registry of output formats: each file of this folder is one, and registers itself by being
 there with a `FORMAT`.
 
-It must load fast and import nothing heavy before it renders: the command line asks every format
-for its flag.
+They load fast, since the command line asks every format for its flag: what renders is loaded when
+it is needed (`late`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ TERMINAL = "terminal"
 
 
 class Format(NamedTuple):
-    """`--name` asks for it; `extension` is that of a file of it. `renderers`, by the kind of what
-    they render, return text, or what a console prints line by line."""
+    """`--name` asks for it. `renderers`, by the kind of what they render, return text, or what a
+    console prints line by line."""
 
     name: str
     help: str
     renderers: Mapping[Kind, Callable[[Any], str | Iterable[Any]]]
-    extension: str = ""
 
     @property
     def flag(self) -> str:
@@ -53,6 +52,15 @@ class Format(NamedTuple):
         console = make_console()
         for line in rendered:
             console.print(line)
+
+
+def late(module: str, function: str) -> Callable[[Any], Any]:
+    """The function of a module, which is loaded when something is to be rendered."""
+
+    def render(value: Any) -> Any:
+        return getattr(import_module(f"linkgauge.{module}"), function)(value)
+
+    return render
 
 
 @cache

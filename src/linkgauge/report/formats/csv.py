@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from . import Format
-
-if TYPE_CHECKING:
-    from linkgauge.model.result import Run
-
-
-def _samples(run: Run) -> str:
-    from linkgauge.report.files import samples_csv
-
-    return samples_csv(run)
-
+from . import Format, late
 
 FORMAT = Format(
-    "csv", "Raw samples on stdout, all else on stderr.", {"run": _samples}, extension=".csv"
+    "csv",
+    "Raw samples on stdout, all else on stderr.",
+    {"run": late("report.files", "samples_csv")},
 )

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from . import Format, late
 
-from . import Format
-
-if TYPE_CHECKING:
-    from linkgauge.benchmarks.table import Row, Sweep
-    from linkgauge.report.doctor import Diagnosis
-
-
-def _document(value: object) -> str:
-    from linkgauge.report.files import json_document
-
-    return json_document(value)
-
-
-def _findings(diagnosis: Diagnosis) -> str:
-    from linkgauge.report.doctor import findings_document
-
-    return findings_document(diagnosis.findings)
-
-
-def _benchmarks(rows: Sequence[Row | Sweep]) -> str:
-    return _document(
-        [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
-    )
-
-
+_AS_IT_IS = late("report.files", "json_document")
 FORMAT = Format(
     "json",
     "The document on stdout, all else on stderr.",
     {
-        "run": _document,
-        "plan": _document,
-        "machine": _document,
-        "findings": _findings,
-        "benchmarks": _benchmarks,
+        "run": _AS_IT_IS,
+        "plan": _AS_IT_IS,
+        "machine": _AS_IT_IS,
+        "findings": late("report.doctor", "diagnosis_document"),
+        "benchmarks": late("report.inventory", "benchmarks_document"),
     },
-    extension=".json",
 )
