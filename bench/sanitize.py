@@ -153,13 +153,13 @@ def _gate(backend: CudaBackend) -> Iterator[str]:
 
 
 def _keep_gates_open() -> None:
-    shut = group.Gate.shut
+    shut = group.StartGate.shut
 
-    def shut_and_open(gate: group.Gate) -> None:
+    def shut_and_open(gate: group.StartGate) -> None:
         shut(gate)
         gate.open()
 
-    group.Gate.shut = shut_and_open
+    group.StartGate.shut = shut_and_open
 
 
 def _patterns(backend: CudaBackend) -> Iterator[str]:

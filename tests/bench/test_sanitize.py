@@ -27,7 +27,7 @@ def test_every_kernel_is_launched(monkeypatch):
     for module in (cuda, work):
         monkeypatch.setattr(module, "IN_KERNEL_LOOPS", module.IN_KERNEL_LOOPS)
     monkeypatch.setattr(group, "GATE_SECONDS", group.GATE_SECONDS)
-    monkeypatch.setattr(group.Gate, "shut", group.Gate.shut)
+    monkeypatch.setattr(group.StartGate, "shut", group.StartGate.shut)
     monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
     driver = sanitize.Recorder(gpu())
     sanitize.run_kernels(driver, FakeCompiler())

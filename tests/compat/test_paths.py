@@ -7,7 +7,8 @@ import pytest
 
 from compat_kit import interrupted_after, speak, where
 from linkgauge.compat import paths
-from linkgauge.compat.paths import Gauge, Path, opened_devices
+from linkgauge.compat.base import opened_devices
+from linkgauge.compat.paths import Gauge, Path
 from linkgauge.model.result import Settings
 
 QUICK = Settings((1 << 20,), samples=2, loops=1)

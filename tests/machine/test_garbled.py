@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.machine.capture import capture, read_machine
+from linkgauge.machine.hardware import hardware_yaml
 from linkgauge.machine.pci import DEVICES
 from linkgauge.machine.record import Recorder
 from linkgauge.machine.tree import ROOT, Captured
 from linkgauge.model.machine import Machine
-from linkgauge.report.hardware import hardware_yaml
-from linkgauge.report.inventory import print_machine
+from linkgauge.report.formats import formats
 from machine_kit import DMI, LIMITS, SWITCHED, dimm, reason, seen, table
 from pci_kit import why
 from sim_tree import tree_of, write
@@ -87,7 +87,7 @@ def test_any_garbled_machine_is_read_shown_and_kept(changes):
     tree = changed(changes)
     machine = read_machine(tree)
     assert msgspec.json.decode(msgspec.json.encode(machine), type=Machine) == machine
-    print_machine(machine, as_json=False)
+    formats()["terminal"].write("machine", machine)
     assert hardware_yaml(machine)
     assert read_machine(capture(tree, machine)).inventory == machine.inventory
     capture(tree, machine, anonymous=True)

@@ -3,7 +3,7 @@
 import json
 
 from linkgauge.judge.findings import Finding
-from linkgauge.report.doctor import findings_document, print_findings
+from linkgauge.report.doctor import finding_lines, findings_document
 from linkgauge.report.terminal import make_console
 
 
@@ -17,7 +17,8 @@ def finding(number, check="iommu", remedy=("sudo mend",)):
 def shown(*findings):
     console = make_console()
     with console.capture() as text:
-        print_findings(console, findings)
+        for line in finding_lines(findings):
+            console.print(line)
     return text.get()
 
 

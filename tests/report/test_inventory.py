@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, shipped
-from linkgauge.machine.hardware import known_values, read_hardware, state
+from linkgauge.machine.hardware import hardware_yaml, known_values, read_hardware, state
 from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
@@ -25,10 +25,9 @@ from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.report.distances import classes, distances, matrix_lines
 from linkgauge.report.fabric import fabric_lines
+from linkgauge.report.formats import formats
 from linkgauge.report.gaps import for_root, gap_lines
-from linkgauge.report.hardware import hardware_yaml
 from linkgauge.report.host_details import ranges
-from linkgauge.report.inventory import print_machine
 from linkgauge.report.pci_tree import tree_lines
 from linkgauge.report.subjects import spans, subjects
 from machine_kit import captured
@@ -123,19 +122,19 @@ def test_a_machine_on_the_terminal(capsys):
     )
     shown = machine(switched(), devices={"opencl": opencl}, unavailable={"torch": "not here"})
     shown = state(shown, {"soc": "X2800-v1", "kernel": "6.6.12", "host": "box"})
-    print_machine(shown, as_json=False)
+    formats()["terminal"].write("machine", shown)
     compare("devices.txt", capsys.readouterr().out)
 
 
 def test_as_json_it_is_the_whole_machine(capsys):
-    print_machine(machine(switched()), as_json=True)
+    formats()["json"].write("machine", machine(switched()))
     assert msgspec.json.decode(capsys.readouterr().out, type=Machine) == machine(switched())
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_simulated_machines_say_so_and_show_every_device(name, capsys):
     shown = sim(name)
-    print_machine(shown, as_json=False)
+    formats()["terminal"].write("machine", shown)
     text = capsys.readouterr().out
     assert text.startswith(f"SIMULATED {name}\n")
     for number, device in enumerate(shown.devices["sim"]):
@@ -218,7 +217,7 @@ def test_where_devices_are_is_unknown_in_a_virtual_machine(capsys):
     found = subjects(machine(inside))
     assert distances(machine(inside), found).rows[0] == ("0", "?", "?")
     assert classes(machine(inside), found).rows[0] == ("X", "NV1", "?")
-    print_machine(machine(inside), as_json=False)
+    formats()["terminal"].write("machine", machine(inside))
     assert "PCI devices, as the hypervisor shows them\n" in capsys.readouterr().out
 
 
@@ -241,7 +240,7 @@ def test_a_capture_ends_with_what_root_could_read():
 def test_nothing_but_a_cpu_in_a_container(capsys):
     root = captured({"proc/cpuinfo": "model name\t: Test CPU\nflags\t\t: lm\n"})
     shown = machine(read_inventory(root), unavailable={"cuda": "no NVIDIA driver"})
-    print_machine(shown, as_json=False)
+    formats()["terminal"].write("machine", shown)
     text = capsys.readouterr().out
     assert "PCI functions: /sys/bus/pci/devices lists none" in text
     assert "a container that hides it: then run on the host" in text

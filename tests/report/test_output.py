@@ -173,18 +173,20 @@ def test_figures_keep_two_decimals_or_three_digits(value, text):
 
 def test_a_dry_run_shows_cells_memory_and_time(capsys):
     from linkgauge.benchmarks.catalog import select
-    from linkgauge.report.dry_run import print_plan
+    from linkgauge.report.dry_run import dry_run
+    from linkgauge.report.formats import formats
 
     here = RUN.machine
     plan = make_plan(
         lay_out(select(["device_local_copy"], ()), fabrics(here, ()), here.host.nodes), here, [4096]
     )
-    assert print_plan(plan, RUN.settings, as_json=False) == 0
+    dry = dry_run(plan, RUN.settings)
+    formats()["terminal"].write("plan", dry)
     assert capsys.readouterr().out.splitlines() == [
         "device_local_copy  x  4 KiB",
         "  (0, 0)  x:0 -> x:0 by ce",
         "  (0, 1)  x:1 -> x:1 by ce",
         "2 cells; at once at most x:0 8.0 KiB, x:1 8.0 KiB; at most about 4 s",
     ]
-    print_plan(plan, RUN.settings, as_json=True)
+    formats()["json"].write("plan", dry)
     assert json.loads(capsys.readouterr().out)["peak_memory"] == {"x:0": 8192, "x:1": 8192}

@@ -16,10 +16,14 @@ CATALOG = {row.name: row for row in _ALL}
 
 
 def select(
-    names: Iterable[str], prefixes: Sequence[str], *, only_d2d: bool = False
+    names: Iterable[str],
+    prefixes: Sequence[str],
+    *,
+    only_d2d: bool = False,
+    profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Benchmarks named, and those with a prefix, in the catalog's order; all if none is asked.
-    With `only_d2d`, of these only those between devices.
+    """Benchmarks named, and those with a prefix, in the catalog's order; if none is asked, those
+    of the profile, or all without one. With `only_d2d`, of these only those between devices.
 
     Raises InputError for a name or a prefix that fits nothing.
     """
@@ -33,7 +37,8 @@ def select(
         if not found:
             raise InputError(f"no benchmark begins with {prefix!r}: see 'linkgauge list'")
         wanted |= found
-    chosen = wanted or CATALOG.keys()
+    of_profile = {name for name, row in CATALOG.items() if profile in (None, *row.profiles)}
+    chosen = wanted or of_profile
     return tuple(
         row
         for name, row in CATALOG.items()

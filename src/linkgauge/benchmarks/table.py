@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import msgspec
 
@@ -45,6 +45,10 @@ class Fabric(msgspec.Struct, frozen=True):
     """Whether everything is measured, however long that takes."""
 
 
+Profile = Literal["quick", "standard", "full"]
+EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
+
+
 class Layout(Enum):
     """Rows × columns of a matrix, and the letters that its notation may use."""
 
@@ -65,7 +69,8 @@ class Row(msgspec.Struct, frozen=True):
 
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
     `parts` names the matrices of single transfers; `size` is bytes where it has one of its own.
-    With `diagonal`, pairs of a device with itself are measured too.
+    With `diagonal`, pairs of a device with itself are measured too. `profiles` are those that
+    measure it where no benchmark is asked for.
     """
 
     name: str
@@ -78,6 +83,7 @@ class Row(msgspec.Struct, frozen=True):
     parts: tuple[str, ...] = ()
     size: int | None = None
     diagonal: bool = False
+    profiles: tuple[Profile, ...] = EVERY_PROFILE
 
     @property
     def on_host(self) -> bool:
@@ -158,6 +164,7 @@ class Sweep(msgspec.Struct, frozen=True):
     unit: Unit = BANDWIDTH
     size: int | None = None
     reason: str | None = None
+    profiles: tuple[Profile, ...] = EVERY_PROFILE
 
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False

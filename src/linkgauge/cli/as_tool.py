@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Faults, Wait, complete_machine
+from .options import OPTIONS, Option, complete_machine, own
 
 CONTEXT = {"allow_interspersed_args": False}
 """All that follows the tool's name is the tool's, also -h."""
@@ -19,6 +19,16 @@ def complete_tool(incomplete: str) -> list[str]:
     return [name for name in TOOLS if name.startswith(incomplete)]
 
 
+@own(
+    backend=Option(
+        "cuda, opencl or host; else the first that has devices.",
+        "NAME",
+        more={"envvar": "LINKGAUGE_BACKEND"},
+    ),
+    machine=OPTIONS["machine"]._replace(
+        more={"envvar": "LINKGAUGE_MACHINE", "autocompletion": complete_machine}
+    ),
+)
 def as_tool(
     tool: Annotated[
         str,
@@ -27,27 +37,10 @@ def as_tool(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGUMENTS", help="That tool's own, also -h.")
     ] = None,
-    backend: Annotated[
-        str | None,
-        typer.Option(
-            "--backend",
-            metavar="NAME",
-            envvar="LINKGAUGE_BACKEND",
-            help="cuda, opencl or host; else the first that has devices.",
-        ),
-    ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            metavar="NAME|FILE.yml",
-            envvar="LINKGAUGE_MACHINE",
-            help="SIMULATED: measure a described machine, such as ppu-8, instead of this one.",
-            autocompletion=complete_machine,
-        ),
-    ] = None,
-    fault: Faults = None,
-    wait: Wait = False,
+    backend: str | None = None,
+    machine: str | None = None,
+    fault: list[str] | None = None,
+    wait: bool = False,
 ) -> int:
     """Take another tool's command line and print that tool's output.
 
@@ -65,14 +58,15 @@ def as_tool(
     from linkgauge.compat import TOOLS
     from linkgauge.compat import tool as speak
     from linkgauge.compat.base import Where
+    from linkgauge.engine.request import choose_backends
     from linkgauge.model.errors import InputError, LinkgaugeError
 
-    from .session import choose_backends, make_simulation
+    from .requests import simulation_of
 
     if tool not in TOOLS:
         raise InputError(f"unknown tool {tool!r}: there are {', '.join(TOOLS)}")
-    simulation = make_simulation(machine, fault)
-    choose_backends([backend] if backend else None, simulation)
+    simulation = simulation_of(machine, fault)
+    choose_backends((backend,) if backend else (), simulation)
     try:
         return speak(tool)(arguments or (), Where(backend or None, simulation, wait))
     except LinkgaugeError as error:

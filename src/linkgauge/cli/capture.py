@@ -7,20 +7,16 @@ from typing import Annotated
 
 import typer
 
-from .devices import RootOption, open_root, read, survey
-from .options import Backends
+from .devices import open_root, read, survey
+from .options import Option, own
 
 
+@own(anonymize=Option("Replace host names, serials, UUIDs, MAC and IP addresses."))
 def capture(
     file: Annotated[Path, typer.Argument(metavar="FILE.tgz", help="Where it is kept.")],
-    anonymize: Annotated[
-        bool,
-        typer.Option(
-            "--anonymize", help="Replace host names, serials, UUIDs, MAC and IP addresses."
-        ),
-    ] = False,
-    root: RootOption = None,
-    backend: Backends = None,
+    anonymize: bool = False,
+    root: Path | None = None,
+    backend: list[str] | None = None,
 ) -> int:
     """Keep every file that is read of this machine, and what its vendors' tools say, without
     secrets.

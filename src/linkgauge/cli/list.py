@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from .options import Json
+from .options import BenchmarksFormat
 
 
-def list_benchmarks(
-    prefix: Annotated[
-        list[str] | None,
-        typer.Option("--prefix", metavar="TEXT", help="Benchmarks that begin so. Repeatable."),
-    ] = None,
-    json: Json = False,
-) -> int:
+def list_benchmarks(*, prefix: list[str] | None = None, form: BenchmarksFormat) -> int:
     """List the benchmarks, with what each measures.
 
     Example: linkgauge list --prefix device_to_device
     """
     from linkgauge.benchmarks.catalog import select
-    from linkgauge.report.inventory import print_benchmarks
 
-    print_benchmarks([(row.name, row.title) for row in select((), prefix or ())], as_json=json)
+    form.write("benchmarks", select((), prefix or ()))
     return 0

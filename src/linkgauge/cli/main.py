@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
@@ -12,15 +14,7 @@ from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
 
 from . import streams
-from .as_tool import CONTEXT, as_tool
-from .capture import capture
-from .copy import copy
-from .devices import devices
-from .doctor import doctor
-from .list import list_benchmarks
-from .run import run
-from .show import show
-from .traffic import traffic
+from .options import expanded
 
 app = typer.Typer(
     name="linkgauge",
@@ -30,15 +24,30 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("devices")(devices)
-app.command("capture")(capture)
-app.command("list")(list_benchmarks)
-app.command("run")(run)
-app.command("copy")(copy)
-app.command("traffic")(traffic)
-app.command("show")(show)
-app.command("doctor")(doctor)
-app.command("as", context_settings=CONTEXT)(as_tool)
+COMMANDS = {
+    "devices": "devices.devices",
+    "capture": "capture.capture",
+    "list": "list.list_benchmarks",
+    "run": "run.run",
+    "copy": "copy.copy",
+    "traffic": "traffic.traffic",
+    "show": "show.show",
+    "doctor": "doctor.doctor",
+    "as": "as_tool.as_tool",
+}
+"""Each command's module and function, in the order of the overview."""
+
+
+def command(name: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
+    """A command's function, and what its module wants of typer (`CONTEXT`)."""
+    module, _, function = COMMANDS[name].partition(".")
+    loaded = import_module(f"{__package__}.{module}")
+    return getattr(loaded, function), getattr(loaded, "CONTEXT", None)
+
+
+for _name in COMMANDS:
+    _function, _context = command(_name)
+    app.command(_name, context_settings=_context)(expanded(_function))
 
 
 def _version(asked: bool) -> None:

@@ -1,13 +1,26 @@
-"""The options that several commands share, and what they mean for a run."""
+"""The options of all commands, each declared once, and groups of them.
+
+A command's parameter is an option if it stands in `OPTIONS` or among the command's own (`@own`),
+by its name: `max_time` is `--max-time`. A parameter of a group's type (`sampling: Sampling`,
+`form: RunFormat`) stands for the options of the group. `expanded` makes of it what typer reads.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Annotated, Any, NamedTuple, TypeVar, get_origin, get_type_hints
 
 import typer
 
 from linkgauge.model.errors import InputError
+from linkgauge.report.formats import TERMINAL, Format, Kind, formats
+
+RunFormat = Annotated[Format, "run"]
+MachineFormat = Annotated[Format, "machine"]
+FindingsFormat = Annotated[Format, "findings"]
+BenchmarksFormat = Annotated[Format, "benchmarks"]
 
 
 def complete_machine(incomplete: str) -> list[str]:
@@ -25,151 +38,184 @@ def list_faults(asked: bool) -> None:
         raise typer.Exit
 
 
-Backends = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--backend", metavar="NAME", help="Only this backend: host, cuda, opencl. Repeatable."
-    ),
-]
-Devices = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="Only this device: cuda:1, its index, UUID or PCI address. Repeatable.",
-    ),
-]
-Profile = Annotated[
-    str,
-    typer.Option(
-        "--profile",
-        metavar="quick|standard|full",
-        help="quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%.",
-    ),
-]
-Size = Annotated[
-    str | None,
-    typer.Option("--size", metavar="SIZE[,SIZE…]", help="Bytes to move: 4K, 512M, 1G, 0x100000."),
-]
-Samples = Annotated[
-    int | None,
-    typer.Option("--samples", metavar="N", help="Exactly N samples, whatever the precision."),
-]
-Loops = Annotated[
-    int | None,
-    typer.Option("--loops", metavar="N", help="Exactly N copies a sample (else ≥ 20 ms of them)."),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        "--precision",
-        metavar="P",
-        help="Sample until the median's 95% interval is within this: 0.01 or 1%.",
-    ),
-]
-MaxTime = Annotated[
-    float | None,
-    typer.Option("--max-time", metavar="SECONDS", help="At most this long sampling a cell."),
-]
-NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not compare the bytes copied.")]
-Label = Annotated[
-    str, typer.Option("--label", metavar="TEXT", help="What this run is of; names its folder.")
-]
-Json = Annotated[bool, typer.Option("--json", help="The document on stdout, all else on stderr.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Raw samples on stdout, all else on stderr.")]
-Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Where runs are kept.", file_okay=True)
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout", metavar="SECONDS", help="Give a cell up that takes longer than this in all."
-    ),
-]
-Machine = Annotated[
-    str | None,
-    typer.Option(
-        "--machine",
-        metavar="NAME|FILE.yml",
-        help="SIMULATED: measure a described machine, such as ppu-8, instead of this one.",
-        autocompletion=complete_machine,
-    ),
-]
-Faults = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fault",
-        metavar="FAULT",
-        help="What is to go wrong with it: see linkgauge run --list-faults. Repeatable.",
-    ),
-]
-ListFaults = Annotated[
-    bool,
-    typer.Option(
-        "--list-faults", is_eager=True, callback=list_faults, help="Show what --fault takes."
-    ),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option("--resume", metavar="FOLDER", help="Go on with the run in this folder."),
-]
-Hardware = Annotated[
-    Path | None,
-    typer.Option(
-        "--hardware", metavar="FILE", help="hardware.yml: what the machine cannot know of itself."
-    ),
-]
-Limits = Annotated[
-    Path | None,
-    typer.Option(
-        "--limits",
-        metavar="FILE",
-        help="Fail cells below these limits (limits.yml: docs/expect.md).",
-    ),
-]
-Utilization = Annotated[
-    bool,
-    typer.Option("--utilization", help="Also show figures in percent of the theoretical ones."),
-]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait where another run measures one of the devices.")
-]
+class Option(NamedTuple):
+    """`more` is typer's; `flag` is given where the parameter's name is not the option's."""
+
+    help: str
+    metavar: str | None = None
+    flag: str | None = None
+    more: Mapping[str, Any] = {}
+
+    def annotate(self, name: str, kind: Any) -> Any:
+        """The type of a parameter, with what typer is to know of it."""
+        flag = self.flag or f"--{name.replace('_', '-')}"
+        return Annotated[
+            kind, typer.Option(flag, metavar=self.metavar, help=self.help, **self.more)
+        ]
 
 
-Kernel = Annotated[
-    str | None,
-    typer.Option("--kernel", metavar="plain|bulk", help="Copies by sm (cuda): which kernel."),
-]
-Blocks = Annotated[
-    int | None, typer.Option("--blocks", metavar="N", help="Blocks of a kernel's grid (cuda).")
-]
-Threads = Annotated[
-    int | None, typer.Option("--threads", metavar="N", help="Threads of a kernel's block (cuda).")
-]
-Streams = Annotated[
-    int | None,
-    typer.Option("--streams", metavar="N", help="Split each copy by ce over N streams (cuda)."),
-]
-Untuned = Annotated[
-    bool,
-    typer.Option("--untuned", help="Use nothing that was remembered as fastest: GPUs' and host's."),
-]
-HostKernel = Annotated[
-    str | None,
-    typer.Option(
-        "--host-kernel", metavar="NAME", help="Host threads: this kernel, wherever it can be used."
+OPTIONS = {
+    "backend": Option("Only this backend: host, cuda, opencl. Repeatable.", "NAME"),
+    "device": Option(
+        "Only this device: cuda:1, its index, UUID or PCI address. Repeatable.", "DEVICE"
     ),
-]
-NoAffinity = Annotated[
-    bool,
-    typer.Option("--no-affinity", help="Leave the controlling thread on any CPU."),
-]
-NumaNode = Annotated[
-    int | None,
-    typer.Option(
-        "--numa-node", metavar="N", help="Host memory on this node, not on the device's own."
+    "prefix": Option("Benchmarks that begin so. Repeatable.", "TEXT"),
+    "profile": Option(
+        "quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%.",
+        "quick|standard|full",
     ),
-]
+    "size": Option("Bytes to move: 4K, 512M, 1G, 0x100000.", "SIZE[,SIZE…]"),
+    "samples": Option("Exactly N samples, whatever the precision.", "N"),
+    "loops": Option("Exactly N copies a sample (else ≥ 20 ms of them).", "N"),
+    "precision": Option("Sample until the median's 95% interval is within this: 0.01 or 1%.", "P"),
+    "max_time": Option("At most this long sampling a cell.", "SECONDS"),
+    "timeout": Option("Give a cell up that takes longer than this in all.", "SECONDS"),
+    "no_verify": Option("Do not compare the bytes copied."),
+    "label": Option("What this run is of; names its folder.", "TEXT"),
+    "out": Option("Keep the run below this folder.", "DIR"),
+    "kernel": Option("Copies by sm (cuda): which kernel.", "plain|bulk"),
+    "blocks": Option("Blocks of a kernel's grid (cuda).", "N"),
+    "threads": Option("Threads of a kernel's block (cuda).", "N"),
+    "streams": Option("Split each copy by ce over N streams (cuda).", "N"),
+    "untuned": Option("Use nothing that was remembered as fastest: GPUs' and host's."),
+    "no_affinity": Option("Leave the controlling thread on any CPU."),
+    "host_kernel": Option("Host threads: this kernel, wherever it can be used.", "NAME"),
+    "limits": Option("Fail cells below these limits (limits.yml: docs/expect.md).", "FILE"),
+    "utilization": Option("Also show figures in percent of the theoretical ones."),
+    "machine": Option(
+        "SIMULATED: measure a described machine, such as ppu-8, instead of this one.",
+        "NAME|FILE.yml",
+        more={"autocompletion": complete_machine},
+    ),
+    "fault": Option(
+        "What is to go wrong with it: see linkgauge run --list-faults. Repeatable.", "FAULT"
+    ),
+    "list_faults": Option(
+        "Show what --fault takes.", more={"is_eager": True, "callback": list_faults}
+    ),
+    "root": Option(
+        "A captured machine instead of this one: its folder, or what `capture` wrote.",
+        "DIR|FILE.tgz",
+    ),
+    "wait": Option("Wait where another run measures one of the devices."),
+}
+_C = TypeVar("_C", bound=Callable[..., int])
+
+
+def own(**declared: Option) -> Callable[[_C], _C]:
+    """Options that a command has alone, or means otherwise than others."""
+
+    def declare(command: _C) -> _C:
+        command.own = declared  # type: ignore[attr-defined]
+        return command
+
+    return declare
+
+
+class Sampling(NamedTuple):
+    """How much is measured of each cell."""
+
+    samples: int | None = None
+    loops: int | None = None
+    precision: str | None = None
+    max_time: float | None = None
+    timeout: float | None = None
+    no_verify: bool = False
+
+
+class Shape(NamedTuple):
+    """How devices copy."""
+
+    kernel: str | None = None
+    blocks: int | None = None
+    threads: int | None = None
+    streams: int | None = None
+    untuned: bool = False
+    no_affinity: bool = False
+
+
+class Simulated(NamedTuple):
+    """What is measured instead of this machine."""
+
+    machine: str | None = None
+    fault: list[str] | None = None
+
+
+class _Group(NamedTuple):
+    """Parameters that stand for one value, which `make` forms of theirs by their names."""
+
+    parameters: tuple[inspect.Parameter, ...]
+    make: Callable[..., Any]
+
+
+def _group_of(annotation: Any) -> _Group | None:
+    """Of a parameter that stands for several options; None of any other."""
+    if isinstance(annotation, type) and issubclass(annotation, tuple):
+        return _fields_of(annotation)
+    if get_origin(annotation) is Annotated and annotation.__origin__ is Format:
+        return _flags_of(*annotation.__metadata__)
+    return None
+
+
+def _fields_of(kind: Any) -> _Group:
+    hints = get_type_hints(kind)
+    fields = kind._field_defaults.items()
+    return _Group(tuple(_parameter(name, hints[name], value) for name, value in fields), kind)
+
+
+def _flags_of(kind: Kind) -> _Group:
+    """A flag for each format that renders this, what renders most first; the value is the format
+    asked for, else the terminal's."""
+    able = [form for form in formats().values() if kind in form.renderers]
+    flags = {form.name: form for form in able if form.is_document}
+
+    def choose(**given: bool) -> Format:
+        asked = [flags[name] for name, is_given in given.items() if is_given]
+        if len(asked) > 1:
+            names = " and ".join(form.flag for form in asked)
+            raise InputError(f"{names} both want stdout: choose one")
+        return asked[0] if asked else formats()[TERMINAL]
+
+    parameters = (
+        _parameter(form.name, Option(form.help).annotate(form.name, bool), False)
+        for form in sorted(flags.values(), key=lambda form: -len(form.renderers))
+    )
+    return _Group(tuple(parameters), choose)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def expanded(command: Callable[..., int]) -> Callable[..., int]:
+    """The command as typer reads it: with an option for each parameter that is one, and with those
+    of its groups in the groups' places."""
+    declared = OPTIONS | getattr(command, "own", {})
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, _Group] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        if (group := _group_of(parameter.annotation)) is None:
+            parameters.append(parameter)
+        else:
+            groups[name] = group
+            parameters += group.parameters
+    parameters = [
+        one.replace(annotation=declared[one.name].annotate(one.name, one.annotation))
+        if one.name in declared
+        else one
+        for one in parameters
+    ]
+
+    @wraps(command)
+    def run(**given: Any) -> int:
+        for name, group in groups.items():
+            given[name] = group.make(**{one.name: given.pop(one.name) for one in group.parameters})
+        return command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 MOST = 10**9

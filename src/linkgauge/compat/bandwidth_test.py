@@ -20,8 +20,8 @@ from linkgauge.model.result import CellResult, Settings
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size, parse_size
 
-from .base import Parser, UsageError, Where, whole
-from .paths import Gauge, Path, opened_devices
+from .base import Parser, UsageError, Where, opened_devices, whole
+from .paths import Gauge, Path
 
 TOOL = "bandwidth_test"
 HELP = """\

@@ -5,30 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import NoReturn
 
 import msgspec
 
-from linkgauge.backends import ACCELERATORS, SIMULATED
 from linkgauge.benchmarks.table import Fabric
-from linkgauge.engine.controller import Observer, execute, now
-from linkgauge.engine.journal import Opened
-from linkgauge.engine.locks import devices_measured, hold
-from linkgauge.engine.plan import fabrics, make_plan
-from linkgauge.engine.supervisor import Supervisor
-from linkgauge.engine.worker import Worker
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import Session
+from linkgauge.engine.session import opened as opened_session
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.result import (
-    CellResult,
-    PlannedCell,
-    PlannedSheet,
-    Result,
-    Run,
-    Settings,
-    Simulation,
-)
+from linkgauge.model.result import Result, Run, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 
 
@@ -42,28 +31,37 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine that is open for measuring with these settings, and the devices of its backend:
-    none of backend `host`. `fabric` is what rows of benchmarks are laid out over."""
+    """A machine that is open for measuring, and the devices of its backend: none of backend
+    `host`. `fabric` is what rows of benchmarks are laid out over."""
 
-    worker: Worker
-    machine: Machine
-    backend: str
-    devices: tuple[Device, ...]
+    session: Session
     fabric: Fabric
-    settings: Settings
-    wait: bool
+
+    @property
+    def machine(self) -> Machine:
+        return self.session.machine
+
+    @property
+    def settings(self) -> Settings:
+        return self.session.request.settings
+
+    @property
+    def backend(self) -> str:
+        return self.fabric.backend
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        return self.fabric.devices
 
 
-class Silent:
-    """An observer that tells nobody."""
+class Quiet(Observer):
+    """An observer that says on stderr what a person should know, and nothing else."""
 
-    def planned(self, visits: int) -> None: ...
-    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None: ...
-    def finished(self, cell: CellResult, /) -> None: ...
-    def completed(self, result: Result) -> None: ...
+    def say(self, line: str) -> None:
+        print(line, file=sys.stderr)
 
 
-class Completed(Silent):
+class Completed(Quiet):
     """An observer that tells of each result as soon as all of its cells are measured."""
 
     def __init__(self, tell: Callable[[Result], None]) -> None:
@@ -75,47 +73,39 @@ class Completed(Silent):
 
 @contextmanager
 def opened(
-    where: Where,
-    settings: Settings,
-    *,
-    devices: Sequence[str] = (),
-    backends: Sequence[str] = ACCELERATORS,
-    tells: bool = True,
+    where: Where, settings: Settings, *, devices: Sequence[str] = (), tells: bool = True
 ) -> Iterator[Context]:
     """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names
-    them (all if none), of the first of `backends` that has any. A simulated machine is named on
-    stderr, so that parsers of the tool's output are not disturbed, unless not `tells`: it was.
+    them (all if none), of the first backend that has any. A simulated machine is named on stderr,
+    so that parsers of the tool's output are not disturbed, unless not `tells`: it was.
 
     Raises InputError where there is no device, unless backend `host` is asked for.
     """
-    settings = msgspec.structs.replace(settings, simulation=where.simulation)
     if where.simulation is not None and tells:
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
-    with closing(Supervisor(settings)) as worker:
-        machine = _survey(worker, where, backends)
-        if where.backend == "host":
-            fabric = Fabric("host", machine.host.nodes, (), "backend host has no devices")
-        else:
-            fabric = fabrics(machine, devices, settings.engines.numa_node)[0]
-            if fabric.reason is not None:
-                raise InputError(fabric.reason)
-        yield Context(worker, machine, fabric.backend, fabric.devices, fabric, settings, where.wait)
+    request = RunRequest(
+        settings=msgspec.structs.replace(settings, simulation=where.simulation),
+        backends=() if where.backend is None else (where.backend,),
+        devices=tuple(devices),
+        only_first=True,
+        wait=where.wait,
+        label="as",
+    )
+    with opened_session(request) as session:
+        alone = Fabric("host", session.machine.host.nodes)
+        fabric = next(iter(request.over(session.machine)), alone)
+        if fabric.reason is not None:
+            raise InputError(fabric.reason)
+        yield Context(session, fabric)
 
 
-def _survey(worker: Worker, where: Where, backends: Sequence[str]) -> Machine:
-    """The machine with one backend's devices. Opening a backend takes seconds: the next is asked
-    only where the last one had none."""
-    if where.simulation is not None:
-        return worker.survey((SIMULATED,))
-    if where.backend == "host":
-        return worker.survey(())
-    unavailable: dict[str, str] = {}
-    for name in (where.backend,) if where.backend is not None else backends:
-        machine = worker.survey((name,))
-        if machine.devices.get(name):
-            return machine
-        unavailable |= machine.unavailable
-    return msgspec.structs.replace(worker.survey(()), devices={}, unavailable=unavailable)
+@contextmanager
+def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Context]:
+    """As `opened`, for what copies to and from devices. Raises InputError if there is none."""
+    with opened(where, settings, tells=tells) as context:
+        if not context.devices:
+            raise InputError(f"backend {context.backend} has no devices")
+        yield context
 
 
 def measure(
@@ -124,7 +114,7 @@ def measure(
     *,
     sizes: Sequence[int] | None = None,
     first: int = 0,
-    observer: Observer = Silent(),  # noqa: B008
+    observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
     """Measures the benchmarks at these sizes (bytes; else the settings') and keeps nothing on
     disk. After Ctrl-C the run has no end (`finished` is null) and what was measured. What measures
@@ -132,21 +122,8 @@ def measure(
 
     Raises InputError where a size fits nowhere, Busy where another run measures a device.
     """
-    plan = make_plan(benchmarks, context.machine, sizes or context.settings.sizes, first=first)
-    started = now()
-    record = Opened(
-        id=started,
-        label="as",
-        simulated=context.machine.simulated is not None,
-        command=(),
-        started=started,
-        machine=context.machine,
-        settings=context.settings,
-        plan=plan,
-    )
-    held = devices_measured(context.machine, plan)
-    with hold(held, wait=context.wait, tell=lambda text: print(text, file=sys.stderr)):
-        return execute((record,), context.worker, lambda _: None, observer)
+    plan = context.session.plan_of(benchmarks, sizes, first)
+    return context.session.measure(plan, observer)
 
 
 def digits(written: str) -> int | None:

@@ -17,8 +17,8 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import EngineSettings, Settings
 
 from . import base
-from .base import UsageError, Where
-from .paths import Gauge, Path, opened_devices
+from .base import UsageError, Where, opened_devices
+from .paths import Gauge, Path
 
 TOOL = "bandwidthTest"
 _LOOPS = 100

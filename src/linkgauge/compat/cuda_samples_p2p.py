@@ -23,9 +23,9 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
 
-from .base import Context, UsageError, Where
+from .base import Context, UsageError, Where, opened_devices
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
-from .paths import Gauge, Path, memory_of, opened_devices
+from .paths import Gauge, Path, memory_of
 
 TOOL = "p2pBandwidthLatencyTest"
 _ELEMENT = 4

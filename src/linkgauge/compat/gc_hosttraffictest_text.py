@@ -12,7 +12,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.report.sentences import sentence
 
-from .base import Silent
+from .base import Quiet
 
 HELP = """\
 Usage: gc-hosttraffictest -d {device id} [options]
@@ -50,7 +50,7 @@ TILE = "tile"
 _BAR = 40
 
 
-class Progress(Silent):
+class Progress(Quiet):
     """Prints each test once it is measured: its line on stdout, what is wrong with it on stderr,
     and where `verbose` a bar there, too."""
 

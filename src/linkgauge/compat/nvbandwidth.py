@@ -129,7 +129,9 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
         )
     with opened(where, options.settings) as context:
         if not context.devices:
-            raise InputError(f"there is no accelerator to measure: {context.fabric.reason}")
+            raise InputError(
+                f"there is no accelerator to measure: backend {context.backend} has no devices"
+            )
         printer.system(system_of(context))
         telling = _Telling(found, options, context, printer)
         code = 0

@@ -92,7 +92,9 @@ def _matrices(
 ) -> Iterator[Matrix]:
     """Those of the parts, then the headline's: with parts, that is their sum."""
     scale = unit_of(result.unit).scale
-    passed = {(cell.row, cell.column): cell for cell in result.cells if cell.status == "pass"}
+    passed: dict[tuple[str, str], CellResult] = {
+        cell.place: cell for cell in result.cells if cell.status == "pass"
+    }
 
     def value(measured: CellResult | Part) -> float | None:
         if (summary := measured.summary) is None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import msgspec
 
 from linkgauge.engine.reasons import unmeasured
-from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult, Settings, exit_code
+from linkgauge.model.result import CellResult, exit_code
 from linkgauge.model.transfer import (
     NULL,
     Benchmark,
@@ -26,7 +24,7 @@ from linkgauge.model.transfer import (
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 from linkgauge.report.sentences import sentence
 
-from .base import Context, Where, measure, opened
+from .base import Context, measure
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -62,15 +60,6 @@ def memory_of(device: Device) -> Memory:
 def chase(reader: Device, memory: Device) -> Transfer:
     """A pointer chase of `reader` through the memory of another device."""
     return Transfer(memory_of(memory), NULL, Engine(memory_of(reader), "sm"))
-
-
-@contextmanager
-def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Context]:
-    """As base.opened, for what copies to and from devices. Raises InputError if there is none."""
-    with opened(where, settings, tells=tells) as context:
-        if not context.devices:
-            raise InputError(context.fabric.reason or f"backend {context.backend} has no devices")
-        yield context
 
 
 INTERRUPTED = "interrupted"

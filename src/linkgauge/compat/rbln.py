@@ -19,8 +19,8 @@ from linkgauge.model.result import EngineSettings, Settings
 from linkgauge.model.units import parse_size
 
 from . import rbln_text as text
-from .base import Context, Parser, UsageError, Where, whole
-from .paths import Gauge, opened_devices
+from .base import Context, Parser, UsageError, Where, opened_devices, whole
+from .paths import Gauge
 from .rbln_cases import CASES, Asked
 
 TOOL = "rblnBandwidthLatencyTest"

@@ -1,4 +1,4 @@
-"""A worker process: reads requests from its socket, carries them out, and ends with it."""
+"""A worker process: reads commands from its socket, carries them out, and ends with it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .interrupts import ENDING
 from .messages import (
     Answer,
     Broke,
+    Command,
     Look,
     Measure,
     Refused,
     Release,
     Reply,
-    Request,
     Results,
     Seen,
     Start,
@@ -39,7 +39,7 @@ from .standing import Signs
 from .worker import LocalWorker
 
 _encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
-_decode = msgspec.msgpack.Decoder(Request, dec_hook=decode_hook()).decode
+_decode = msgspec.msgpack.Decoder(Command, dec_hook=decode_hook()).decode
 _PR_SET_PDEATHSIG = 1
 GARBAGE = 50_000
 """New objects until Python looks for garbage: seldom, since what a cell leaves goes by itself."""
@@ -84,25 +84,25 @@ def _serve(channel: Channel) -> None:
     gc.set_threshold(GARBAGE)
     with closing(LocalWorker(start.settings, Signs(say).enter)) as worker:
         while True:
-            request = _decode(channel.receive())
-            if isinstance(request, Release):
+            command = _decode(channel.receive())
+            if isinstance(command, Release):
                 worker.release()
                 continue
             answer: Answer
             try:
-                if isinstance(request, Survey):
+                if isinstance(command, Survey):
                     answer = Surveyed(worker.survey(names))
-                elif isinstance(request, Look):
+                elif isinstance(command, Look):
                     answer = Seen(worker.look(names))
-                elif isinstance(request, Measure):
-                    answer = Results(worker.measure(*msgspec.structs.astuple(request)))
-                elif isinstance(request, Tune):
+                elif isinstance(command, Measure):
+                    answer = Results(worker.measure(command.cells, command.size, command.before))
+                elif isinstance(command, Tune):
                     found = worker.tune(
-                        request.device, request.peer, lambda tried: say(Trying(tried))
+                        command.device, command.peer, lambda tried: say(Trying(tried))
                     )
                     answer = Tuned(found)
                 else:
-                    raise TypeError(f"unexpected {request!r}")
+                    raise TypeError(f"unexpected {command!r}")
             except LinkgaugeError as error:
                 answer = Refused(str(error))
             say(answer)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Protocol
 
+from linkgauge.backends.base import Tried
+from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 
 from .interrupts import Interrupts
@@ -18,15 +19,29 @@ from .worker import Worker
 Sink = Callable[[Record], None]
 
 
-class Observer(Protocol):
-    """Who is told of the run's progress."""
+class Observer:
+    """Who follows a run; what it does not override, it does not care for."""
+
+    def begun(self, machine: Machine) -> None:
+        """Cells of this machine are about to be measured."""
 
     def planned(self, visits: int) -> None:
         """A pass begins: so many visits are to come, as far as can be foreseen."""
 
-    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None: ...
-    def finished(self, cell: CellResult, /) -> None: ...
-    def completed(self, result: Result) -> None: ...
+    def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+        """The first of those measured at once."""
+
+    def finished(self, cell: CellResult, /) -> None:
+        """A visit."""
+
+    def completed(self, result: Result) -> None:
+        """Nothing will change this result any more."""
+
+    def tried(self, tried: Tried) -> None:
+        """While devices are tuned."""
+
+    def say(self, line: str) -> None:
+        """Something a person should know."""
 
 
 def now() -> str:
@@ -62,7 +77,7 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
                     for together in _together(left[number]):
                         observer.started(sheet, together[0])
                         before = visits.before(number, together[0])
-                        for cell in worker.measure(together, sheet.size, visits.turn, *before):
+                        for cell in worker.measure(together, sheet.size, before):
                             keep(Measured(number, cell))
                             observer.finished(cell)
                     shown = _show(shown, opened.plan, visits, observer)

@@ -35,6 +35,7 @@ from linkgauge.model.result import (
 from .older import current
 from .visits import Visits
 
+JOURNAL_FILE = "journal.jsonl"
 SYNC_SECONDS = 1.0
 """A power cut may cost this much; a crash of the process costs nothing that was flushed."""
 

@@ -1,5 +1,5 @@
 """What the controller and a worker process say to each other: whole values, never while a clock
-runs. A request is answered by any number of `Standing` and `Trying` and then by one answer."""
+runs. A command is answered by any number of `Standing` and `Trying` and then by one answer."""
 
 from __future__ import annotations
 
@@ -28,15 +28,20 @@ class Look(msgspec.Struct, frozen=True, tag=True):
     """What else is there to know of it by now? Answered by `Seen`."""
 
 
+class Before(msgspec.Struct, frozen=True):
+    """What precedes a visit of cells: visits, samples of each, and the seconds that these took."""
+
+    visits: int = 0
+    samples: int = 0
+    seconds: float = 0.0
+
+
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Visit these cells at the same time, for the `visit`th time, from 0, after so many samples
-    were `taken` of them and so many seconds `spent` on these. Answered by `Results`."""
+    """Visit these cells at the same time. Answered by `Results`."""
 
     cells: tuple[PlannedCell, ...]
     size: int
-    visit: int = 0
-    taken: int = 0
-    spent: float = 0.0
+    before: Before = Before()
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
@@ -50,7 +55,7 @@ class Release(msgspec.Struct, frozen=True, tag=True):
     """Free the buffers kept for later cells: another worker needs memory. It has no answer."""
 
 
-Request = Start | Survey | Look | Measure | Tune | Release
+Command = Start | Survey | Look | Measure | Tune | Release
 
 
 class Surveyed(msgspec.Struct, frozen=True, tag=True):
@@ -76,7 +81,7 @@ class Tuned(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The request failed, and the worker goes on."""
+    """The command failed, and the worker goes on."""
 
     reason: str
 

@@ -156,9 +156,7 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedShee
     """The sheet's cells in the order of their rounds. Pairs of a round that do not fit at once (on
     devices that share the host's DRAM) are measured one by one."""
     rounds = tournament(list(dict.fromkeys(cell.row for cell in sheet.cells)))
-    numbered = sorted(
-        ((rounds[cell.row, cell.column], cell) for cell in sheet.cells), key=itemgetter(0)
-    )
+    numbered = sorted(((rounds[cell.place], cell) for cell in sheet.cells), key=itemgetter(0))
     at_once: defaultdict[int, list[Transfer]] = defaultdict(list)
     for number, cell in numbered:
         if cell.reason is None:

@@ -18,7 +18,7 @@ from linkgauge.model.result import Settings
 
 from .channel import Channel
 from .interrupts import ENDING
-from .messages import Answer, Broke, Reply, Request, Start, Trying
+from .messages import Answer, Broke, Command, Reply, Start, Trying
 from .standing import Standing
 
 PATIENCE = 2.0
@@ -83,14 +83,14 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def tell(self, request: Request) -> None:
+    def tell(self, command: Command) -> None:
         """Says what has no answer. A worker that is gone is noticed when it is next asked."""
-        self._send(request)
+        self._send(command)
 
-    def ask(self, request: Request) -> None:
+    def ask(self, command: Command) -> None:
         self._busy = True
         self.standing = Standing()
-        self._send(request)
+        self._send(command)
 
     def answer(
         self,
@@ -128,9 +128,9 @@ class WorkerProcess:
             self.kill()
             raise WorkerLost("no answer", "timeout")
 
-    def _send(self, request: Request) -> None:
+    def _send(self, command: Command) -> None:
         with suppress(OSError):  # it has ended: waiting for the answer will tell how
-            self._channel.send(_encode(request))
+            self._channel.send(_encode(command))
 
     def _how_it_ended(self) -> WorkerLost:
         self._busy = True

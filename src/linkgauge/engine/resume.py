@@ -1,11 +1,62 @@
-"""Whether a run may go on: on the machine it began on, and asked for the same."""
+"""Goes on with a run that broke off: on the machine it began on, and asked for the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
+from linkgauge.model.result import Run, Simulation
+
+from .controller import Observer, execute, now
+from .journal import JOURNAL_FILE, Closed, Journal, Resumed, assemble, opening
+from .locks import devices_measured, hold
+from .supervisor import Supervisor
+
+
+def go_on(
+    folder: Path,
+    given: Mapping[str, str],
+    observer: Observer,
+    *,
+    command: tuple[str, ...] = (),
+    wait: bool = False,
+) -> Run:
+    """Measures what is left of the run in this folder, as it began: the options `given` must be
+    the run's own. Raises InputError where they or the machine are not, Busy where another run
+    measures a device."""
+    journal, records = Journal.reopen(folder / JOURNAL_FILE)
+    with closing(journal):
+        opened = opening(records)
+        check_same_options(opened.options, given)
+        if "--machine" in given:
+            _check_same_description(given["--machine"], opened.settings.simulation)
+        if any(isinstance(record, Closed) for record in records):
+            observer.say(f"{folder} is complete: nothing is left to measure")
+            return assemble(records)
+        then = opened.machine
+        with (
+            closing(Supervisor(opened.settings)) as worker,
+            hold(devices_measured(then, opened.plan), wait=wait, tell=observer.say),
+        ):
+            check_same_machine(then, worker.survey((*then.devices, *then.unavailable)))
+            resumed = Resumed(now(), command)
+            journal.append(resumed)
+            observer.begun(then)
+            return execute((*records, resumed), worker, journal.append, observer)
+
+
+def _check_same_description(machine: str, simulation: Simulation | None) -> None:
+    """The run goes on with the description that it began with: a file may say otherwise by now."""
+    from linkgauge.backends.sim.description import load
+
+    if simulation is None or load(machine)[1] != simulation.description:
+        raise InputError(
+            f"--machine {machine} disagrees with the run's own: its description has changed: "
+            "leave it out, or start a new run"
+        )
 
 
 def fingerprint(machine: Machine) -> dict[str, str]:

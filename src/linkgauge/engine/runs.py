@@ -11,12 +11,11 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Run
 
-from .journal import assemble, read_records
+from .journal import JOURNAL_FILE, assemble, read_records
 from .older import current
 from .texts import spread_texts
 
 RUN_FILE = "run.json"
-JOURNAL_FILE = "journal.jsonl"
 
 
 def read_run(path: Path) -> Run:

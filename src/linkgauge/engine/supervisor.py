@@ -25,11 +25,12 @@ from linkgauge.model.result import CellResult, PlannedCell, Settings
 
 from .messages import (
     Answer,
+    Before,
+    Command,
     Look,
     Measure,
     Refused,
     Release,
-    Request,
     Results,
     Seen,
     Survey,
@@ -133,14 +134,12 @@ class Supervisor:
         self,
         cells: Sequence[PlannedCell],
         size: int,
-        visit: int = 0,
-        taken: int = 0,
-        spent: float = 0.0,
+        before: Before = Before(),  # noqa: B008
     ) -> tuple[CellResult, ...]:
         able = [cell for cell in cells if cell.reason is None and not self._why_aside(cell)]
         measured = {}
         if able:
-            results = self._measure(Measure(tuple(able), size, visit, taken, spent))
+            results = self._measure(Measure(tuple(able), size, before))
             measured = dict(zip(able, results, strict=True))
         return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
 
@@ -154,19 +153,20 @@ class Supervisor:
             return None
         return next((self._aside[name] for name in _devices(cell) if name in self._aside), None)
 
-    def _measure(self, request: Measure) -> tuple[CellResult, ...]:
-        cells, size = request.cells, request.size
+    def _measure(self, command: Measure) -> tuple[CellResult, ...]:
+        cells, size = command.cells, command.size
         name = self._worker_for(cells[0])
         watch = _Watch(cells, size, self._settings)
         try:
-            asked = self._ask(name, request)
+            asked = self._ask(name, command)
             results = _expect(asked.answer(watch.left), Results)
         except WorkerLost as lost:
             at = self._workers[name].standing
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
-                again = (request.size, request.visit, request.taken, request.spent)
-                return tuple(cell for one in cells for cell in self.measure((one,), *again))
+                return tuple(
+                    cell for one in cells for cell in self.measure((one,), size, command.before)
+                )
             return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
         if any(cell.status == "error" for cell in results.cells):
             self._retire(name)
@@ -199,13 +199,13 @@ class Supervisor:
             raise BackendError(f"tune {device}", answer.reason)
         return _expect(answer, Tuned).found
 
-    def _ask(self, name: str | None, request: Request) -> WorkerProcess:
+    def _ask(self, name: str | None, command: Command) -> WorkerProcess:
         worker = self._worker(name)
         if self._last != name and self._last in self._workers:
             # Only one of them measures, and only one keeps buffers for the next cell.
             self._workers[self._last].tell(Release())
         self._last = name
-        worker.ask(request)
+        worker.ask(command)
         return worker
 
     def _worker(self, name: str | None) -> WorkerProcess:

@@ -14,13 +14,19 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings, Stopped
-from linkgauge.model.transfer import Memory
+from linkgauge.model.result import (
+    CellKey,
+    CellResult,
+    PlannedCell,
+    PlannedSheet,
+    Settings,
+    Stopped,
+)
+from linkgauge.model.transfer import Memory, Place
 
 from .merging import Merged, merge
+from .messages import Before
 
-Key = tuple[int, str, str]
-"""A cell: the number of its sheet, its row and its column."""
 _DEGREES = 6
 """Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
 more than the 1.96 of a variance known for sure."""
@@ -44,22 +50,23 @@ class Visits:
     def __init__(self, plan: Sequence[PlannedSheet], settings: Settings) -> None:
         self._plan = plan
         self._settings = settings
-        self._rounds: defaultdict[tuple[int, int], list[Key]] = defaultdict(list)
-        self._class_of: dict[Key, Hashable] = {}
-        self._members: defaultdict[Hashable, list[Key]] = defaultdict(list)
+        self._rounds: defaultdict[tuple[int, int], list[CellKey]] = defaultdict(list)
+        self._class_of: dict[CellKey, Hashable] = {}
+        self._members: defaultdict[Hashable, list[CellKey]] = defaultdict(list)
+        self._keys = _keys_of(plan)
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
-                key = (number, cell.row, cell.column)
+                key = self._keys[number][cell.place]
                 self._class_of[key] = kind = _class_of(sheet, cell)
                 self._members[kind].append(key)
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
-        self._taken: dict[Key, list[CellResult]] = {}
-        self._ended: set[Key] = set()
-        self._merged: dict[Hashable, dict[Key, Merged]] = {}
+        self._taken: dict[CellKey, list[CellResult]] = {}
+        self._ended: set[CellKey] = set()
+        self._merged: dict[Hashable, dict[CellKey, Merged]] = {}
         self._waiting: Counter[Hashable] = Counter()
-        self._due: dict[Key, None] = {}
+        self._due: dict[CellKey, None] = {}
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
@@ -72,22 +79,22 @@ class Visits:
             self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
-    def _is_due(self, key: Key) -> bool:
+    def _is_due(self, key: CellKey) -> bool:
         """In the first passes, as often as it takes; then, until it is precise enough."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
-    def _pick(self) -> Iterator[Key]:
+    def _pick(self) -> Iterator[CellKey]:
         """Evenly from each class; all of what is measured at the same time."""
         for keys in self._members.values():
             step = 1 if self._rounds else max(1, len(keys) // _PICKED)
             yield from keys[::step]
 
-    def _least_of(self, key: Key) -> int:
+    def _least_of(self, key: CellKey) -> int:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
         """A visit came to its end."""
-        key = (sheet, cell.row, cell.column)
+        key = self._keys[sheet][cell.place]
         self._taken.setdefault(key, []).append(cell)
         if key not in self._due:
             return
@@ -104,8 +111,8 @@ class Visits:
         """Of each sheet, the cells that this pass has not visited yet; none at all once the run is
         at its end."""
         return tuple(
-            tuple(cell for cell in sheet.cells if (number, cell.row, cell.column) in self._due)
-            for number, sheet in enumerate(self._plan)
+            tuple(cell for cell in sheet.cells if keys[cell.place] in self._due)
+            for sheet, keys in zip(self._plan, self._keys, strict=True)
         )
 
     def count_left(self) -> int:
@@ -116,28 +123,28 @@ class Visits:
             if key not in self._ended
         )
 
-    def before(self, sheet: int, cell: PlannedCell) -> tuple[int, float]:
-        """How many samples a cell has by now, and the seconds that they took."""
-        visits = self._taken.get((sheet, cell.row, cell.column), ())
-        return sum(len(v.samples) for v in visits), sum(v.seconds or 0.0 for v in visits)
+    def before(self, sheet: int, cell: PlannedCell) -> Before:
+        """What precedes the visit of a cell in this pass."""
+        visits = self._taken.get(self._keys[sheet][cell.place], ())
+        samples = sum(len(visit.samples) for visit in visits)
+        return Before(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that
         their intervals depend on."""
-        keys = [(sheet, cell.row, cell.column) for cell in self._plan[sheet].cells]
-        kinds = {self._class_of[key] for key in keys}
+        kinds = {self._class_of[key] for key in self._keys[sheet].values()}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
         """The cells of a sheet that have been visited, in the plan's order, each with all of its
         visits."""
-        keys = [(sheet, cell.row, cell.column) for cell in self._plan[sheet].cells]
-        return [self._merge(self._class_of[key])[key].cell for key in keys if key in self._taken]
+        taken = [key for key in self._keys[sheet].values() if key in self._taken]
+        return [self._merge(self._class_of[key])[key].cell for key in taken]
 
     def _least(self, kind: Hashable) -> int:
         return 1 if self._settings.samples is not None else least_visits(len(self._members[kind]))
 
-    def _merge(self, kind: Hashable) -> dict[Key, Merged]:
+    def _merge(self, kind: Hashable) -> dict[CellKey, Merged]:
         if kind not in self._merged:
             keys = [key for key in self._members[kind] if key in self._taken]
             merged = merge([self._taken[key] for key in keys], self._settings)
@@ -159,15 +166,27 @@ class Visits:
                 done.difference_update(keys)
         self._ended |= done
 
-    def _may_end(self, key: Key) -> bool:
+    def _may_end(self, key: CellKey) -> bool:
         """Whether a cell may end before it has the fewest visits that it is to have."""
         visits = self._taken.get(key, ())
         spent = sum(visit.seconds or 0.0 for visit in visits)
         return spent >= self._settings.max_time or any(v.status != "pass" for v in visits)
 
-    def _rounds_of(self, kind: Hashable) -> Iterator[list[Key]]:
+    def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
         if self._rounds:
             yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
+
+
+def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
+    """The keys of each sheet's cells, in the plan's order."""
+    alike: Counter[tuple[str, str, int]] = Counter()
+    keys = []
+    for sheet in plan:
+        name = sheet.benchmark, sheet.backend, sheet.size
+        repeat = alike[name]
+        keys.append({cell.place: CellKey(*name, cell.place, repeat) for cell in sheet.cells})
+        alike[name] += 1
+    return keys
 
 
 def _why_to_stop(merged: Merged, least: int, settings: Settings) -> Stopped | None:

@@ -30,6 +30,7 @@ from linkgauge.model.transfer import Transfer
 
 from .measure import Tell, Visit, measure_together
 from .measurement import Measurement
+from .messages import Before
 from .pool import BufferPool
 from .reasons import unmeasured
 
@@ -56,13 +57,10 @@ class Worker(Protocol):
         self,
         cells: Sequence[PlannedCell],
         size: int,
-        visit: int = 0,
-        taken: int = 0,
-        spent: float = 0.0,
+        before: Before = Before(),  # noqa: B008
     ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time (one, unless they are of a round), for the `visit`th
-        time, from 0, after `taken` samples of them, on which `spent` seconds went. Gives back
-        theirs in their order. Never raises for what happens to them."""
+        """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
+        in their order. Never raises for what happens to them."""
         ...
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
@@ -157,9 +155,7 @@ class LocalWorker:
         self,
         cells: Sequence[PlannedCell],
         size: int,
-        visit: int = 0,
-        taken: int = 0,
-        spent: float = 0.0,
+        before: Before = Before(),  # noqa: B008
     ) -> tuple[CellResult, ...]:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
@@ -174,7 +170,9 @@ class LocalWorker:
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size), Visit())
-            known = msgspec.structs.replace(known, number=visit, taken=taken, spent=spent)
+            known = msgspec.structs.replace(
+                known, number=before.visits, taken=before.samples, spent=before.seconds
+            )
             measured = measure_together(able, self._settings, self._pool, self._tell, known)
             if measured.sample is not None:
                 definition = measured.cells[0].definition

@@ -9,7 +9,7 @@ def utilisation(result: Result) -> dict[tuple[str, str], float]:
     """Figure ÷ theoretical of each cell, by row and column; cells where either is unknown have
     none. Of a judged result."""
     return {
-        (cell.row, cell.column): cell.summary.median / cell.expected.theoretical
+        cell.place: cell.summary.median / cell.expected.theoretical
         for cell in result.cells
         if cell.summary is not None and cell.expected is not None and cell.expected.theoretical
     }

@@ -1,7 +1,7 @@
 """hardware.yml: a machine in a few lines that people keep beside their results.
 
-What the machine cannot know of itself (the revision of its SoC, the firmware of its fabric) people
-state there, and it is kept as such.
+What the machine knows of itself is filled in. What it cannot know (the revision of its SoC, the
+firmware of its fabric) stands there empty: whoever fills it in states it, and it is kept as such.
 """
 
 from __future__ import annotations
@@ -16,8 +16,29 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 
+_TO_STATE = {
+    "soc": "SoC model and silicon revision, such as X2800-v1",
+    "nvlink_fusion_fw": "firmware of the NVLink Fusion PHY, such as 2025.12.4",
+    "firmware": "of the host: BIOS or UEFI version",
+}
+_NOT_FOUND = "not found"
 _MOST_BYTES = 1 << 20
 _NULLS = ("", "~", "null", "Null", "NULL")
+
+
+def hardware_yaml(machine: Machine) -> str:
+    """The file's text. A value that is stated stands where it was asked for."""
+    stated = dict(machine.inventory.stated) if machine.inventory else {}
+    known = known_values(machine)
+    lines = ["# linkgauge devices --yaml; fill in what is empty, then give it by --hardware"]
+    if machine.simulated is not None:
+        lines.append(f"# SIMULATED: {machine.simulated}")
+    for key, value in known.items():
+        stands = stated.pop(key, value)
+        comment = "" if stands else f"  # {_TO_STATE.get(key, _NOT_FOUND)}"
+        lines.append(f"{key}:{' ' + _scalar(stands) if stands else ''}{comment}")
+    lines += [f"{_scalar(key)}: {_scalar(value)}" for key, value in stated.items()]
+    return "\n".join(lines) + "\n"
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
@@ -47,6 +68,11 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
     yield "gpu", ", ".join(models) or None
     yield "gpu_count", str(len(told)) if told else None
     yield "nvidia_driver" if nvidia or not told else "driver", ", ".join(drivers) or None
+
+
+def _scalar(value: str) -> str:
+    """A string on one line, quoted where YAML would read something else."""
+    return yaml.safe_dump(value, width=1 << 16, allow_unicode=True).removesuffix("...\n").strip()
 
 
 def read_hardware(path: Path) -> dict[str, str]:

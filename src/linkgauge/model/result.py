@@ -6,7 +6,7 @@ Absent is null, never 0; warnings are fields; figures are in the result's unit (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +18,7 @@ from .machine import Machine
 from .modes import Mode
 from .notes import Note
 from .statistics import Summary
-from .transfer import Operation, Placed, operation_of
+from .transfer import Operation, Place, Placed, operation_of
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -29,6 +29,17 @@ Definition = Literal["sustained", "serial", "span"]
 all ran together; or bytes over the span as nvbandwidth times it."""
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
+
+
+class CellKey(NamedTuple):
+    """What identifies a cell in a plan, in a journal and between runs. `repeat` counts the sheets
+    of the plan that are alike (a test that is measured several times), from 0."""
+
+    benchmark: str
+    backend: str
+    size: int
+    place: Place
+    repeat: int = 0
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):

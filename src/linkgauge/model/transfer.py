@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -246,6 +246,16 @@ def operation_of(report: Report, operation: Operation) -> Operation:
     return operation
 
 
+class Place(NamedTuple):
+    """Where a cell stands in its matrix: the labels of its row and its column."""
+
+    row: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"({self.row}, {self.column})"
+
+
 class Placed(msgspec.Struct, frozen=True, gc=False):
     """A place of a matrix: transfers that run at the same time, and what is reported of them."""
 
@@ -253,6 +263,10 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     column: str
     transfers: tuple[Transfer, ...]
     report: Report
+
+    @property
+    def place(self) -> Place:
+        return Place(self.row, self.column)
 
     @property
     def places(self) -> tuple[Memory, ...]:

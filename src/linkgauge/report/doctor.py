@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console
+import msgspec
 from rich.text import Text
 
 from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
+from .terminal import simulated
 
 _STYLES: dict[Severity, str] = {
     "fail": "bold red",
@@ -22,24 +22,36 @@ NAMED = 6
 """Subjects and cells that are named of many."""
 
 
-def print_findings(console: Console, findings: Sequence[Finding]) -> None:
+class Diagnosis(msgspec.Struct, frozen=True):
+    """`simulated` is the name of a machine that does not exist."""
+
+    findings: Sequence[Finding]
+    simulated: str | None = None
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[Text]:
+    if diagnosis.simulated is not None:
+        yield simulated().append(f" {diagnosis.simulated}")
+    yield from finding_lines(diagnosis.findings)
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
     """Each with why it matters and what mends it; what is found of several subjects alike, once."""
     told: dict[tuple[str, ...], str] = {}
     for alike in _alike(findings):
         first = alike[0]
-        console.print(_headline(alike))
-        for line in _details(alike, told.get(first.remedy)):
-            console.print(line)
+        yield _headline(alike)
+        yield from _details(alike, told.get(first.remedy))
         told.setdefault(first.remedy, first.check)
-    console.print(summary(findings))
+    yield summary(findings)
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> str:
+    return findings_document(diagnosis.findings)
 
 
 def findings_document(findings: Sequence[Finding]) -> str:
     return json_document({"schema": "linkgauge.findings/1", "findings": findings})
-
-
-def write_findings(findings: Sequence[Finding]) -> None:
-    sys.stdout.write(findings_document(findings))
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:

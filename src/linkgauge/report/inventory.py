@@ -3,12 +3,13 @@ benchmarks there are."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from linkgauge.benchmarks.table import EVERY_PROFILE, Row, Sweep
 from linkgauge.machine.hardware import known_values
 from linkgauge.model.inventory import Adapter, Inventory
 from linkgauge.model.machine import Machine
@@ -21,30 +22,26 @@ from .gaps import gap_lines
 from .host_details import host_lines
 from .pci_tree import tree_lines
 from .subjects import subjects
-from .terminal import make_console, simulated
+from .terminal import simulated
+
+_PROFILES = len(" ".join(EVERY_PROFILE))
 
 
 def _size(size: int | None) -> str:
     return "unknown" if size is None else approximate_size(size)
 
 
-def print_machine(machine: Machine, *, as_json: bool) -> None:
+def machine_lines(machine: Machine) -> Iterator[RenderableType]:
     """The host, a row for each memory, the PCI tree, links and distances; last, why a backend has
     no devices and what could not be read."""
-    if as_json:
-        sys.stdout.write(json_document(machine))
-        return
-    console = make_console()
     inventory = machine.inventory or Inventory()
-    for line in _heading(machine):
-        console.print(line)
-    console.print()
-    console.print(_memories(machine))
+    yield from _heading(machine)
+    yield Text()
+    yield _memories(machine)
     for section in _sections(machine, inventory):
         if section:
-            console.print()
-        for line in section:
-            console.print(line)
+            yield Text()
+        yield from section
 
 
 def _heading(machine: Machine) -> Iterator[Text]:
@@ -126,13 +123,15 @@ def _adapters(adapters: Sequence[Adapter]) -> Iterator[Text]:
         )
 
 
-def print_benchmarks(benchmarks: Sequence[tuple[str, str]], *, as_json: bool) -> None:
-    """Name and title of each."""
-    if as_json:
-        listed = [{"name": name, "title": title} for name, title in benchmarks]
-        sys.stdout.write(json_document(listed))
-        return
-    console = make_console()
-    width = max(len(name) for name, _ in benchmarks)
-    for name, title in benchmarks:
-        console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {title}"))
+def benchmark_lines(rows: Sequence[Row | Sweep]) -> Iterator[Text]:
+    """Name, profiles and title of each."""
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        profiles = f"  {' '.join(row.profiles):<{_PROFILES}}"
+        yield Text.assemble((f"{row.name:<{width}}", "bold"), (profiles, "dim"), f"  {row.title}")
+
+
+def benchmarks_document(rows: Sequence[Row | Sweep]) -> str:
+    return json_document(
+        [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
+    )

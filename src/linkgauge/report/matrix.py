@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from linkgauge.model.result import Result
+from linkgauge.model.transfer import Place
 from linkgauge.model.units import unit_of
 
 ABSENT = "N/A"
@@ -22,7 +23,7 @@ class Matrix(msgspec.Struct, frozen=True):
     name: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    figures: dict[tuple[str, str], float]
+    figures: dict[Place, float]
     total: float | None
     cells: int
 
@@ -33,10 +34,10 @@ def matrices(result: Result) -> Iterator[Matrix]:
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if set(rows) == set(columns):
         rows = columns = tuple(sorted(rows, key=_natural))
-    found: list[tuple[str, dict[tuple[str, str], float], int]] = []
+    found: list[tuple[str, dict[Place, float], int]] = []
     for number, name in enumerate(result.parts):
-        figures = {
-            (cell.row, cell.column): part.summary.median
+        figures: dict[Place, float] = {
+            cell.place: part.summary.median
             for cell in result.cells
             for part in cell.parts
             if part.transfer == number and part.summary is not None
@@ -44,7 +45,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
         cells = sum(number < len(cell.transfers) for cell in result.cells)
         found.append((f"_{name}", figures, cells))
     known = [(cell, cell.summary) for cell in result.cells if cell.summary is not None]
-    headline = {(cell.row, cell.column): summary.median for cell, summary in known}
+    headline = {cell.place: summary.median for cell, summary in known}
     found.append(("_total" if result.parts else "", headline, len(result.cells)))
     adds_up = not result.sweep and unit_of(result.unit).better == "higher"
     for suffix, figures, cells in found:

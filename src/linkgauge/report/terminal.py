@@ -16,6 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from linkgauge.model.result import CellResult, Result, Run, Status
+from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
@@ -130,7 +131,7 @@ def _matrix_lines(
     yield Text(" " * label + "".join(f"{column:>{width}}" for column in matrix.columns), "cyan")
     for row in matrix.rows:
         line = Text(f"{row:>{label - 1}} ", style="cyan")
-        places = [(row, column) for column in matrix.columns]
+        places = [Place(row, column) for column in matrix.columns]
         told = [_told(matrix.figures.get(at), cells.get(at), result.unit) for at in places]
         for style, alike in groupby(told, itemgetter(1)):
             line.append("".join(f"{text:>{width}}" for text, _ in alike), style)

@@ -19,7 +19,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
 from .driver import LIBRARY
-from .gate import GATE_SECONDS, PATIENCE, Gate
+from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
 
 _GATE = 1
@@ -52,7 +52,9 @@ class EnqueuingGroup:
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._gate = Gate(device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS)
+        self._gate = StartGate(
+            device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS
+        )
         self._loops = 0
         self._seconds: float | None = None
         self._closed = False

@@ -17,7 +17,7 @@ PATIENCE = 0.005
 counts: as long as the delay kernel of p2pBandwidthLatencyTest waits (10^7 clocks)."""
 
 
-class Gate:
+class StartGate:
     """A flag in pinned host memory, and the kernels that spin on it, no longer than `seconds`."""
 
     def __init__(

@@ -21,7 +21,7 @@ from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
 from .driver import Driver
-from .gate import GATE_SECONDS, PATIENCE, Gate
+from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .settings import IN_PLACE_LOOPS
 from .track import Step, Track
 from .work import Interference, PeerCopy, Work
@@ -57,7 +57,7 @@ class CudaGroup:
             self._first = self._tracks[0]
             self._total = self._event(self._first.device)
             patience = PATIENCE if self._may_block else GATE_SECONDS
-            self._gate = Gate(driver, [track.device for track in self._tracks], patience)
+            self._gate = StartGate(driver, [track.device for track in self._tracks], patience)
         except BaseException:
             self._made.close()
             raise

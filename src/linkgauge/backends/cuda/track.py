@@ -9,7 +9,7 @@ from typing import Any
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
-from .gate import Gate
+from .gate import StartGate
 from .work import Interference, RecordedWork, Work
 
 NewEvent = Callable[[CudaDevice], Any]
@@ -33,7 +33,7 @@ class Track:
         self._laps: list[Any] = []
         self._recorded: RecordedWork | None = None
 
-    def arm(self, gate: Gate, laps: int, whole: bool) -> None:
+    def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
         """Enqueues the gate and what warms up behind it, for so many laps; `whole` says that all of
         them are enqueued at once."""
         self.device.enter()

@@ -1,0 +1,96 @@
+"""What was asked, in words: as a run keeps it, and as `--resume` compares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
+from linkgauge.model.result import Settings
+from linkgauge.model.units import format_size, parse_fraction, parse_sizes
+from linkgauge.report.formats import formats
+
+from .requests import command_line, valid
+
+FREE = {"resume", "wait", "limits", "utilization", *formats()}
+"""Options that say nothing of what is measured, or how."""
+
+
+def request_of(
+    context: typer.Context,
+    what: Selection | Written | StagedTraffic,
+    settings: Settings,
+    *,
+    label: str,
+    out: Path | None,
+    **more: Any,
+) -> RunRequest:
+    """What this command asks, with how it was asked for the record."""
+    return RunRequest(
+        what=what,
+        settings=settings,
+        label=valid(label),
+        out=None if out is None else str(out),
+        command=command_line(),
+        options=in_effect(context, settings),
+        **more,
+    )
+
+
+def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
+    """The command's options by their names, with what the profile says where none was given."""
+    of_profile = {
+        "size": ",".join(f"{size}B" for size in settings.sizes),
+        "precision": settings.precision,
+        "max_time": settings.max_time,
+    }
+    return _written(context, {**context.params, **of_profile})
+
+
+def given(context: typer.Context) -> dict[str, str]:
+    """The options on the command line, by their names. Raises InputError for what is none."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return _written(
+        context,
+        {
+            name: value
+            for name, value in context.params.items()
+            if (source := sources[name]) is not None and source.name == "COMMANDLINE"
+        },
+    )
+
+
+def _written(context: typer.Context, values: Mapping[str, Any]) -> dict[str, str]:
+    """Each as a person would write it, equal values in the same way; without those that are off."""
+    names = {param.name: param.opts[0] for param in context.command.params}
+    return {
+        names[name]: valid(_write(name, value))
+        for name, value in values.items()
+        if name not in FREE and not _is_off(value)
+    }
+
+
+def _is_off(value: Any) -> bool:
+    return value is None or value is False or value in ([], ())
+
+
+def _write(name: str, value: Any) -> str:
+    if name == "size":
+        return ",".join(map(_short, parse_sizes(value)))
+    if name == "precision" and isinstance(value, str):
+        value = parse_fraction(value)
+    if name == "out":
+        return str(Path(value).absolute())
+    if value is True:  # a flag says all by its name
+        return ""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _short(size: int) -> str:
+    """A size as it may be given: 512M."""
+    return format_size(size).replace(" ", "").replace("iB", "")

@@ -1,0 +1,155 @@
+"""From options to a request, and from a request to an exit code."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.resume import go_on
+from linkgauge.engine.runs import read_run
+from linkgauge.engine.session import opened
+from linkgauge.model.errors import InputError, ResultsError
+from linkgauge.model.result import (
+    Blocks,
+    EngineSettings,
+    Run,
+    Settings,
+    Simulation,
+    Streams,
+    Threads,
+)
+from linkgauge.model.units import parse_fraction, parse_sizes
+from linkgauge.report.dry_run import dry_run
+from linkgauge.report.live import Display, LiveReport, how_to_go_on
+
+from .options import Sampling, Shape, at_least_one, within
+
+
+def settings_of(
+    profile: str,
+    size: str | None,
+    sampling: Sampling,
+    engines: EngineSettings,
+    simulation: Simulation | None,
+) -> Settings:
+    """The profile's settings with what was asked otherwise. Raises InputError."""
+    if profile not in PROFILES:
+        raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
+    max_time, timeout = sampling.max_time, sampling.timeout
+    for name, seconds in (("--max-time", max_time), ("--timeout", timeout)):
+        if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+            raise InputError(f"{name} {seconds} must be a positive number of seconds")
+    if simulation is not None and engines.host_kernel is not None:
+        raise InputError("--host-kernel is of real threads: a simulated machine has none")
+    base = PROFILES[profile]
+    precision = sampling.precision
+    return Settings(
+        sizes=base.sizes if size is None else parse_sizes(size),
+        profile=profile,
+        precision=base.precision if precision is None else parse_fraction(precision),
+        max_time=base.max_time if max_time is None else max_time,
+        samples=at_least_one("--samples", sampling.samples),
+        loops=at_least_one("--loops", sampling.loops),
+        verify=not sampling.no_verify,
+        engines=engines,
+        timeout=timeout,
+        simulation=simulation,
+    )
+
+
+def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
+    """What is measured instead of this machine, if anything. Raises InputError for a description
+    or a fault that is wrong."""
+    if machine is None:
+        if faults:
+            raise InputError("--fault strikes simulated machines only: give --machine, too")
+        return None
+    from linkgauge.backends.sim import simulate
+    from linkgauge.backends.sim.description import load
+
+    simulation = Simulation(*load(machine), tuple(faults or ()))
+    simulate(simulation, EngineSettings()).close()
+    return simulation
+
+
+def engines_of(
+    shape: Shape, host_kernel: str | None = None, numa_node: int | None = None
+) -> EngineSettings:
+    """Raises InputError for what no engine can do."""
+    if host_kernel is not None:
+        from linkgauge.backends.host_kernels import check_kernel
+
+        check_kernel(host_kernel)
+    kernel = shape.kernel
+    if kernel not in (None, "plain", "bulk"):
+        raise InputError(f"unknown kernel {kernel!r}: there are plain, bulk")
+    return EngineSettings(
+        kernel="bulk" if kernel == "bulk" else "plain" if kernel else None,
+        blocks=within("--blocks", shape.blocks, Blocks),
+        threads=within("--threads", shape.threads, Threads),
+        streams=within("--streams", shape.streams, Streams),
+        tuned=not shape.untuned,
+        affinity=not shape.no_affinity,
+        numa_node=numa_node,
+        host_kernel=host_kernel,
+        host_tuned=not shape.untuned,
+    )
+
+
+def command_line() -> tuple[str, ...]:
+    """The command as it was typed, for the record."""
+    return ("linkgauge", *map(valid, sys.argv[1:]))
+
+
+def valid(text: str) -> str:
+    """Text that can be stored: what the shell gave in another encoding is replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def carry_out(
+    request: RunRequest,
+    display: Display,
+    *,
+    first: WorkerProcess | None = None,
+    only_plan: bool = False,
+) -> int:
+    """Measures what is asked, or with `only_plan` shows what would be. Returns the exit code."""
+    with opened(request, first) as session, LiveReport(display) as report:
+        plan = session.plan(report)
+        if only_plan:
+            display.format.write("plan", dry_run(plan, request.settings))
+            return 0
+        try:
+            run = _measured(lambda: session.measure(plan, report), lambda: session.folder)
+            return report.conclude(run, session.folder)
+        except KeyboardInterrupt:  # while nothing was being measured: what the journal has is kept
+            if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
+                raise
+            return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
+
+
+def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool) -> int:
+    """Goes on with the run in this folder. Returns the exit code."""
+    with LiveReport(display) as report:
+        run = _measured(
+            lambda: go_on(folder, given, report, command=command_line(), wait=wait),
+            lambda: folder,
+        )
+        return report.conclude(run, folder)
+
+
+def _measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
+    """What `measure` returns. Where its journal cannot be written any more, says how to go on."""
+    try:
+        return measure()
+    except ResultsError as error:
+        kept = folder()
+        if kept is None or not (kept / JOURNAL_FILE).exists():
+            raise
+        raise ResultsError(f"{error}: {how_to_go_on(kept)}") from error

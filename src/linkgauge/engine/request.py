@@ -1,0 +1,135 @@
+"""What is asked of a session, as plain values: by a command line, by another tool's, by a program.
+
+A `RunRequest` holds everything that a run depends on beside the machine itself; equal requests on
+one machine make equal plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from linkgauge.backends import ACCELERATORS, SIMULATED
+from linkgauge.benchmarks.catalog import select
+from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
+from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Machine
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.transfer import Benchmark, Cell, Report
+
+from .plan import check_exists, fabrics, lay_out
+
+
+class Selection(msgspec.Struct, frozen=True, tag=True):
+    """Benchmarks of the catalog, by their names and by how these begin; without either, those of
+    the settings' profile."""
+
+    names: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    only_d2d: bool = False
+
+    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
+        """What to open. Raises InputError for what is known to be wrong before that."""
+        select(self.names, self.prefixes)
+        return choose_backends(request.backends, request.settings.simulation)
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        """Raises InputError for a backend that was asked for and has no devices."""
+        for name in request.backends:
+            if name in machine.unavailable:
+                why = machine.unavailable[name]
+                raise InputError(f"backend {name} has no devices here: {why}")
+        rows = select(
+            self.names,
+            self.prefixes,
+            only_d2d=self.only_d2d,
+            profile=request.settings.profile,
+        )
+        with_host = not request.backends or "host" in request.backends
+        nodes = machine.host.nodes if with_host else ()
+        return lay_out(rows, request.over(machine), nodes, request.settings.profile)
+
+
+class Written(msgspec.Struct, frozen=True, tag=True):
+    """Transfers in the notation, all at the same time."""
+
+    transfers: str
+
+    def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
+        """Those that the transfers name."""
+        parsed = parse_transfers(self.transfers)
+        places = (place for t in parsed for place in (*t.memories, t.engine.owner))
+        return tuple(sorted({place.backend for place in places} - {"host"}))
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        parsed = parse_transfers(self.transfers)
+        check_exists(parsed, machine)
+        report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
+        if any(memory.is_staging for transfer in parsed for memory in transfer.memories):
+            report = Report.SUM  # host threads go on as long as others do: loops say nothing
+        cell = Cell("0", "0", parsed, report)
+        backend = "+".join(self.accelerators(request)) or "host"
+        return (Benchmark("copy", str(cell), backend, (cell,)),)
+
+
+class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
+    """The staged traffic test, on the first backend that has devices: `by` is the kind of the
+    device's engine, `streams` and `threads` are as `sides_of` takes them."""
+
+    by: str = "sm"
+    streams: int = 32
+    threads: int | None = None
+    repeat: int = 1
+
+    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
+        return choose_backends(request.backends, request.settings.simulation)
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        over = next(iter(request.over(machine)), Fabric("host", machine.host.nodes))
+        sides = sides_of(over, self.by, self.streams, self.threads)
+        return lay_out_traffic(EVERYTHING, sides, over.backend) * self.repeat
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """`backends` (with `host` for the host's own benchmarks) and `devices` are all that there are
+    where none is named; with `only_first`, of the backends only the first that has devices. Sizes
+    that are the `profile`'s may grow; null: they were asked for. What was `stated` of the machine
+    is kept with it. With `tune`, devices are tuned first; with `wait`, another run's end is waited
+    for. The run is kept below the folder `out`, nowhere if null; `label`, `command` and `options`
+    are for the record."""
+
+    what: Selection | Written | StagedTraffic = Selection()
+    settings: Settings = Settings(sizes=())
+    backends: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    only_first: bool = False
+    profile: str | None = None
+    stated: dict[str, str] = {}
+    tune: bool = False
+    wait: bool = False
+    out: str | None = None
+    label: str = "default"
+    command: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+
+    def over(self, machine: Machine) -> tuple[Fabric, ...]:
+        """What its benchmarks are laid out over: nothing where only the host is asked for."""
+        if set(self.backends) == {"host"}:
+            return ()
+        return fabrics(machine, self.devices, self.settings.engines.numa_node)
+
+
+def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
+    """Accelerator backends to open. Raises InputError for one that does not exist."""
+    there = ACCELERATORS if simulation is None else (SIMULATED,)
+    for name in asked:
+        if name != "host" and name not in there:
+            known = ", ".join(("host", *there))
+            if simulation is not None and name in ACCELERATORS:
+                raise InputError(f"backend {name!r}: a simulated machine has {known}")
+            raise InputError(f"unknown backend {name!r}: there are {known}")
+    return tuple(name for name in there if not asked or name in asked)

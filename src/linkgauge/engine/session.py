@@ -1,0 +1,168 @@
+"""A session: a machine that is open for measuring as a `RunRequest` asks.
+
+    with opened(request) as session:
+        plan = session.plan(observer)
+        run = session.measure(plan, observer)
+
+It surveys the machine, lays out and plans what was asked, holds the devices, tunes them if asked,
+keeps a journal if the run is to be kept, and measures.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from linkgauge.backends import SHAPED
+from linkgauge.machine.hardware import state
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import EngineSettings, Run
+from linkgauge.model.transfer import Benchmark
+
+from .controller import Observer, Sink, execute, now
+from .folder import accelerator_name, create_run_folder
+from .journal import JOURNAL_FILE, Journal, Opened
+from .locks import devices_measured, hold
+from .plan import Plan, make_plan
+from .process import WorkerProcess
+from .request import RunRequest
+from .supervisor import Supervisor
+from .worker import Worker
+
+
+class Session:
+    """`machine` is as it was surveyed last; `folder` is where the run is kept, null before it is
+    there and where none is."""
+
+    def __init__(self, request: RunRequest, worker: Worker) -> None:
+        self.request = request
+        self.folder: Path | None = None
+        self._worker = worker
+        self._accelerators = request.what.accelerators(request)
+        self.machine = self._survey()
+
+    def _survey(self) -> Machine:
+        if not self.request.only_first:
+            return state(self._worker.survey(self._accelerators), self.request.stated)
+        # Opening a backend takes seconds: the next is asked only where the last one had none.
+        unavailable: dict[str, str] = {}
+        for name in self._accelerators:
+            machine = self._worker.survey((name,))
+            if machine.devices.get(name):
+                return machine
+            unavailable |= machine.unavailable
+        return msgspec.structs.replace(self._worker.survey(()), devices={}, unavailable=unavailable)
+
+    def plan(self, observer: Observer) -> Plan:
+        """What was asked, laid out over this machine. Raises InputError where it cannot be done."""
+        request = self.request
+        plan = make_plan(
+            request.what.lay_out(request, self.machine),
+            self.machine,
+            request.settings.sizes,
+            parallel_pairs=request.settings.parallel_pairs,
+            profile=request.profile,
+        )
+        if (note := check_shape(request.settings.engines, plan)) is not None:
+            observer.say(note)
+        return plan
+
+    def plan_of(
+        self, benchmarks: Sequence[Benchmark], sizes: Sequence[int] | None = None, first: int = 0
+    ) -> Plan:
+        """These benchmarks at these sizes (bytes; else the settings'). Who measures several plans
+        numbers their cells through: the `first` has that number."""
+        sizes = sizes or self.request.settings.sizes
+        return make_plan(benchmarks, self.machine, sizes, first=first)
+
+    def measure(self, plan: Plan, observer: Observer) -> Run:
+        """Measures the plan and keeps each cell, where the run is to be kept. After Ctrl-C the run
+        has no end (`finished` is null) and what was measured.
+
+        Raises Busy where another run measures a device, ResultsError where nothing can be kept.
+        """
+        request = self.request
+        gc.freeze()  # what is loaded by now stays: the collector need not look through it again
+        gc.set_threshold(50_000)  # results are kept: to look through them as often as usual is vain
+        with ExitStack() as held:
+            devices = devices_measured(self.machine, plan)
+            held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
+            if request.tune:
+                self._tune(observer)
+            opened = self._open(plan)
+            sink: Sink = lambda record: None  # noqa: E731
+            if self.folder is not None:
+                journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
+                sink = held.enter_context(closing(journal)).append
+            observer.begun(self.machine)
+            return execute((opened,), self._worker, sink, observer)
+
+    def _open(self, plan: Plan) -> Opened:
+        request, machine = self.request, self.machine
+        started = now()
+        if request.out is not None:
+            accelerator = accelerator_name(machine, plan)
+            self.folder = create_run_folder(Path(request.out), accelerator, request.label, started)
+        return Opened(
+            id=self.folder.name if self.folder else started,
+            label=request.label,
+            simulated=machine.simulated is not None,
+            command=request.command,
+            started=started,
+            machine=machine,
+            settings=request.settings,
+            plan=plan,
+            options=request.options,
+        )
+
+    def _tune(self, observer: Observer) -> None:
+        """Searches the best settings of one device of each model, 30 to 40 s each; a second device
+        serves as peer. Raises InputError where no device's backend has anything to search."""
+        tuned = False
+        for fabric in self.request.over(self.machine):
+            for device in {device.model: device for device in reversed(fabric.devices)}.values():
+                peers = [other.memory for other in fabric.devices if other != device]
+                if self._worker.tune(device.memory, next(iter(peers), None), observer.tried):
+                    observer.say(f"remembered for {device.model}, by {device.memory}")
+                    tuned = True
+        if not tuned:
+            raise InputError("nothing to tune: only backend cuda searches settings")
+        self.machine = self._survey()  # which now tells what was remembered
+
+
+@contextmanager
+def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
+    """`first` is a worker process that was started ahead."""
+    with closing(Supervisor(request.settings, first)) as worker:
+        yield Session(request, worker)
+
+
+def survey(request: RunRequest) -> Machine:
+    """The machine alone."""
+    with opened(request) as session:
+        return session.machine
+
+
+def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
+    """A note where some of the backends that take part ignore options given for the shape of
+    copies. Raises InputError where all do."""
+    given = {
+        "--kernel": engines.kernel,
+        "--blocks": engines.blocks,
+        "--threads": engines.threads,
+        "--streams": engines.streams,
+    }
+    names = ", ".join(name for name, value in given.items() if value is not None)
+    if not names:
+        return None
+    cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
+    taking = {transfer.engine.owner.backend for cell in cells for transfer in cell.transfers}
+    deaf = ", ".join(sorted(taking - set(SHAPED)))
+    if deaf and taking.isdisjoint(SHAPED):
+        raise InputError(f"{names}: only backend {', '.join(SHAPED)} knows this, not {deaf}")
+    return f"note: {deaf} ignores {names}" if deaf else None

@@ -1,0 +1,18 @@
+"""JSON: of a run, the document of docs/run.schema.json."""
+
+from __future__ import annotations
+
+from . import Format, late
+
+_AS_IT_IS = late("report.files", "json_document")
+FORMAT = Format(
+    "json",
+    "The document on stdout, all else on stderr.",
+    {
+        "run": _AS_IT_IS,
+        "plan": _AS_IT_IS,
+        "machine": _AS_IT_IS,
+        "findings": late("report.doctor", "diagnosis_document"),
+        "benchmarks": late("report.inventory", "benchmarks_document"),
+    },
+)

@@ -1,0 +1,17 @@
+"""For a person, in colour on a terminal: what is written where no other format is asked for."""
+
+from __future__ import annotations
+
+from . import TERMINAL, Format, late
+
+FORMAT = Format(
+    TERMINAL,
+    "",
+    {
+        "run": late("report.live", "run_lines"),
+        "plan": late("report.dry_run", "plan_lines"),
+        "machine": late("report.inventory", "machine_lines"),
+        "findings": late("report.doctor", "diagnosis_lines"),
+        "benchmarks": late("report.inventory", "benchmark_lines"),
+    },
+)

@@ -1,0 +1,148 @@
+"""What is asked of a session, and what it makes of it."""
+
+import msgspec
+import pytest
+
+from compat_kit import ONE_DEVICE
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.journal import JOURNAL_FILE, assemble, read_records
+from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
+from linkgauge.engine.resume import go_on
+from linkgauge.engine.session import check_shape, opened, survey
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import EngineSettings, PlannedCell, PlannedSheet, Settings, Simulation
+from linkgauge.model.transfer import Report
+
+SHAPE = EngineSettings(kernel="bulk", streams=2)
+
+
+def plan(*transfers, reason=None):
+    cells = (PlannedCell("0", "0", transfers, Report.FIRST, reason),)
+    return (
+        PlannedSheet(benchmark="x", title="x", backend="x", size=1, unit="B/s",
+                     better="higher", cells=cells),
+    )  # fmt: skip
+
+
+class TestOptionsForTheShapeOfCopies:
+    def test_are_refused_where_every_backend_ignores_them(self):
+        with pytest.raises(InputError, match="--kernel, --streams: only backend cuda"):
+            check_shape(SHAPE, plan("opencl:0 -> opencl:1 by ce", "host:0 -> host:0 by cpu"))
+
+    def test_are_noted_where_some_do(self):
+        note = check_shape(SHAPE, plan("cuda:0 -> cuda:0 by ce", "host:0 -> host:0 by cpu"))
+        assert note == "note: host ignores --kernel, --streams"
+
+    @pytest.mark.parametrize("reason", [None, "skipped"])
+    def test_pass_without_a_word_where_none_does(self, reason):
+        for engines, asked in (
+            (SHAPE, plan("cuda:0 -> cuda:0 by ce")),
+            (SHAPE, plan("opencl:0 -> opencl:1 by ce", reason="there is none")),
+            (EngineSettings(), plan("opencl:0 -> opencl:1 by ce", reason=reason)),
+        ):
+            assert check_shape(engines, asked) is None
+
+
+SETTINGS = Settings((4096,), samples=3, loops=1, simulation=Simulation("one", ONE_DEVICE))
+COPY = "sim:0 -> sim:0 by ce"
+
+
+class Following(Observer):
+    def __init__(self):
+        self.said, self.begun_on, self.results = [], [], []
+
+    def begun(self, machine):
+        self.begun_on.append(machine.simulated)
+
+    def completed(self, result):
+        self.results.append(result)
+
+    def say(self, line):
+        self.said.append(line)
+
+
+def measured(request):
+    observer = Following()
+    with opened(request) as session:
+        return session.measure(session.plan(observer), observer), session.folder, observer
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        (Selection(("device_local_copy",)), ["device_local_copy"]),
+        (Selection(prefixes=("host_to_host",)), [
+            "host_to_host_memcpy_read_cpu", "host_to_host_memcpy_write_cpu",
+            "host_to_host_memcpy_copy_cpu",
+        ]),
+        (Written(COPY), ["copy"]),
+        (StagedTraffic(threads=1, repeat=2), 2 * [
+            "host_traffic", "host_traffic_device_alone", "host_traffic_host_alone",
+        ]),
+    ],
+)  # fmt: skip
+class TestARequest:
+    def test_is_plain_data(self, what, names):
+        request = RunRequest(what=what, settings=SETTINGS, devices=("sim:0",), out="somewhere")
+        assert msgspec.json.decode(msgspec.json.encode(request), type=RunRequest) == request
+
+    def test_is_measured_as_asked_and_kept_nowhere_unless_asked(
+        self, what, names, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        run, folder, observer = measured(RunRequest(what=what, settings=SETTINGS))
+        assert [result.benchmark for result in run.results] == names
+        assert {cell.status for result in run.results for cell in result.cells} == {"pass"}
+        assert tuple(observer.results) == run.results
+        assert (folder, list(tmp_path.iterdir()), observer.begun_on) == (None, [], ["one"])
+
+    def test_is_kept_where_asked(self, what, names, tmp_path):
+        request = RunRequest(what=what, settings=SETTINGS, out=str(tmp_path), label="mine")
+        run, folder, _ = measured(request)
+        assert folder.parent == tmp_path / "simulated-one" / "mine"
+        assert assemble(read_records((folder / JOURNAL_FILE).read_bytes())) == run
+        again = Following()
+        assert go_on(folder, {}, again) == run
+        assert again.said == [f"{folder} is complete: nothing is left to measure"]
+        assert again.begun_on == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (RunRequest(what=Selection(("no_such",))), "unknown benchmark"),
+        (RunRequest(what=Written("host:0 -> ")), "expected a memory"),
+        (RunRequest(backends=("abacus",)), "unknown backend 'abacus'"),
+        (RunRequest(what=StagedTraffic(), backends=("abacus",)), "unknown backend 'abacus'"),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_refused_before_a_worker_is_started(
+    request_, says, monkeypatch
+):
+    def no_process():
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr("linkgauge.engine.supervisor.WorkerProcess", no_process)
+    with pytest.raises(InputError, match=says), opened(request_):
+        pass
+
+
+def test_a_machine_can_be_surveyed_alone():
+    assert survey(RunRequest(settings=SETTINGS)).simulated == "one"
+
+
+def test_a_device_that_is_not_there_is_refused():
+    request = RunRequest(settings=SETTINGS, devices=("sim:7",))
+    with (
+        opened(request) as session,
+        pytest.raises(InputError, match="unknown device 'sim:7'"),
+    ):
+        session.plan(Observer())
+
+
+def test_what_has_nothing_to_search_is_not_tuned():
+    request = RunRequest(what=Written(COPY), settings=SETTINGS, tune=True)
+    with opened(request) as session:
+        plan = session.plan(Observer())
+        with pytest.raises(InputError, match="nothing to tune"):
+            session.measure(plan, Observer())
