@@ -7,6 +7,7 @@ import pytest
 from linkgauge.backends.sim import simulate
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import InputError
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings, PlannedCell, Simulation
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
@@ -100,7 +101,7 @@ def test_faults_of_latencies():
 )
 def test_faults_of_a_node_strike_lines_that_bounce_between_its_cpus(target, is_struck):
     line = f"cpu:0 -> cpu:{worker().survey([]).host.nodes[1].cpus[0]} by cpu"
-    cell = PlannedCell("0", "1", (line,), Report.LATENCY, operation="ping-pong")
+    cell = PlannedCell("0", "1", (parse_transfer(line),), Report.LATENCY, operation="ping-pong")
     ((quiet,), (struck,)) = (
         worker(*faults).measure((cell,), 64) for faults in ((), (f"stall {target} every=20 for=1",))
     )

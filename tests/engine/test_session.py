@@ -10,6 +10,7 @@ from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Writt
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.session import check_shape, opened, survey
 from linkgauge.model.errors import InputError
+from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings, PlannedCell, PlannedSheet, Settings, Simulation
 from linkgauge.model.transfer import Report
 
@@ -17,7 +18,7 @@ SHAPE = EngineSettings(kernel="bulk", streams=2)
 
 
 def plan(*transfers, reason=None):
-    cells = (PlannedCell("0", "0", transfers, Report.FIRST, reason),)
+    cells = (PlannedCell("0", "0", tuple(map(parse_transfer, transfers)), Report.FIRST, reason),)
     return (
         PlannedSheet(benchmark="x", title="x", backend="x", size=1, unit="B/s",
                      better="higher", cells=cells),

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from linkgauge.model.machine import Host, Machine
+from linkgauge.model.notation import decode_hook, encode_hook, parse_transfer
 from linkgauge.model.result import (
     CellResult,
     PlannedCell,
@@ -80,11 +81,14 @@ def test_a_cell_of_a_file_without_operations_did_what_its_report_implies(
     kind, more, report, operation
 ):
     old = {"row": "0", "column": "1", "transfers": ["host:0 -> sim:0 by ce"], "report": report}
-    cell = msgspec.json.decode(msgspec.json.encode(old | more), type=kind)
+    cell = msgspec.json.decode(msgspec.json.encode(old | more), type=kind, dec_hook=decode_hook())
     assert (cell.report, cell.operation) == (report, operation)
-    assert msgspec.json.decode(msgspec.json.encode(cell), type=kind) == cell
+    again = msgspec.json.encode(cell, enc_hook=encode_hook)
+    assert msgspec.json.decode(again, type=kind, dec_hook=decode_hook()) == cell
 
 
 def test_an_operation_that_is_named_is_that_operation():
-    cell = PlannedCell("0", "1", ("host:0 -> sim:0 by ce",), Report.LATENCY, operation="enqueue")
+    cell = PlannedCell(
+        "0", "1", (parse_transfer("host:0 -> sim:0 by ce"),), Report.LATENCY, operation="enqueue"
+    )
     assert msgspec.structs.replace(cell, number=7).operation == "enqueue"

@@ -56,10 +56,15 @@ def _node_files(host: Host, details: HostDetails, node: Node) -> Iterator[tuple[
     yield f"{folder}/meminfo", _meminfo(node, f"Node {node.index} ")
     yield f"{folder}/distance", " ".join(map(str, details.distances[node.index]))
     socket = node.index * (details.sockets or 1) // len(host.nodes)
+    every = {cpu for one in host.nodes for cpu in one.cpus}
     for cpu in node.cpus:
         folder = f"sys/devices/system/cpu/cpu{cpu}"
         yield f"{folder}/topology/physical_package_id", str(socket)
-        yield f"{folder}/topology/core_id", str(cpu // (details.threads_per_core or 1))
+        threads = details.threads_per_core or 1
+        siblings = range(cpu // threads * threads, (cpu // threads + 1) * threads)
+        alike = tuple(one for one in siblings if one in every)
+        yield f"{folder}/topology/core_id", str(cpu // threads)
+        yield f"{folder}/topology/core_cpus_list", cpu_list(alike)
         # A hypervisor sets the frequency, not its guest.
         if details.governor is not None:
             yield f"{folder}/cpufreq/scaling_governor", details.governor

@@ -36,7 +36,7 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
         cpu_model=about.cpu_model,
         cpus=sum(len(node.cpus) for node in nodes),
         nodes=tuple(
-            Node(node.index, node.cpus, size, _free(size), _cache(node))
+            Node(node.index, node.cpus, size, _free(size), _cache(node), cores=_first(about, node))
             for node in nodes
             for size in (int(node.group.memory),)
         ),
@@ -118,6 +118,12 @@ def _caches(nodes: Sequence[NodeUnit]) -> tuple[Cache, ...]:
 
 def _socket(about: HostDescription, node: NodeUnit, nodes: Sequence[NodeUnit]) -> int:
     return node.index * about.sockets // len(nodes)
+
+
+def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
+    """One CPU of each core."""
+    by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
+    return tuple(sorted(by_core.values()))
 
 
 def _cores(about: HostDescription, node: NodeUnit) -> set[int]:
