@@ -193,10 +193,10 @@ class TestOneGpu:
         for memory in ("host:0", "cuda:0"):
             transfer = parse_transfer(f"{memory} -> null by cuda:0.sm")
             buffer = backend.allocate(transfer.source, 2 * MiB, transfer.engine)
-            group = backend.chase(Copy(transfer, buffer, None, buffer.size, 1))
+            group = backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], "chase")
             group.arm(1)
             group.open()
-            figures.append(group.wait().seconds[0] / group.accesses)
+            figures.append(group.wait().seconds[0] / group.pace.steps)
             group.close()
             buffer.free()
         assert 20e-9 < figures[1] < figures[0] < 1e-4
@@ -207,7 +207,7 @@ class TestOneGpu:
         self, backend, bench, text
     ):
         cell = bench(text, 4096)
-        group = backend.enqueuing(cell.copies[0])
+        group = backend.prepare([cell.copies[0]], "enqueue")
         group.arm(100)
         group.open()
         (seconds,) = group.wait().seconds
