@@ -147,28 +147,20 @@ def lay_out(
 ) -> tuple[Benchmark, ...]:
     """A benchmark each for both sides together, for the device alone and for the host alone, as
     far as there are such combinations. Rows are combinations, columns devices."""
+    together = [c for c in combinations if c.host and c.device]
+    of_device = [c for c in combinations if not c.host]
+    of_host = [c for c in combinations if not c.device]
     groups = (
-        ("host_traffic", "host threads and device at one buffer", PARTS),
-        ("host_traffic_device_alone", "device at a staging buffer", ()),
-        ("host_traffic_host_alone", "host threads at a staging buffer", ()),
+        ("host_traffic", "host threads and device at one buffer", PARTS, together),
+        ("host_traffic_device_alone", "device at a staging buffer", (), of_device),
+        ("host_traffic_host_alone", "host threads at a staging buffer", (), of_host),
     )
-    of_group = (
-        [c for c in combinations if c.host and c.device],
-        [c for c in combinations if not c.host],
-        [c for c in combinations if not c.device],
-    )
-    return tuple(
-        Benchmark(
-            name,
-            title,
-            backend,
-            tuple(_cell(combination, side) for combination in own for side in sides),
-            parts=parts,
-            sweep=True,
-        )
-        for (name, title, parts), own in zip(groups, of_group, strict=True)
-        if own
-    )
+    found: list[Benchmark] = []
+    for name, title, parts, own in groups:
+        cells = tuple(_cell(combination, side) for combination in own for side in sides)
+        if own:
+            found.append(Benchmark(name, title, backend, cells, parts=parts, sweep=True))
+    return tuple(found)
 
 
 def _cell(combination: Combination, sides: Sides) -> Cell:
