@@ -31,8 +31,8 @@ _SMALL = 4
 """A node with fewer CPUs than so many times less is no host of its own, but a device's gateway."""
 
 # The device's transfer is the first of a cell. s is the staging buffer, d the device's memory.
-_DEVICE: dict[Access | None, str] = {"read": "s -> d by D", "write": "d -> s by D"}
-_HOST: dict[Access | None, str] = {"read": "s -> null by H", "write": "null -> s by H"}
+_DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} -> {s} by {D}"}
+_HOST: dict[Access | None, str] = {"read": "{s} -> null by {H}", "write": "null -> {s} by {H}"}
 _DEVICE_ARROW: dict[Access | None, str] = {"read": " -> {}", "write": " <- {}", None: ""}
 _HOST_ARROW: dict[Access | None, str] = {"read": "host <- ", "write": "host -> ", None: ""}
 _DEVICE_NAME: dict[Access | None, str] = {"read": "_to_{}", "write": "_from_{}", None: ""}
@@ -77,16 +77,10 @@ class Sides(msgspec.Struct, frozen=True):
 
     def transfers(self, combination: Combination) -> str:
         """A cell of the test, in the notation."""
-        letters = {
-            "s": f"host:{self.node}/staging",
-            "d": self.memory,
-            "D": self.engine,
-            "H": self.threads,
-        }
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
-        return " & ".join(
-            " ".join(letters.get(word, word) for word in term.split()) for term in terms if term
-        )
+        staging = f"host:{self.node}/staging"
+        joined = " & ".join(term for term in terms if term)
+        return joined.format(s=staging, d=self.memory, D=self.engine, H=self.threads)
 
 
 def sides_of(

@@ -239,9 +239,7 @@ class _Models:
 def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Result:
     cells = result.cells
     for limit in _of_benchmark(result, limits):
-        cells = tuple(
-            _check(cell, limit, result) if models.fit(cell, limit) else cell for cell in cells
-        )
+        cells = tuple(_check(c, limit, result) if models.fit(c, limit) else c for c in cells)
     if cells == result.cells:
         return result
     return replace(result, cells=cells, status=worst(cell.status for cell in cells))

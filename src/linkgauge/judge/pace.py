@@ -218,7 +218,7 @@ def _loss(each: Paced, left: float | None, level: float) -> float:
 def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
     """Rates of e^(level × number), from the first cell of the run on."""
     beside = _beside(touching, part)
-    fallen = [_fallen(each, beside[each.case.peers], part) for each in touching]
+    fallen = [_fallen(each, beside[each.case.peers]) for each in touching]
     slopes = [log / away for each, (log, away) in zip(touching, fallen, strict=True)
               if each.slow and away]  # fmt: skip
     if len(slopes) < _LEAST_OF_DRIFT:
@@ -233,7 +233,7 @@ def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
     return _Fit(loss, level, drifts=True)
 
 
-def _fallen(each: Paced, beside: Case | None, part: str) -> tuple[float, int]:
+def _fallen(each: Paced, beside: Case | None) -> tuple[float, int]:
     """How far a cell is below one that the drift leaves alone, and the cells since the run began;
     or below its fastest peer, and the cells that lie between the two (if that one drifts, too)."""
     if beside is not None:

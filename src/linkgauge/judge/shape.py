@@ -50,29 +50,27 @@ def check_directions(evidence: Evidence) -> Iterator[Finding]:
 
 def _directions(result: Result) -> Iterator[Finding]:
     by_place = {(cell.row, cell.column): cell for cell in result.cells}
-    one_sided: list[tuple[float, CellResult, CellResult]] = []
+    one_sided: list[tuple[float, CellResult, float, float]] = []
     pairs = 0
     for (row, column), cell in by_place.items():
         other = by_place.get((column, row))
-        mine, theirs = _figure(cell), _figure(other) if other else None
-        if row == column or other is None or mine is None or theirs is None:
+        if row == column or other is None or cell.definition != other.definition:
             continue
-        if cell.definition != other.definition:
-            continue
-        pairs += 1
-        if mine < ASYMMETRIC * theirs:
-            one_sided.append((mine / theirs, cell, other))
+        mine, theirs = _figure(cell), _figure(other)
+        if mine is not None and theirs is not None:
+            pairs += 1
+            if mine < ASYMMETRIC * theirs:
+                one_sided.append((mine / theirs, cell, mine, theirs))
     if not one_sided:
         return
-    share, cell, other = min(one_sided, key=lambda found: found[0])
-    mine, theirs = _figure(cell) or 0.0, _figure(other) or 0.0
+    share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
     found = (
         f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
         f"({cell.row}, {cell.column}) has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
     why = "links are built alike both ways: something takes one direction's place"
-    cells = _named(result, [cell for _, cell, _ in one_sided])
+    cells = _named(result, [cell for _, cell, _, _ in one_sided])
     yield Finding("directions", "note", str(cell), found, why, cells=cells)
 
 
