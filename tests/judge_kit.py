@@ -7,7 +7,10 @@ from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.worker import LocalWorker
+from linkgauge.judge.dram import Ceilings
+from linkgauge.judge.expect import Expectations
 from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.units import BANDWIDTH
 from sim_kit import Silent
 
 
@@ -29,3 +32,8 @@ def run_of(name, text, *benchmarks, size=1 << 29, devices=(), faults=(), samples
         settings=settings, plan=plan,
     )  # fmt: skip
     return execute((opened,), worker, lambda record: None, Silent())
+
+
+def expect(cell, size, of, ceilings=None, unit=BANDWIDTH.symbol):
+    """What one cell of the machine `of` should reach, in `unit`."""
+    return Expectations(of, ceilings or Ceilings()).of(cell, size, unit).expected

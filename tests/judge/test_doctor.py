@@ -339,7 +339,7 @@ def test_every_finding_has_a_row_in_the_documentation():
     names = {
         name
         for text in sources
-        for pattern in (r'check="([a-z-]+)"', r'_(?:not_told|found)\(\s*"([a-z-]+)"')
+        for pattern in (r'Finding\(\s*"([a-z-]+)"', r'_(?:unmeasured|found)\(\s*"([a-z-]+)"')
         for name in re.findall(pattern, text)
     }
     rows = set(

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from fakes import device, machine
+from judge_kit import expect
 from linkgauge.judge.dram import Ceilings
-from linkgauge.judge.expect import Expectations, expect
+from linkgauge.judge.expect import Expectations
 from linkgauge.model.inventory import (
     Accelerator,
     FabricLink,
@@ -56,7 +57,7 @@ def planned(text, report=Report.FIRST):
 
 
 def expected(text, of, report=Report.FIRST, size=SIZE, ceilings=None):
-    return expect(planned(text, report), size, of, ceilings or Ceilings())
+    return expect(planned(text, report), size, of, ceilings)
 
 
 def gigabytes(value):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fakes import device, machine
-from linkgauge.judge.expect import expect
+from judge_kit import expect
 from linkgauge.model.inventory import (
     Accelerator,
     FabricLink,

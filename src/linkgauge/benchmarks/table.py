@@ -7,9 +7,10 @@ letters in place of memories. `Row.lay_out(fabric)` gives the Benchmark with all
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
+from itertools import product
 from typing import ClassVar, Literal, get_args
 
 import msgspec
@@ -96,14 +97,17 @@ class Row(msgspec.Struct, frozen=True):
     def lay_out(self, fabric: Fabric) -> Benchmark:
         """All cells of this row over the fabric, or the reason why there are none."""
         if self.on_host:
-            cells = tuple(self._node_cells(fabric.nodes))
-            return self._benchmark("host", cells)
+            nodes = [host(node.index) for node in fabric.nodes]
+            return self._benchmark("host", tuple(self._pair_cells(nodes, diagonal=True)))
         least = 2 if self.between_devices and not self.diagonal else 1
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
-        lay_out = self._pair_cells if self.layout is Layout.PAIRS else self._device_cells
-        return self._benchmark(fabric.backend, tuple(lay_out(fabric.devices)))
+        cells = self._device_cells(fabric.devices)
+        if self.layout is Layout.PAIRS:
+            memories = [parse_memory(device.memory) for device in fabric.devices]
+            cells = self._pair_cells(memories, diagonal=self.diagonal)
+        return self._benchmark(fabric.backend, tuple(cells))
 
     def _benchmark(
         self, backend: str, cells: tuple[Cell, ...], reason: str | None = None
@@ -136,22 +140,12 @@ class Row(msgspec.Struct, frozen=True):
             what = self.report, self.operation
             yield Cell(HOST_ROW, memory.label, tuple(placed), *what)
 
-    def _pair_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
-        memories = [parse_memory(device.memory) for device in devices]
-        for row in memories:
-            for column in memories:
-                if row != column or self.diagonal:
-                    yield self._pair(row, column)
-
-    def _node_cells(self, nodes: tuple[Node, ...]) -> Iterator[Cell]:
-        for row in nodes:
-            for column in nodes:
-                yield self._pair(host(row.index), host(column.index))
-
-    def _pair(self, row: Memory, column: Memory) -> Cell:
-        places = {"r": row, "c": column}
-        placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
-        return Cell(row.label, column.label, placed, self.report, self.operation)
+    def _pair_cells(self, memories: Sequence[Memory], *, diagonal: bool) -> Iterator[Cell]:
+        for row, column in product(memories, repeat=2):
+            if row != column or diagonal:
+                places = {"r": row, "c": column}
+                placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
+                yield Cell(row.label, column.label, placed, self.report, self.operation)
 
 
 class Sweep(msgspec.Struct, frozen=True):
@@ -171,16 +165,9 @@ class Sweep(msgspec.Struct, frozen=True):
 
     def lay_out(self, fabric: Fabric) -> Benchmark:
         cells = tuple(self.cells(fabric))
-        return Benchmark(
-            self.name,
-            self.title,
-            "host",
-            cells,
-            self.unit,
-            sweep=True,
-            size=self.size,
-            reason=None if cells else self.reason,
-        )
+        named = self.name, self.title, "host"
+        reason = None if cells else self.reason
+        return Benchmark(*named, cells, self.unit, sweep=True, size=self.size, reason=reason)
 
 
 @cache

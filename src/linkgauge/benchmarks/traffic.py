@@ -31,8 +31,8 @@ _SMALL = 4
 """A node with fewer CPUs than so many times less is no host of its own, but a device's gateway."""
 
 # The device's transfer is the first of a cell. s is the staging buffer, d the device's memory.
-_DEVICE: dict[Access | None, str] = {"read": "s -> d by D", "write": "d -> s by D"}
-_HOST: dict[Access | None, str] = {"read": "s -> null by H", "write": "null -> s by H"}
+_DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} -> {s} by {D}"}
+_HOST: dict[Access | None, str] = {"read": "{s} -> null by {H}", "write": "null -> {s} by {H}"}
 _DEVICE_ARROW: dict[Access | None, str] = {"read": " -> {}", "write": " <- {}", None: ""}
 _HOST_ARROW: dict[Access | None, str] = {"read": "host <- ", "write": "host -> ", None: ""}
 _DEVICE_NAME: dict[Access | None, str] = {"read": "_to_{}", "write": "_from_{}", None: ""}
@@ -77,16 +77,10 @@ class Sides(msgspec.Struct, frozen=True):
 
     def transfers(self, combination: Combination) -> str:
         """A cell of the test, in the notation."""
-        letters = {
-            "s": f"host:{self.node}/staging",
-            "d": self.memory,
-            "D": self.engine,
-            "H": self.threads,
-        }
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
-        return " & ".join(
-            " ".join(letters.get(word, word) for word in term.split()) for term in terms if term
-        )
+        staging = f"host:{self.node}/staging"
+        joined = " & ".join(term for term in terms if term)
+        return joined.format(s=staging, d=self.memory, D=self.engine, H=self.threads)
 
 
 def sides_of(
@@ -147,28 +141,20 @@ def lay_out(
 ) -> tuple[Benchmark, ...]:
     """A benchmark each for both sides together, for the device alone and for the host alone, as
     far as there are such combinations. Rows are combinations, columns devices."""
+    together = [c for c in combinations if c.host and c.device]
+    of_device = [c for c in combinations if not c.host]
+    of_host = [c for c in combinations if not c.device]
     groups = (
-        ("host_traffic", "host threads and device at one buffer", PARTS),
-        ("host_traffic_device_alone", "device at a staging buffer", ()),
-        ("host_traffic_host_alone", "host threads at a staging buffer", ()),
+        ("host_traffic", "host threads and device at one buffer", PARTS, together),
+        ("host_traffic_device_alone", "device at a staging buffer", (), of_device),
+        ("host_traffic_host_alone", "host threads at a staging buffer", (), of_host),
     )
-    of_group = (
-        [c for c in combinations if c.host and c.device],
-        [c for c in combinations if not c.host],
-        [c for c in combinations if not c.device],
-    )
-    return tuple(
-        Benchmark(
-            name,
-            title,
-            backend,
-            tuple(_cell(combination, side) for combination in own for side in sides),
-            parts=parts,
-            sweep=True,
-        )
-        for (name, title, parts), own in zip(groups, of_group, strict=True)
-        if own
-    )
+    found: list[Benchmark] = []
+    for name, title, parts, own in groups:
+        cells = tuple(_cell(combination, side) for combination in own for side in sides)
+        if own:
+            found.append(Benchmark(name, title, backend, cells, parts=parts, sweep=True))
+    return tuple(found)
 
 
 def _cell(combination: Combination, sides: Sides) -> Cell:

@@ -23,9 +23,6 @@ class Ceilings(msgspec.Struct, frozen=True):
 
     best: dict[tuple[int, str], float] = {}
 
-    def of(self, node: int, operation: str) -> float | None:
-        return self.best.get((node, operation))
-
     def traffic(self, node: int) -> float | None:
         """The most bytes that a node's memory was seen to carry: a copy reads and writes."""
         figures = [
@@ -110,7 +107,7 @@ class HostMemory:
         if self._rate is not None:
             loose = ("how much of it threads reach varies",)
             return Path((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
-        ceiling = self._ceilings.of(transfer.engine.owner.index or 0, name)
+        ceiling = self._ceilings.best.get((transfer.engine.owner.index or 0, name))
         if ceiling is None:
             raise Unknown("the rate of the DIMMs cannot be read here")
         # One run's best on a machine that others use, too, may be twice what is usual there.

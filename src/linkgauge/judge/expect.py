@@ -120,17 +120,6 @@ class Expectations:
         return []
 
 
-def expect(
-    cell: CellResult | PlannedCell,
-    size: int,
-    machine: Machine,
-    ceilings: Ceilings = Ceilings(),  # noqa: B008
-    unit: str = BANDWIDTH.symbol,
-) -> Expected:
-    """What one cell should reach, in `unit`."""
-    return Expectations(machine, ceilings).of(cell, size, unit).expected
-
-
 class _Sharing:
     """Concurrent transfers on what they cross, at best and with all that protocols add."""
 

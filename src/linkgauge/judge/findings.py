@@ -18,7 +18,7 @@ Severity = Literal["fail", "warn", "note", "unknown"]
 read here."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class Finding(msgspec.Struct, frozen=True):
     """What a check found: of which device, link or node (`subject`), in words; why it matters; the
     lines that mend it; and the cells that it rests on."""
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import yaml
@@ -60,7 +59,7 @@ class Bound(msgspec.Struct, frozen=True):
     at_least: bool
     value: float
     unit: str | None = None
-    of: Literal["achievable", "theoretical"] | None = None
+    of: str | None = None
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -149,7 +148,8 @@ class _Reader:
         if times or share:
             if not times:
                 raise self._error("expected '×' or 'of'")
-            bound = Bound(statistic, at_least, value / (100 if share else 1), of=self._expected())
+            of = self._known(_EXPECTED, "an expected figure")
+            bound = Bound(statistic, at_least, value / (100 if share else 1), of=of)
         else:
             unit, scale = _UNITS[self._known(_UNITS, "a unit")]
             bound = Bound(statistic, at_least, value * scale, unit)
@@ -171,10 +171,6 @@ class _Reader:
             raise self._error("expected a number")
         self._at = match.end()
         return float(match[0])
-
-    def _expected(self) -> Literal["achievable", "theoretical"]:
-        name = self._known(_EXPECTED, "an expected figure")
-        return "achievable" if name == "achievable" else "theoretical"
 
     def _known(self, names: dict[str, tuple[str, float]] | tuple[str, ...], what: str) -> str:
         found = self._one_of(tuple(names), "")
@@ -243,9 +239,7 @@ class _Models:
 def _limited(result: Result, limits: tuple[Limit, ...], models: _Models) -> Result:
     cells = result.cells
     for limit in _of_benchmark(result, limits):
-        cells = tuple(
-            _check(cell, limit, result) if models.fit(cell, limit) else cell for cell in cells
-        )
+        cells = tuple(_check(c, limit, result) if models.fit(c, limit) else c for c in cells)
     if cells == result.cells:
         return result
     return replace(result, cells=cells, status=worst(cell.status for cell in cells))

@@ -23,7 +23,7 @@ from linkgauge.model.units import count_of
 
 from .cases import Blame, Case, blame, cases_of, named, suspects
 from .counters import troubled
-from .findings import Evidence, Finding
+from .findings import Evidence, Finding, Severity
 from .vendor import tools
 from .verdict import LOOSE, LOW
 
@@ -76,12 +76,8 @@ def paces(evidence: Evidence) -> list[Paced]:
         cell = case.cell
         if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
             classes.setdefault(case.peers, []).append(case)
-    return [
-        _pace(case, ordered)
-        for peers in classes.values()
-        for ordered in (tuple(sorted(peers, key=_median, reverse=True)),)
-        for case in peers
-    ]
+    ordered = [(peers, sorted(peers, key=_median, reverse=True)) for peers in classes.values()]
+    return [_pace(case, tuple(fastest)) for peers, fastest in ordered for case in peers]
 
 
 def _median(case: Case) -> float:
@@ -166,26 +162,18 @@ def _fit(part: str, paced: Sequence[Paced]) -> _Fit:
     touching = [each for each in paced if part in each.case.touched]
     elsewhere = sum(each.log**2 for each in paced if part not in each.case.touched)
     began = min(each.case.number for each in touching if each.slow)
-    models = (
-        _constant(touching, part),
-        _constant(touching, part, began),
-        _drifting(touching, part),
-    )
-    best = min(models, key=lambda fit: fit.loss)
+    constant, later = _constant(touching, part), _constant(touching, part, began)
+    best = min(constant, later, _drifting(touching, part), key=lambda fit: fit.loss)
     return replace(best, loss=best.loss + elsewhere)
 
 
 def _constant(touching: Sequence[Paced], part: str, since: int = 0) -> _Fit:
     """A fraction of its rate, from the beginning or `since` a cell on: before, it was well. Each
     class of cells has a fraction of its own: another part may have been its bottleneck."""
-    classes = {each.case.peers: each.peers for each in touching}
-    beside = {name: _beside(peers, part, since) for name, peers in classes.items()}
+    beside = _beside(touching, part, since)
     before = [each for each in touching if each.case.number < since]
-    left = [
-        (each, _left(each, beside[each.case.peers]))
-        for each in touching
-        if each.case.number >= since
-    ]
+    after = [each for each in touching if each.case.number >= since]
+    left = [(each, _left(each, beside[each.case.peers])) for each in after]
     lost: dict[tuple[str, ...] | None, list[float]] = {}
     for each, log in left:
         if each.slow:
@@ -197,9 +185,15 @@ def _constant(touching: Sequence[Paced], part: str, since: int = 0) -> _Fit:
     return _Fit(loss + _SPARED * (len(levels) - 1), level, since=since)
 
 
-def _beside(peers: Sequence[Case], part: str, since: int = 0) -> Case | None:
-    """The fastest that does not touch the part, or did so while it was well."""
-    return next((case for case in peers if part not in case.touched or case.number < since), None)
+def _beside(
+    touching: Sequence[Paced], part: str, since: int = 0
+) -> dict[tuple[str, ...] | None, Case | None]:
+    """Of each class, the fastest that does not touch the part, or did so while it was well."""
+    classes = {each.case.peers: each.peers for each in touching}
+    return {
+        name: next((c for c in peers if part not in c.touched or c.number < since), None)
+        for name, peers in classes.items()
+    }
 
 
 def _left(each: Paced, beside: Case | None) -> float | None:
@@ -223,9 +217,8 @@ def _loss(each: Paced, left: float | None, level: float) -> float:
 
 def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
     """Rates of e^(level × number), from the first cell of the run on."""
-    classes = {each.case.peers: each.peers for each in touching}
-    beside = {name: _beside(peers, part) for name, peers in classes.items()}
-    fallen = [_fallen(each, beside[each.case.peers], part) for each in touching]
+    beside = _beside(touching, part)
+    fallen = [_fallen(each, beside[each.case.peers]) for each in touching]
     slopes = [log / away for each, (log, away) in zip(touching, fallen, strict=True)
               if each.slow and away]  # fmt: skip
     if len(slopes) < _LEAST_OF_DRIFT:
@@ -240,7 +233,7 @@ def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
     return _Fit(loss, level, drifts=True)
 
 
-def _fallen(each: Paced, beside: Case | None, part: str) -> tuple[float, int]:
+def _fallen(each: Paced, beside: Case | None) -> tuple[float, int]:
     """How far a cell is below one that the drift leaves alone, and the cells since the run began;
     or below its fastest peer, and the cells that lie between the two (if that one drifts, too)."""
     if beside is not None:
@@ -264,22 +257,15 @@ _LEAST_OF_DRIFT = 3
 
 def _slow(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
-    lowest = min(slow, key=lambda each: each.log)
-    return Finding(
-        check="slow",
-        severity="fail" if share < FAR else "warn",
-        subject=culprit.part,
-        found=f"{count_of(len(slow))} that touch it reach {share:.0%} of what {_compared(lowest)}"
-        f"{_onset(fit, slow)}{culprit.doubt}",
-        why="what all the slow cells share, and the others do not, is what slows them",
-        remedy=_remedy(evidence),
-        cells=named(each.case for each in slow),
-    )
-
-
-def _onset(fit: _Fit, slow: Sequence[Paced]) -> str:
+    severity: Severity = "fail" if share < FAR else "warn"
+    of = _compared(min(slow, key=_log))
     first = min(slow, key=lambda each: each.case.number).case
-    return f"; before {first.name} it was well" if fit.since else ""
+    onset = f"; before {first.name} it was well" if fit.since else ""
+    reach = f"{count_of(len(slow))} that touch it reach {share:.0%} of what {of}"
+    found = f"{reach}{onset}{culprit.doubt}"
+    why = "what all the slow cells share, and the others do not, is what slows them"
+    cells = named(each.case for each in slow)
+    return Finding("slow", severity, culprit.part, found, why, _remedy(evidence), cells)
 
 
 def _compared(each: Paced) -> str:
@@ -289,31 +275,27 @@ def _compared(each: Paced) -> str:
 
 
 def _drift(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) -> Finding:
-    lowest = min(slow, key=lambda each: each.log)
-    return Finding(
-        check="drift",
-        severity="fail",
-        subject=culprit.part,
-        found=f"its rate changes by {math.expm1(fit.level):.2%} from cell to cell: "
-        f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{culprit.doubt}",
-        why="what grows slower as it works heats up, or fills up",
-        remedy=(*tools(evidence, "state"), "measure once more after a pause"),
-        cells=named(each.case for each in slow),
-    )
+    lowest = min(slow, key=_log)
+    at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{culprit.doubt}"
+    found = f"its rate changes by {math.expm1(fit.level):.2%} from cell to cell: {at}"
+    why = "what grows slower as it works heats up, or fills up"
+    remedy = (*tools(evidence, "state"), "measure once more after a pause")
+    cells = named(each.case for each in slow)
+    return Finding("drift", "fail", culprit.part, found, why, remedy, cells)
 
 
 def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
-    lowest = min(slow, key=lambda each: each.log)
-    return Finding(
-        check="slow",
-        severity="fail" if math.exp(lowest.log) < FAR else "warn",
-        subject=str(lowest.case.cell),
-        found=f"{count_of(len(slow))} that share no part reach down to "
-        f"{math.exp(lowest.log):.0%} of what {_compared(lowest)}",
-        why="a single pair, not a device: look at what only these cells cross",
-        remedy=_remedy(evidence),
-        cells=named(each.case for each in slow),
-    )
+    lowest = min(slow, key=_log)
+    share, of = math.exp(lowest.log), _compared(lowest)
+    severity: Severity = "fail" if share < FAR else "warn"
+    found = f"{count_of(len(slow))} that share no part reach down to {share:.0%} of what {of}"
+    why = "a single pair, not a device: look at what only these cells cross"
+    cells = named(each.case for each in slow)
+    return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
+
+
+def _log(each: Paced) -> float:
+    return each.log
 
 
 def _remedy(evidence: Evidence) -> tuple[str, ...]:

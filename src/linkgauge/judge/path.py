@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec.structs import astuple
 
 
 class Unknown(Exception):
@@ -60,12 +61,8 @@ class Path(msgspec.Struct, frozen=True):
     meets: tuple[Meeting, ...] = ()
 
     def __add__(self, other: Path) -> Path:
-        return Path(
-            self.uses + other.uses,
-            self.doubts + other.doubts,
-            self.loose + other.loose,
-            self.meets + other.meets,
-        )
+        fields = zip(astuple(self), astuple(other), strict=True)
+        return Path(*(mine + others for mine, others in fields))
 
 
 def figure(rate: float) -> str:

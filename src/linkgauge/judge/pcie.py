@@ -32,11 +32,7 @@ Trained = Mapping[str, tuple[float, int]]
 
 
 def pcie_path(
-    crossed: Sequence[tuple[Wire, str]],
-    access: Access,
-    part: float,
-    kernel: bool,
-    trained: Trained,
+    crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> Path:
     """Over these links, the closest first to who reads or writes; payload goes `up` or `down` each.
     Raises Unknown."""

@@ -50,32 +50,32 @@ def check_directions(evidence: Evidence) -> Iterator[Finding]:
 
 def _directions(result: Result) -> Iterator[Finding]:
     by_place = {(cell.row, cell.column): cell for cell in result.cells}
-    one_sided: list[tuple[float, CellResult, CellResult]] = []
+    one_sided: list[tuple[float, CellResult, float, float]] = []
     pairs = 0
     for (row, column), cell in by_place.items():
         other = by_place.get((column, row))
-        mine, theirs = _figure(cell), _figure(other) if other else None
-        if row == column or other is None or mine is None or theirs is None:
+        if row == column or other is None or cell.definition != other.definition:
             continue
-        if cell.definition != other.definition:
-            continue
-        pairs += 1
-        if mine < ASYMMETRIC * theirs:
-            one_sided.append((mine / theirs, cell, other))
+        mine, theirs = _figure(cell), _figure(other)
+        if mine is not None and theirs is not None:
+            pairs += 1
+            if mine < ASYMMETRIC * theirs:
+                one_sided.append((mine / theirs, cell, mine, theirs))
     if not one_sided:
         return
-    share, cell, other = min(one_sided, key=lambda found: found[0])
-    mine, theirs = _figure(cell) or 0.0, _figure(other) or 0.0
-    yield Finding(
-        check="directions",
-        severity="note",
-        subject=str(cell),
-        found=f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
+    share, cell, mine, theirs = min(one_sided, key=lambda found: found[0])
+    found = (
+        f"{result.benchmark}: {len(one_sided)} of {pairs // 2} pairs are slower one way; "
         f"({cell.row}, {cell.column}) has {_shown(mine, result)}, the way back "
-        f"{_shown(theirs, result)} ({share:.0%})",
-        why="links are built alike both ways: something takes one direction's place",
-        cells=tuple(f"{result.benchmark} ({c.row}, {c.column})" for _, c, _ in one_sided[:12]),
+        f"{_shown(theirs, result)} ({share:.0%})"
     )
+    why = "links are built alike both ways: something takes one direction's place"
+    cells = _named(result, [cell for _, cell, _, _ in one_sided])
+    yield Finding("directions", "note", str(cell), found, why, cells=cells)
+
+
+def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
+    return tuple(f"{result.benchmark} ({cell.row}, {cell.column})" for cell in cells[:12])
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
@@ -91,25 +91,19 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
         low, high = levels
         ratio = high / low
         links = round(ratio)
-        multiple = links >= 2 and abs(ratio / links - 1) <= _TIGHT
         slower = [c for c in result.cells if (_figure(c) or high) < math.sqrt(low * high)]
         if _share_a_place(slower):
             continue  # a slow row or column is a device's, which is pace.py's matter
         faster = [c for c in result.cells if (_figure(c) or 0.0) > math.sqrt(low * high)]
-        yield Finding(
-            check="classes",
-            severity="note",
-            subject=result.benchmark,
-            found=f"two classes of pairs: {len(slower)} cells at {_shown(low, result)}, "
-            f"{len(faster)} at {_shown(high, result)}"
-            + (
-                f", {links} × {_shown(low, result)}: {links} times as many links or ways join these"
-                if multiple
-                else f" ({ratio:.2f} times)"
-            ),
-            why="the machine joins some pairs better than others: place what talks most on these",
-            cells=tuple(f"{result.benchmark} ({c.row}, {c.column})" for c in faster[:12]),
-        )
+        least, most = _shown(low, result), _shown(high, result)
+        found = f"two classes of pairs: {len(slower)} cells at {least}, {len(faster)} at {most}"
+        if links >= 2 and abs(ratio / links - 1) <= _TIGHT:
+            found += f", {links} × {least}: {links} times as many links or ways join these"
+        else:
+            found += f" ({ratio:.2f} times)"
+        why = "the machine joins some pairs better than others: place what talks most on these"
+        name, cells = result.benchmark, _named(result, faster)
+        yield Finding("classes", "note", name, found, why, cells=cells)
 
 
 def _by_pairs(result: Result) -> bool:
@@ -157,14 +151,22 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
             key = (*place, cell.definition or "")
             by_size.setdefault(key, []).append(case)
     for (benchmark, _, row, column, _), cases in by_size.items():
-        ordered = sorted(cases, key=lambda case: case.result.size)
-        points = tuple((float(c.result.size), _figure(c.cell) or 0.0) for c in ordered)
-        if len({size for size, _ in points}) >= 3:
-            places = tuple(f"{c.name} at {format_size(c.result.size)}" for c in ordered)
-            yield Curve(f"{benchmark} ({row}, {column})", ordered[0].result, points, places)
+        cases.sort(key=lambda case: case.result.size)
+        sizes = [float(case.result.size) for case in cases]
+        figures = [_figure(case.cell) or 0.0 for case in cases]
+        places = [f"{case.name} at {format_size(case.result.size)}" for case in cases]
+        points = list(zip(sizes, figures, places, strict=True))
+        yield from _curve(f"{benchmark} ({row}, {column})", cases[0].result, points)
     for result in evidence.results:
         if result.sweep and result.better == "higher":
             yield from _swept(result)
+
+
+def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
+    """Of three settings or more."""
+    if len({setting for setting, _, _ in found}) >= 3:
+        points = tuple((setting, figure) for setting, figure, _ in found)
+        yield Curve(name, result, points, tuple(place for _, _, place in found))
 
 
 def _swept(result: Result) -> Iterator[Curve]:
@@ -176,11 +178,7 @@ def _swept(result: Result) -> Iterator[Curve]:
             place = f"{result.benchmark} ({cell.row}, {cell.column})"
             rows.setdefault(cell.row, []).append((setting, figure, place))
     for row, found in rows.items():
-        found.sort()
-        if len({setting for setting, _, _ in found}) >= 3:
-            points = tuple((setting, figure) for setting, figure, _ in found)
-            places = tuple(place for _, _, place in found)
-            yield Curve(f"{result.benchmark} (row {row})", result, points, places)
+        yield from _curve(f"{result.benchmark} (row {row})", result, sorted(found))
 
 
 def _setting(cell: CellResult) -> float | None:
@@ -193,22 +191,21 @@ def _setting(cell: CellResult) -> float | None:
 
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
     """A curve that falls again behind its peak and stays below it."""
+    why = (
+        "small sizes may fit in a cache, too many threads get in each other's way: the plateau is "
+        "what lasts"
+    )
     for curve in curves(evidence):
         figures = [figure for _, figure in curve.points]
         peak = max(figures)
         tail = figures[-2:] if len(figures) > 3 else figures[-1:]
         if max(tail) < PLATEAU * peak and figures.index(peak) < len(figures) - len(tail):
-            at = curve.points[figures.index(peak)][0]
-            yield Finding(
-                check="plateau",
-                severity="note",
-                subject=curve.name,
-                found=f"the figures settle at {_shown(statistics.fmean(tail), curve.result)}, "
-                f"{statistics.fmean(tail) / peak:.0%} of their peak at {_point(at, curve)}",
-                why="small sizes may fit in a cache, too many threads get in each other's way: the "
-                "plateau is what lasts",
-                cells=curve.places[-len(tail) :],
-            )
+            at = _point(curve.points[figures.index(peak)][0], curve)
+            mean = statistics.fmean(tail)
+            shown, share = _shown(mean, curve.result), mean / peak
+            found = f"the figures settle at {shown}, {share:.0%} of their peak at {at}"
+            places = curve.places[-len(tail) :]
+            yield Finding("plateau", "note", curve.name, found, why, cells=places)
 
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
@@ -216,16 +213,12 @@ def check_knee(evidence: Evidence) -> Iterator[Finding]:
     for curve in curves(evidence):
         place = knee(curve.points)
         if place is not None:
-            at, figure = curve.points[place]
-            yield Finding(
-                check="knee",
-                severity="note",
-                subject=curve.name,
-                found=f"up to {_point(at, curve)} the figures grow with it, beyond they hardly do: "
-                f"{_shown(figure, curve.result)} there",
-                why="something else is the limit from there on",
-                cells=(curve.places[place],),
-            )
+            x, y = curve.points[place]
+            at, figure = _point(x, curve), _shown(y, curve.result)
+            found = f"up to {at} the figures grow with it, beyond they hardly do: {figure} there"
+            why = "something else is the limit from there on"
+            cells = (curve.places[place],)
+            yield Finding("knee", "note", curve.name, found, why, cells=cells)
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:

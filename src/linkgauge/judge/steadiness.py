@@ -100,10 +100,8 @@ def _apart(logs: Sequence[float], usual: float) -> float:
 
 def _pooled(cells: Sequence[Steadiness]) -> float:
     """Standard deviation of all their samples but the spikes; 0 of none."""
-    degrees = sum(cell.degrees for cell in cells)
-    return (
-        math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees) if degrees else 0
-    )
+    degrees = sum(cell.degrees for cell in cells) or 1
+    return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
@@ -132,25 +130,22 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     if not often and len(bad) < _LEAST_SPIKY * len(cells):
         return
     worst = max(bad, key=lambda cell: max(cell.times))
-    yield Finding(
-        check="stall",
-        severity="warn",
-        subject=culprit.part if culprit and often else worst.case.name,
-        found=f"in {len(bad)} of {len(cells)} cells samples stand out: {worst.case.name} "
-        f"has {len(worst.spikes)} of {len(worst.times)}, the longest lasts {max(worst.times):.2f} "
-        f"times the median{_period(worst)}, its slow_p99 is {_slow_p99(worst.case):.0%} of the "
-        f"median{culprit.doubt if culprit and often else ''}",
-        why="the median hides it, slow_p99 does not: who waits for the slowest transfer waits for "
-        "these",
-        remedy=(
-            (
-                "look for what runs now and then: monitoring that polls the device, links that "
-                "train anew (sudo dmesg -w), interrupts on the measuring CPU, a hypervisor "
-                "that takes it away"
-            ),
-        ),
-        cells=named(cell.case for cell in bad),
+    name = worst.case.name
+    subject, doubt = (culprit.part, culprit.doubt) if culprit and often else (name, "")
+    found = (
+        f"in {len(bad)} of {len(cells)} cells samples stand out: {name} has {len(worst.spikes)} of "
+        f"{len(worst.times)}, the longest lasts {max(worst.times):.2f} times the median"
+        f"{_period(worst)}, its slow_p99 is {_slow_p99(worst.case):.0%} of the median{doubt}"
     )
+    why = (
+        "the median hides it, slow_p99 does not: who waits for the slowest transfer waits for these"
+    )
+    remedy = (
+        "look for what runs now and then: monitoring that polls the device, links that train anew "
+        "(sudo dmesg -w), interrupts on the measuring CPU, a hypervisor that takes it away"
+    )
+    named_bad = named(cell.case for cell in bad)
+    yield Finding("stall", "warn", subject, found, why, (remedy,), named_bad)
 
 
 _LEAST_SPIKY = 0.05
@@ -202,37 +197,35 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
         """Minus the logarithm of the likelihood: one deviation for what touches it, one for the
         rest. How quiet the quiet ones are (links of one kind more than of another) tells nothing:
         each counts as if it had the noise that any machine may have as well."""
-        inside = [cell for cell in cells if part in cell.case.touched]
-        outside = [cell for cell in cells if part not in cell.case.touched]
         return sum(
             sum(cell.degrees for cell in group) * math.log(math.hypot(_pooled(group), _NOISE))
-            for group in (inside, outside)
+            for group in _parted(cells, part)
         )
 
     cases = [cell.case for cell in cells]
     culprit = blame(cases, loss, suspects([cell.case for cell in bad]))
     if culprit is None:
         return
-    inside = [cell for cell in cells if culprit.part in cell.case.touched]
-    outside = [cell for cell in cells if culprit.part not in cell.case.touched]
+    inside, outside = _parted(cells, culprit.part)
     usual = _pooled(outside) if outside else _NOISE
     scatter = _pooled(inside)
     if scatter < max(SCATTER, _MORE * usual):
         return
-    yield Finding(
-        check="scatter",
-        severity="warn",
-        subject=culprit.part,
-        found=f"samples of {len(inside)} cells that touch it scatter by {scatter:.1%}, those of "
-        f"others by {usual:.1%}{culprit.doubt}",
-        why="a median of such samples errs; something disturbs the part",
-        remedy=(
-            "top  # what else uses it",
-            *tools(evidence, "users"),
-            *(f"{tool}  # clocks that change" for tool in tools(evidence, "state")),
-        ),
-        cells=named(cell.case for cell in inside),
+    found = (
+        f"samples of {len(inside)} cells that touch it scatter by {scatter:.1%}, those of others "
+        f"by {usual:.1%}{culprit.doubt}"
     )
+    why = "a median of such samples errs; something disturbs the part"
+    clocks = [f"{tool}  # clocks that change" for tool in tools(evidence, "state")]
+    remedy = ("top  # what else uses it", *tools(evidence, "users"), *clocks)
+    shaken = named(cell.case for cell in inside)
+    yield Finding("scatter", "warn", culprit.part, found, why, remedy, shaken)
+
+
+def _parted(cells: Sequence[Steadiness], part: str) -> tuple[list[Steadiness], list[Steadiness]]:
+    """Those that touch the part, and the others."""
+    inside = [cell for cell in cells if part in cell.case.touched]
+    return inside, [cell for cell in cells if part not in cell.case.touched]
 
 
 CHECKS = (check_stalls, check_scatter)

@@ -86,7 +86,7 @@ class Wiring:
         if place in self._near:
             return "fabric"
         ours = place.startswith("host:") or place in self._evidence.functions
-        return "all" if ours or not _is_memory(place) else "none"
+        return "all" if ours or not is_memory(place) else "none"
 
     def _wires(self) -> Iterator[Wire]:
         for memory, host in self._near.items():
@@ -118,7 +118,7 @@ class Wiring:
             there = remote or f"{bundle.kind} switch"
             if remote is None:
                 self._unsure.add(there)
-            if not _is_memory(there):
+            if not is_memory(there):
                 self.switches.add(there)
             kind = "internal" if there.startswith("host:") else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
@@ -223,7 +223,7 @@ class Wiring:
         return found
 
 
-def _is_memory(name: str) -> bool:
+def is_memory(name: str) -> bool:
     """Whether it is a memory, or stands for one that is not ours."""
     return ":" in name.partition(" ")[0] or name.startswith(("gpu", "cpu"))
 

@@ -23,15 +23,9 @@ def _found(
     first = bad[0].number if kind == "lost" else 0
     good = [case for case in cases if case.cell.status == "pass" and case.number >= first]
     culprit = struck(bad, good)
-    yield Finding(
-        check=check,
-        severity="fail",
-        subject=culprit.part if culprit else bad[0].name,
-        found=f"{count_of(len(bad))} {found}{culprit.doubt if culprit else ''}",
-        why=why,
-        remedy=remedy,
-        cells=named(bad),
-    )
+    subject = culprit.part if culprit else bad[0].name
+    found = f"{count_of(len(bad))} {found}{culprit.doubt if culprit else ''}"
+    yield Finding(check, "fail", subject, found, why, remedy, named(bad))
 
 
 def check_wrong_bytes(evidence: Evidence) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.inventory import HostDetails, gaps_of
 
-from .ways import subject
+from .ways import shown
 
 MUCH_STEAL = 0.02
 """Share of the CPUs' time that a hypervisor gave to others, from which threads wait visibly."""
@@ -25,55 +25,40 @@ def _why_unknown(evidence: Evidence, field: str) -> str:
 
 
 def check_iommu(evidence: Evidence) -> Iterator[Finding]:
-    iommu = evidence.inventory.host.iommu
-    options = (evidence.inventory.host.command_line or "").split()
-    if iommu == "translating":
-        yield Finding(
-            check="iommu",
-            severity="warn",
-            subject="host",
-            found="the IOMMU translates addresses of devices",
-            why="each transfer looks its addresses up; copies between devices may go through the "
-            "root complex",
-            remedy=(
+    host = evidence.inventory.host
+    if host.iommu == "translating":
+        found = "the IOMMU translates addresses of devices"
+        why = (
+            "each transfer looks its addresses up; copies between devices may go through the "
+            "root complex"
+        )
+        remedy = "boot with iommu=pt on the kernel's command line"
+        if "iommu=pt" in (host.command_line or "").split():
+            remedy = (
                 "iommu=pt is on the kernel's command line already: see which groups translate, "
                 "grep . /sys/kernel/iommu_groups/*/type"
-                if "iommu=pt" in options
-                else "boot with iommu=pt on the kernel's command line",
-            ),
-        )
-    elif iommu is None:
-        yield Finding(
-            check="iommu",
-            severity="unknown",
-            subject="host",
-            found=f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'IOMMU')}",
-            why="if it does, each transfer looks its addresses up",
-            remedy=("cat /proc/cmdline; sudo dmesg | grep -iE 'iommu|dmar'",),
-        )
+            )
+        yield Finding("iommu", "warn", "host", found, why, (remedy,))
+    elif host.iommu is None:
+        found = f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'IOMMU')}"
+        why = "if it does, each transfer looks its addresses up"
+        remedy = "cat /proc/cmdline; sudo dmesg | grep -iE 'iommu|dmar'"
+        yield Finding("iommu", "unknown", "host", found, why, (remedy,))
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
     governor = evidence.inventory.host.governor
-    if governor is not None and not _SLOW_GOVERNORS.isdisjoint(governor.split(", ")):
-        yield Finding(
-            check="governor",
-            severity="warn",
-            subject="host",
-            found=f"the CPU frequency governor is {governor}",
-            why="threads start slow: latencies and small copies vary",
-            remedy=("sudo cpupower frequency-set -g performance",),
-        )
-    elif governor is None:
-        yield Finding(
-            check="governor",
-            severity="unknown",
-            subject="host",
-            found="the CPU frequency governor cannot be read"
-            + _why_unknown(evidence, "frequency governor"),
-            why="threads that start slow make latencies and small copies vary",
-            remedy=("cpupower frequency-info  # of a virtual machine, on its host",),
-        )
+    if governor is None:
+        reason = _why_unknown(evidence, "frequency governor")
+        found = f"the CPU frequency governor cannot be read{reason}"
+        why = "threads that start slow make latencies and small copies vary"
+        remedy = "cpupower frequency-info  # of a virtual machine, on its host"
+        yield Finding("governor", "unknown", "host", found, why, (remedy,))
+    elif not _SLOW_GOVERNORS.isdisjoint(governor.split(", ")):
+        found = f"the CPU frequency governor is {governor}"
+        why = "threads start slow: latencies and small copies vary"
+        remedy = "sudo cpupower frequency-set -g performance"
+        yield Finding("governor", "warn", "host", found, why, (remedy,))
 
 
 def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
@@ -82,14 +67,10 @@ def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
     # The kernel lists all choices and brackets the one in force.
     chosen = pages[pages.find("[") + 1 : pages.find("]")] if pages and "[" in pages else pages
     if chosen == "never":
-        yield Finding(
-            check="transparent-huge-pages",
-            severity="warn",
-            subject="host",
-            found="transparent huge pages are never used",
-            why="copies by host threads miss the TLB: several percent of bandwidth",
-            remedy=("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",),
-        )
+        found = "transparent huge pages are never used"
+        why = "copies by host threads miss the TLB: several percent of bandwidth"
+        remedy = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+        yield Finding("transparent-huge-pages", "warn", "host", found, why, (remedy,))
 
 
 def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
@@ -97,31 +78,22 @@ def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
     if pages is not None and not pages[0]:
         # vm.nr_hugepages counts pages of the default size, which may be of 512 MiB or 1 GiB.
         pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
-        yield Finding(
-            check="huge-pages",
-            severity="note",
-            subject="host",
-            found="no huge pages of 2 MiB are set aside",
-            why="host:N/huge rests on transparent ones then, of which the kernel may find too few",
-            remedy=(f"echo 1024 | sudo tee {pool}",),
-        )
+        found = "no huge pages of 2 MiB are set aside"
+        why = "host:N/huge rests on transparent ones then, of which the kernel may find too few"
+        yield Finding("huge-pages", "note", "host", found, why, (f"echo 1024 | sudo tee {pool}",))
 
 
 def check_memlock(evidence: Evidence) -> Iterator[Finding]:
     limit = evidence.inventory.host.memlock_limit
     limit = evidence.before.host.memlock_limit if limit is None else limit
-    unlocked = [cell for cell in evidence.cells() if cell.locked is False]
-    if limit is None or limit >= LITTLE_LOCKED or limit < 0:
+    if limit is None or not 0 <= limit < LITTLE_LOCKED:
         return
-    yield Finding(
-        check="memlock",
-        severity="warn" if unlocked else "note",
-        subject="host",
-        found=f"this process may lock {limit >> 10} KiB of memory"
-        + (f": the buffers of {len(unlocked)} cells were not locked" if unlocked else ""),
-        why="memory that is not locked may move while it is measured",
-        remedy=("ulimit -l unlimited  # or memlock in /etc/security/limits.conf",),
-    )
+    unlocked = sum(cell.locked is False for cell in evidence.cells())
+    found = f"this process may lock {limit >> 10} KiB of memory"
+    found += f": the buffers of {unlocked} cells were not locked" if unlocked else ""
+    why = "memory that is not locked may move while it is measured"
+    remedy = "ulimit -l unlimited  # or memlock in /etc/security/limits.conf"
+    yield Finding("memlock", "warn" if unlocked else "note", "host", found, why, (remedy,))
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
@@ -130,14 +102,10 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
     during = _stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
     if steal is not None and steal > MUCH_STEAL:
-        yield Finding(
-            check="steal",
-            severity="warn",
-            subject="host",
-            found=f"the hypervisor took {steal:.0%} of the CPUs' time {when}",
-            why="threads stand still meanwhile: latencies and slow_p99 suffer",
-            remedy=("on the hypervisor, pin the virtual CPUs (<vcpupin>) to CPUs of their own",),
-        )
+        found = f"the hypervisor took {steal:.0%} of the CPUs' time {when}"
+        why = "threads stand still meanwhile: latencies and slow_p99 suffer"
+        remedy = "on the hypervisor, pin the virtual CPUs (<vcpupin>) to CPUs of their own"
+        yield Finding("steal", "warn", "host", found, why, (remedy,))
 
 
 def _stolen(before: HostDetails, after: HostDetails) -> float | None:
@@ -153,40 +121,29 @@ def _stolen(before: HostDetails, after: HostDetails) -> float | None:
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
     """A device whose node is unknown is measured from node 0, which may be the far one."""
     nodes = {node.index for node in evidence.before.host.nodes}
-    for name, address in evidence.addresses.items():
-        function = evidence.functions.get(address)
-        if function is None:
-            continue
-        if function.numa_node is None and len(nodes) > 1:
-            yield Finding(
-                check="near-node",
-                severity="unknown",
-                subject=subject(name, address),
-                found="its NUMA node is not told"
-                + (" (a virtual machine hides it)" if evidence.inventory.host.hypervisor else ""),
-                why="memory on the far node costs bandwidth",
-                remedy=("linkgauge run --numa-node N for each N shows which one is near",),
-            )
-        elif function.numa_node is not None and function.numa_node not in nodes:
-            yield Finding(
-                check="near-node",
-                severity="warn",
-                subject=subject(name, address),
-                found=f"its node {function.numa_node} has no memory, or none that shows here",
-                why="buffers lie on a remote node: transfers cross the link between sockets",
-                remedy=(
-                    "populate that socket's memory slots",
-                    "linkgauge run --numa-node N for each N shows which one is nearest till then",
-                ),
-            )
+    for device, function in shown(evidence):
+        node = function.numa_node
+        if node is None and len(nodes) > 1:
+            found = "its NUMA node is not told"
+            if evidence.inventory.host.hypervisor:
+                found += " (a virtual machine hides it)"
+            why = "memory on the far node costs bandwidth"
+            remedy = "linkgauge run --numa-node N for each N shows which one is near"
+            yield Finding("near-node", "unknown", device, found, why, (remedy,))
+        elif node is not None and node not in nodes:
+            found = f"its node {node} has no memory, or none that shows here"
+            why = "buffers lie on a remote node: transfers cross the link between sockets"
+            populate = "populate that socket's memory slots"
+            remedy = "linkgauge run --numa-node N for each N shows which one is nearest till then"
+            yield Finding("near-node", "warn", device, found, why, (populate, remedy))
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
     """Threads and memory must be allowed on the node near each device (cgroup, taskset)."""
     host = evidence.inventory.host
-    for name, address in evidence.addresses.items():
-        function = evidence.functions.get(address)
-        node = function.numa_node if function else None
+    why = "threads or buffers are on a remote node: transfers cross the link between sockets"
+    for device, function in shown(evidence):
+        node = function.numa_node
         if node is None:
             continue
         missing = []
@@ -196,21 +153,13 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
         if host.allowed_nodes is not None and node not in host.allowed_nodes:
             missing.append("memory")
         if missing:
-            yield Finding(
-                check="allowed",
-                severity="fail",
-                subject=subject(name, address),
-                found=f"this process may not use {' and '.join(missing)} of node {node}, which is "
-                "near it",
-                why="threads or buffers are on a remote node: transfers cross the link between "
-                "sockets",
-                remedy=(
-                    (
-                        f"numactl --cpunodebind={node} --membind={node} linkgauge run …, or widen "
-                        "the cpuset of the container (docker run --cpuset-cpus --cpuset-mems)"
-                    ),
-                ),
+            what = " and ".join(missing)
+            found = f"this process may not use {what} of node {node}, which is near it"
+            remedy = (
+                f"numactl --cpunodebind={node} --membind={node} linkgauge run …, or widen the "
+                "cpuset of the container (docker run --cpuset-cpus --cpuset-mems)"
             )
+            yield Finding("allowed", "fail", device, found, why, (remedy,))
 
 
 CHECKS = (

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from linkgauge.judge.counters import pci_errors, replays
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.wiring import bridge_name, switch_name
-from linkgauge.model.inventory import PciFunction, PciLink, gaps_of
+from linkgauge.model.inventory import PciLink, gaps_of
 
 from . import retrain
-from .ways import Way, chain, is_virtual, subject, ways
+from .ways import Way, chain, is_virtual, shown, subject, ways
 
 LEAST_READ_REQUEST = 512
 """Bytes. With less, requests take so many packets that reads stay below the link's rate."""
@@ -24,21 +24,17 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
         for name in _joins(way):
             joined.setdefault(name, []).append(way)
     for name, beside in joined.items():
-        found = [way for way in beside if way.is_slow]
-        if len(found) > 1 and not any(way.is_slow is False for way in beside):
-            yield Finding(
-                check="switch",
-                severity="fail",
-                subject=name,
-                found=f"each of its links that was in use is slow, {len(found)} of them: "
-                + ", ".join(way.subject for way in found[:6]),
-                why="what they share is likelier to be at fault than each of them",
-                remedy=(
-                    "in the firmware's setup, look for a limit of its links' speed or width",
-                    "update its firmware; power the machine off and on; see to its seat and supply",
-                    f"sudo lspci -vv -s {found[0].function.address} | grep -E 'Lnk(Cap|Sta|Ctl2)'",
-                ),
+        slow = [way for way in beside if way.is_slow]
+        if len(slow) > 1 and not any(way.is_slow is False for way in beside):
+            first, links = slow[0].function.address, ", ".join(way.subject for way in slow[:6])
+            found = f"each of its links that was in use is slow, {len(slow)} of them: {links}"
+            why = "what they share is likelier to be at fault than each of them"
+            remedy = (
+                "in the firmware's setup, look for a limit of its links' speed or width",
+                "update its firmware; power the machine off and on; see to its seat and supply",
+                f"sudo lspci -vv -s {first} | grep -E 'Lnk(Cap|Sta|Ctl2)'",
             )
+            yield Finding("switch", "fail", name, found, why, remedy)
 
 
 def _joins(way: Way) -> Iterator[str]:
@@ -54,21 +50,17 @@ def _joins(way: Way) -> Iterator[str]:
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
     """What is gone from the bus reads as ones; waking it up is the kernel's part of reading it."""
     named = {address: name for name, address in evidence.addresses.items()}
+    found = "it does not answer: its registers read as ones"
+    why = "it fell off the bus, lost its power or was taken out: nothing reaches it"
     for function in evidence.functions.values():
         if function.silent:
             at = function.address
-            yield Finding(
-                check="silent",
-                severity="fail",
-                subject=subject(named.get(at, at), at),
-                found="it does not answer: its registers read as ones",
-                why="it fell off the bus, lost its power or was taken out: nothing reaches it",
-                remedy=(
-                    f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold: asleep, not lost",
-                    "sudo dmesg | grep -iE 'xid|fallen|aer|pciehp'",
-                    "power the machine off and on; see to the card's seat and supply",
-                ),
+            remedy = (
+                f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold: asleep, not lost",
+                "sudo dmesg | grep -iE 'xid|fallen|aer|pciehp'",
+                "power the machine off and on; see to the card's seat and supply",
             )
+            yield Finding("silent", "fail", subject(named.get(at, at), at), found, why, remedy)
 
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
@@ -77,17 +69,13 @@ def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
         idle, best = way.link.speed, way.speed
         at = way.loaded_speed or idle
         if best is None or at is None:
-            yield _not_told("link-speed", way, "speed")
+            yield _not_told(way, "speed")
         elif at < best:
             yield _slow(way, at, best, evidence)
         elif idle is not None and idle < best:
-            yield Finding(
-                check="link-speed",
-                severity="note",
-                subject=way.subject,
-                found=f"{idle:g} GT/s while idle, {at:g} GT/s under load",
-                why="the link saves power while nothing crosses it: figures are not affected",
-            )
+            found = f"{idle:g} GT/s while idle, {at:g} GT/s under load"
+            why = "the link saves power while nothing crosses it: figures are not affected"
+            yield Finding("link-speed", "note", way.subject, found, why)
 
 
 def _slow(way: Way, at: float, best: float, evidence: Evidence) -> Finding:
@@ -97,14 +85,11 @@ def _slow(way: Way, at: float, best: float, evidence: Evidence) -> Finding:
         when = f"under load, having run at {way.fastest:g} before"
     sure = loaded or way.name not in evidence.addresses
     doubt = "" if sure else ": or it saves power and speeds up under load, which a run would show"
-    return Finding(
-        check="link-speed",
-        severity="fail" if loaded and way.both_speeds else "warn",
-        subject=way.subject,
-        found=f"the link runs at {at:g} GT/s {when}; {_able(way.both_speeds, f'{best:g}')}{doubt}",
-        why=f"it moves {at / best:.0%} of what it could",
-        remedy=retrain.lines(way.port, way.function, best, virtual=is_virtual(evidence)),
-    )
+    severity: Severity = "fail" if loaded and way.both_speeds else "warn"
+    found = f"the link runs at {at:g} GT/s {when}; {_able(way.both_speeds, f'{best:g}')}{doubt}"
+    why = f"it moves {at / best:.0%} of what it could"
+    remedy = retrain.lines(way.port, way.function, best, virtual=is_virtual(evidence))
+    return Finding("link-speed", severity, way.subject, found, why, remedy)
 
 
 def _able(both: bool, most: str) -> str:
@@ -115,62 +100,48 @@ def _able(both: bool, most: str) -> str:
 
 
 def check_link_width(evidence: Evidence) -> Iterator[Finding]:
+    reseat = (
+        "reseat the card and its riser, clean the contacts, try another slot; in the firmware's "
+        "setup, see that the slot is not bifurcated"
+    )
     for way in ways(evidence):
         at, best = way.loaded_width or way.link.width, way.width
         if at is None or best is None:
-            yield _not_told("link-width", way, "width")
+            yield _not_told(way, "width")
         elif at < best:
-            yield Finding(
-                check="link-width",
-                severity="fail" if way.both_widths else "warn",
-                subject=way.subject,
-                found=f"the link has x{at} lanes; {_able(way.both_widths, f'x{best:g}')}",
-                why=f"it moves {at / best:.0%} of what it could",
-                remedy=(
-                    (
-                        "reseat the card and its riser, clean the contacts, try another slot; "
-                        "in the firmware's setup, see that the slot is not bifurcated"
-                    ),
-                ),
-            )
+            severity: Severity = "fail" if way.both_widths else "warn"
+            found = f"the link has x{at} lanes; {_able(way.both_widths, f'x{best:g}')}"
+            why = f"it moves {at / best:.0%} of what it could"
+            yield Finding("link-width", severity, way.subject, found, why, (reseat,))
 
 
-def _not_told(check: str, way: Way, what: str) -> Finding:
+def _not_told(way: Way, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
     gaps = gaps_of(way.function.unknown)
     told = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]
     reasons = "; ".join(told or way.function.unknown)
-    return Finding(
-        check=check,
-        severity="unknown",
-        subject=way.subject,
-        found=f"the link's {what}, or the highest that it can have, cannot be read"
-        f"{': ' if reasons else ''}{reasons}",
-        remedy=(f"sudo lspci -vv -s {way.function.address}",),
-    )
+    found = f"the link's {what}, or the highest that it can have, cannot be read"
+    found += f": {reasons}" if reasons else ""
+    remedy = (f"sudo lspci -vv -s {way.function.address}",)
+    return Finding(f"link-{what}", "unknown", way.subject, found, remedy=remedy)
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     """Each bridge above a device should be able to do what the device can."""
-    for name, address in evidence.addresses.items():
-        function = evidence.functions.get(address)
-        own = _capacity(function.link) if function else None
-        if function is None or own is None:
-            continue
-        for bridge in list(chain(evidence, address))[1:]:
+    severity: Severity = "note" if is_virtual(evidence) else "warn"
+    why = "no setting makes the device faster than what is above it"
+    remedy = ("move the card to a slot of its own generation and width",)
+    for device, function in shown(evidence):
+        own = _capacity(function.link)
+        for bridge in evidence.pci_tree.above(function.address):
             most = _capacity(bridge.link)
-            if most is not None and most < own:
-                link = bridge.link
-                yield Finding(
-                    check="bridge",
-                    severity="note" if is_virtual(evidence) else "warn",
-                    subject=subject(name, address),
-                    found=f"{bridge.address} above it can do {link.max_speed:g} GT/s "
-                    f"x{link.max_width}, the device {function.link.max_speed:g} GT/s "
-                    f"x{function.link.max_width}",
-                    why="no setting makes the device faster than what is above it",
-                    remedy=("move the card to a slot of its own generation and width",),
+            if own is not None and most is not None and most < own:
+                able, link = bridge.link, function.link
+                found = (
+                    f"{bridge.address} above it can do {able.max_speed:g} GT/s x{able.max_width}, "
+                    f"the device {link.max_speed:g} GT/s x{link.max_width}"
                 )
+                yield Finding("bridge", severity, device, found, why, remedy)
                 break
 
 
@@ -189,15 +160,13 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             continue
         if port.link.target < way.speed:
             held = way.link.speed is None or way.link.speed <= port.link.target
-            yield Finding(
-                check="target-speed",
-                severity="fail" if held else "note",
-                subject=way.subject,
-                found=f"the port above it, {port.address}, asks for {port.link.target:g} GT/s at "
-                f"most (LnkCtl2); {_able(way.both_speeds, f'{way.speed:g}')}",
-                why="the link trains no faster than that at every start",
-                remedy=retrain.lines(port, way.function, way.speed, virtual=is_virtual(evidence)),
-            )
+            asked = f"asks for {port.link.target:g} GT/s at most (LnkCtl2)"
+            able = _able(way.both_speeds, f"{way.speed:g}")
+            found = f"the port above it, {port.address}, {asked}; {able}"
+            why = "the link trains no faster than that at every start"
+            remedy = retrain.lines(port, way.function, way.speed, virtual=is_virtual(evidence))
+            severity: Severity = "fail" if held else "note"
+            yield Finding("target-speed", severity, way.subject, found, why, remedy)
 
 
 def check_payload(evidence: Evidence) -> Iterator[Finding]:
@@ -205,25 +174,19 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
     for way in ways(evidence):
         own, port = way.function.max_payload, way.port
         if own is None or port is None or port.max_payload is None:
-            yield Finding(
-                check="payload",
-                severity="unknown",
-                subject=way.subject,
-                found="MaxPayload of both ends cannot be read"
-                + (": no port above it shows" if port is None else ""),
-                remedy=(f"sudo lspci -vv -s {way.function.address} | grep MaxPayload",),
-            )
+            found = "MaxPayload of both ends cannot be read"
+            found += ": no port above it shows" if port is None else ""
+            look = f"sudo lspci -vv -s {way.function.address} | grep MaxPayload"
+            yield Finding("payload", "unknown", way.subject, found, remedy=(look,))
         elif own != port.max_payload:
-            hidden = is_virtual(evidence)
-            yield Finding(
-                check="payload",
-                severity="unknown" if hidden else "fail" if own > port.max_payload else "warn",
-                subject=way.subject,
-                found=f"MaxPayload is {own} bytes, that of {port.address} {port.max_payload}"
-                + (": a virtual machine's ports are made up, look on its host" if hidden else ""),
-                why="a packet longer than the other end takes is an error: transfers fail or crawl",
-                remedy=("boot with pci=pcie_bus_safe on the kernel's command line",),
-            )
+            severity: Severity = "fail" if own > port.max_payload else "warn"
+            found = f"MaxPayload is {own} bytes, that of {port.address} {port.max_payload}"
+            if is_virtual(evidence):
+                severity = "unknown"
+                found += ": a virtual machine's ports are made up, look on its host"
+            why = "a packet longer than the other end takes is an error: transfers fail or crawl"
+            remedy = ("boot with pci=pcie_bus_safe on the kernel's command line",)
+            yield Finding("payload", severity, way.subject, found, why, remedy)
 
 
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
@@ -232,19 +195,11 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
         if way.function.port == "upstream port" or way.link.max_speed is None:
             continue  # a switch asks for nothing itself, and what has no PCIe link, not over it
         if size is not None and size < LEAST_READ_REQUEST:
-            yield Finding(
-                check="read-request",
-                severity="warn",
-                subject=way.subject,
-                found=f"MaxReadReq is {size} bytes",
-                why="reads ask in small pieces and stay below the link's rate",
-                remedy=(
-                    (
-                        f"sudo setpci -s {way.function.address} CAP_EXP+8.w=5000:7000"
-                        "  # 4096 bytes; lost at the next start"
-                    ),
-                ),
-            )
+            found = f"MaxReadReq is {size} bytes"
+            why = "reads ask in small pieces and stay below the link's rate"
+            remedy = f"sudo setpci -s {way.function.address} CAP_EXP+8.w=5000:7000"
+            remedy += "  # 4096 bytes; lost at the next start"
+            yield Finding("read-request", "warn", way.subject, found, why, (remedy,))
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
@@ -262,49 +217,33 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
             if any("redirect" in way.lower() for way in evidence.functions[port].acs or ()):
                 redirecting.setdefault(port, []).append(f"{one}-{other}")
     for port, pairs in redirecting.items():
-        yield Finding(
-            check="acs",
-            severity="warn",
-            subject=port,
-            found=f"ACS redirects peer traffic of {', '.join(pairs[:4])}: "
-            f"{', '.join(evidence.functions[port].acs or ())}",
-            why="copies between devices below one switch go up to the root complex and back",
-            remedy=(
-                (
-                    f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c  # not where devices are passed to "
-                    "VMs: there it isolates them"
-                ),
-            ),
-        )
+        how = ", ".join(evidence.functions[port].acs or ())
+        found = f"ACS redirects peer traffic of {', '.join(pairs[:4])}: {how}"
+        why = "copies between devices below one switch go up to the root complex and back"
+        remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
+        remedy += "  # not where devices are passed to VMs: there it isolates them"
+        yield Finding("acs", "warn", port, found, why, (remedy,))
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
     """Error counters that rose while the run measured, at either end of a link."""
+    why = "packets that arrive broken are sent again: the link or its contacts are bad"
+    remedy = ("reseat the card and its riser or cable; sudo dmesg | grep -i aer",)
     counted, again = pci_errors(evidence), replays(evidence)
     for way in ways(evidence):
-        ends = {"AER": way.function.address, "AER of the port above": _address(way.port)}
-        rose = {end: counted[at] for end, at in ends.items() if at in counted}
-        texts = [f"{end}: {_listed(counts)}" for end, counts in rose.items()]
+        ends = {"AER": way.function, "AER of the port above": way.port}
+        rose = {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
+        texts = [
+            f"{end}: {', '.join(f'{kind} +{count}' for kind, count in counts.items())}"
+            for end, counts in rose.items()
+        ]
         if way.name in again:
             texts.append(f"{again[way.name]} packets were sent again")
         grave = any(set(counts) != {"correctable"} for counts in rose.values())
         if texts:
-            yield Finding(
-                check="link-errors",
-                severity="fail" if grave else "warn",
-                subject=way.subject,
-                found=f"counters rose during the run: {'; '.join(texts)}",
-                why="packets that arrive broken are sent again: the link or its contacts are bad",
-                remedy=("reseat the card and its riser or cable; sudo dmesg | grep -i aer",),
-            )
-
-
-def _address(function: PciFunction | None) -> str:
-    return function.address if function else ""
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{kind} +{count}" for kind, count in counts.items())
+            severity: Severity = "fail" if grave else "warn"
+            found = f"counters rose during the run: {'; '.join(texts)}"
+            yield Finding("link-errors", severity, way.subject, found, why, remedy)
 
 
 CHECKS = (

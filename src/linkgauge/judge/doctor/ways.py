@@ -66,6 +66,13 @@ def subject(name: str, address: str) -> str:
     return address if name == address else f"{name} ({address})"
 
 
+def shown(evidence: Evidence) -> Iterator[tuple[str, PciFunction]]:
+    """The devices that PCI shows: how they are called, and their functions."""
+    for name, address in evidence.addresses.items():
+        if function := evidence.functions.get(address):
+            yield subject(name, address), function
+
+
 def is_virtual(evidence: Evidence) -> bool:
     """Whether bridges may be a hypervisor's: what they say need not be so."""
     return evidence.inventory.host.hypervisor is not None
