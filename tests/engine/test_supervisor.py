@@ -19,6 +19,7 @@ from linkgauge.engine.standing import SIGN_SECONDS, Signs, Standing
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import PlannedCell, Settings, Simulation
@@ -337,7 +338,7 @@ class TestStanding:
             with closing(Supervisor(settings(f"crash sim:1 phase={named}"))) as worker:
                 asked = worker._ask("sim", supervisor.Measure((write(0, 1),), SIZE))
                 with pytest.raises(WorkerLost):
-                    asked.answer()
+                    asked.answer(tuple)
                 at = asked.standing
                 assert at.phase == phase
                 assert 0 < at.begun <= at.since <= time.monotonic()
@@ -350,7 +351,7 @@ class TestStanding:
             assert process.standing.phase == "verify"
             process.ask(supervisor.Look())
             assert process.standing == Standing()
-            process.answer()
+            assert process.answer(Inventory).pci
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

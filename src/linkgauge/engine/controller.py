@@ -76,8 +76,8 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
                     sheet = opened.plan[number]
                     for together in _together(left[number]):
                         observer.started(sheet, together[0])
-                        before = visits.before(number, together[0])
-                        for cell in worker.measure(together, sheet.size, before):
+                        visit = visits.visit(number, together[0])
+                        for cell in worker.measure(together, sheet.size, visit):
                             keep(Measured(number, cell))
                             observer.finished(cell)
                     shown = _show(shown, opened.plan, visits, observer)

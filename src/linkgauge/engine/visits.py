@@ -25,7 +25,7 @@ from linkgauge.model.result import (
 from linkgauge.model.transfer import Memory, Place
 
 from .merging import Merged, merge
-from .messages import Before
+from .messages import Visit
 
 _DEGREES = 6
 """Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
@@ -123,11 +123,11 @@ class Visits:
             if key not in self._ended
         )
 
-    def before(self, sheet: int, cell: PlannedCell) -> Before:
-        """What precedes the visit of a cell in this pass."""
+    def visit(self, sheet: int, cell: PlannedCell) -> Visit:
+        """The visit of a cell in this pass."""
         visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
-        return Before(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
+        return Visit(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that

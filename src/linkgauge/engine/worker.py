@@ -28,9 +28,9 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Tell, Visit, measure_together
+from .measure import Known, Tell, measure_together
 from .measurement import Measurement
-from .messages import Before
+from .messages import FIRST, Visit
 from .pool import BufferPool
 from .reasons import unmeasured
 
@@ -54,10 +54,7 @@ class Worker(Protocol):
         ...
 
     def measure(
-        self,
-        cells: Sequence[PlannedCell],
-        size: int,
-        before: Before = Before(),  # noqa: B008
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
         """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
         in their order. Never raises for what happens to them."""
@@ -83,7 +80,7 @@ class LocalWorker:
         self._settings = settings
         self._tell = tell
         self._backends: dict[str, Backend] = {}
-        self._known: dict[tuple[tuple[int, ...], int], Visit] = {}
+        self._known: dict[tuple[tuple[int, ...], int], Known] = {}
         """What the first visit of the cells of these numbers, at this size, found."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
@@ -152,32 +149,27 @@ class LocalWorker:
         return simulate(self._settings.simulation, self._settings.engines)
 
     def measure(
-        self,
-        cells: Sequence[PlannedCell],
-        size: int,
-        before: Before = Before(),  # noqa: B008
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
             try:
                 backends = self._backends_for(cell)
-                able.append(Measurement(cell, cell.transfers, size, self._settings, backends))
+                able.append(Measurement(cell, size, self._settings, backends))
             except Unsupported as error:
                 results[cell] = unmeasured(cell, "skip", str(error), error.kind)
             except LinkgaugeError as error:  # a driver that fails at its first question
                 results[cell] = unmeasured(cell, "error", str(error), error.kind)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
-            known = self._known.get((numbers, size), Visit())
-            known = msgspec.structs.replace(
-                known, number=before.visits, taken=before.samples, spent=before.seconds
+            known = self._known.get((numbers, size))
+            measured, found = measure_together(
+                able, self._settings, self._pool, self._tell, visit, known
             )
-            measured = measure_together(able, self._settings, self._pool, self._tell, known)
-            if measured.sample is not None:
-                definition = measured.cells[0].definition
-                self._known[numbers, size] = Visit(sample=measured.sample, definition=definition)
-            results.update(zip((cell.planned for cell in able), measured.cells, strict=True))
+            if found is not None:
+                self._known[numbers, size] = found
+            results.update(zip((cell.planned for cell in able), measured, strict=True))
         return tuple(results[cell] for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
