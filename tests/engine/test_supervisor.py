@@ -97,7 +97,7 @@ def test_a_hang_ends_at_its_deadline():
 def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
     with closing(Supervisor(settings("nomem sim:1 cells=0"))) as worker:
         worker.survey(["sim"])
-        before = worker._workers["sim"].pid
+        before = worker._workers["sim"].process.pid
         (result,) = worker.measure([write(0, 1)], SIZE)
         assert (result.status, result.kind) == ("error", "memory")
         assert "while allocating" in result.reason
@@ -109,11 +109,11 @@ def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
 def test_wrong_bytes_are_no_reason_for_a_new_worker():
     with closing(Supervisor(settings("flip sim:1 cells=0 offset=77"))) as worker:
         worker.survey(["sim"])
-        before = worker._workers["sim"].pid
+        before = worker._workers["sim"].process.pid
         (result,) = worker.measure([write(0, 1)], SIZE)
         assert (result.status, result.kind, result.verified) == ("fail", "wrong-bytes", False)
         assert "wrong at byte 77" in result.reason
-        assert worker._workers["sim"].pid == before
+        assert worker._workers["sim"].process.pid == before
 
 
 class TestSettingAside:
@@ -203,13 +203,13 @@ class TestStartedAhead:
             with closing(Supervisor(settings(), first)) as worker:
                 worker.survey(["sim"])
                 assert worker._worker("sim") is first
-            assert gone(first.pid)
+            assert gone(first.process.pid)
 
     def test_one_that_nobody_asks_is_not_left_behind(self):
         first = process.WorkerProcess()
-        assert alive(first.pid)
+        assert alive(first.process.pid)
         first.close()
-        assert gone(first.pid)
+        assert gone(first.process.pid)
 
 
 class TestNobodyIsLeftBehind:
@@ -219,7 +219,7 @@ class TestNobodyIsLeftBehind:
         busy = worker._workers["sim"]
         busy.ask(supervisor.Measure((write(0, 1),), SIZE))
         worker._worker(None)
-        pids = [one.pid for one in worker._workers.values()]
+        pids = [one.process.pid for one in worker._workers.values()]
         worker.close()
         assert all(map(gone, pids))
         worker.close()
@@ -230,7 +230,7 @@ class TestNobodyIsLeftBehind:
             "from linkgauge.engine.supervisor import Supervisor\n"
             "worker = Supervisor()\n"
             "worker.survey([])\n"
-            "print(worker._workers[None].pid, flush=True)\n"
+            "print(worker._workers[None].process.pid, flush=True)\n"
             "time.sleep(600)\n"
         )
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
@@ -243,7 +243,7 @@ class TestNobodyIsLeftBehind:
     def test_what_ends_a_run_is_the_controllers_alone(self, number):
         with closing(Supervisor(settings())) as worker:
             worker.survey(["sim"])
-            os.kill(worker._workers["sim"].pid, number)
+            os.kill(worker._workers["sim"].process.pid, number)
             (result,) = worker.measure([write(0, 1)], SIZE)
             assert result.status == "pass"
 

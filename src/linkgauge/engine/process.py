@@ -67,7 +67,7 @@ class WorkerProcess:
         # Blocked while it starts and ever after: what ends the run is the controller's.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
-            self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
+            self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -82,10 +82,6 @@ class WorkerProcess:
         """Before anything else."""
         self._busy = False
         self.tell(Start(accelerator, settings))
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def tell(self, command: Command) -> None:
         """Says what has no answer. A worker that is gone is noticed when it is next asked."""
@@ -147,22 +143,22 @@ class WorkerProcess:
         return WorkerLost(f"the worker was ended by {name}{hint}", "crash")
 
     def kill(self) -> None:
-        self._process.kill()
+        self.process.kill()
         self._end()
 
     def close(self) -> None:
         """Lets an idle worker end; kills a busy one. Idempotent."""
         if self._busy:
-            self._process.kill()
+            self.process.kill()
         self._end()
 
     def _end(self) -> int:
         self._channel.close(PATIENCE)
         try:
-            return self._process.wait(PATIENCE)
+            return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+            self.process.kill()
+            return self.process.wait()
 
 
 def _stderr() -> int:

@@ -43,8 +43,9 @@ FAILURES = 3
 
 
 class Supervisor:
-    """A `Worker` that has others do the work, for a run with these settings. `first` is a process
-    that was started ahead, to load while there is other work to do; who started it closes it."""
+    """Measures as a `LocalWorker` does, but has others do the work, for a run with these settings.
+    `first` is a process that was started ahead, to load while there is other work to do; who
+    started it closes it."""
 
     def __init__(
         self,
@@ -114,22 +115,19 @@ class Supervisor:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        able = [cell for cell in cells if cell.reason is None and not self._why_aside(cell)]
-        measured = {}
-        if able:
-            results = self._measure(Measure(tuple(able), size, visit))
-            measured = dict(zip(able, results, strict=True))
-        return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
+        results = {cell: skipped for cell in cells if (skipped := self._skipped(cell)) is not None}
+        if able := tuple(cell for cell in cells if cell not in results):
+            measured = self._measure(Measure(able, size, visit))
+            results |= dict(zip(able, measured, strict=True))
+        return tuple(results[cell] for cell in cells)
 
-    def _skipped(self, cell: PlannedCell) -> CellResult:
+    def _skipped(self, cell: PlannedCell) -> CellResult | None:
         if cell.reason is not None:
             return unmeasured(cell, "skip", cell.reason, "size")
-        return unmeasured(cell, "skip", self._why_aside(cell) or "", "set-aside")
-
-    def _why_aside(self, cell: PlannedCell) -> str | None:
-        if not self._aside:
-            return None
-        return next((self._aside[name] for name in _devices(cell) if name in self._aside), None)
+        for name in _devices(cell) if self._aside else ():
+            if name in self._aside:
+                return unmeasured(cell, "skip", self._aside[name], "set-aside")
+        return None
 
     def _measure(self, command: Measure) -> tuple[CellResult, ...]:
         cells, size = command.cells, command.size

@@ -14,14 +14,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
-from linkgauge.model.result import (
-    CellKey,
-    CellResult,
-    PlannedCell,
-    PlannedSheet,
-    Settings,
-    Stopped,
-)
+from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Memory, Place
 
 from .merging import Merged, merge
@@ -157,9 +150,7 @@ class Visits:
             return
         merged = self._merge(kind)
         done = {
-            key
-            for key, one in merged.items()
-            if _why_to_stop(one, self._least_of(key), self._settings)
+            key for key, one in merged.items() if _is_done(one, self._least_of(key), self._settings)
         }
         for keys in self._rounds_of(kind):
             if not done.issuperset(keys):  # what is measured at the same time ends together
@@ -189,23 +180,19 @@ def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
     return keys
 
 
-def _why_to_stop(merged: Merged, least: int, settings: Settings) -> Stopped | None:
-    """Why a cell needs no more visits; None where it does."""
+def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
+    """Whether a cell needs no more visits, or none would help: of noise."""
     cell = merged.cell
-    if cell.status != "pass" or settings.samples is not None:
-        return "samples"
     spent, error = cell.seconds or 0.0, merged.error
-    if spent >= settings.max_time:
-        return "max-time"
+    if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
+        return True
     if len(cell.visits) < least or error is None or settings.precision == 0:
-        return None
+        return False
     if cell.interval is None or (cell.interval.degrees or 0) < _LEAST_DEGREES:
-        return None
-    if error <= settings.precision:
-        return "precision"
+        return False
     needed = spent * (error / settings.precision) ** 2
     hopeless = len(cell.samples) >= _LEAST_TO_JUDGE and needed > settings.max_time
-    return "noise" if hopeless else None
+    return error <= settings.precision or hopeless
 
 
 def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:

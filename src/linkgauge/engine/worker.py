@@ -1,7 +1,7 @@
 """Who measures: a worker holds backends and is handed whole cells.
 
-The controller speaks only to `Worker`; nothing crosses this seam while a clock runs. It has a
-`Supervisor`, whose workers live in other processes; a `LocalWorker` is what such a process runs.
+A `LocalWorker` is what a worker process runs. The controller speaks only to a `Supervisor`, which
+has the same methods and hands on what it is asked; nothing crosses this seam while a clock runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -41,33 +41,6 @@ POOL_SHARE = 0.5
 """Share of the host's available memory that buffers may keep between cells."""
 
 
-class Worker(Protocol):
-    """Measures cells, whole ones: what it is given and what it gives back are plain values."""
-
-    def survey(self, accelerators: Sequence[str]) -> Machine:
-        """The host and the devices of these backends; why a backend has none."""
-        ...
-
-    def look(self, accelerators: Sequence[str]) -> Inventory:
-        """What else there is to know of the machine, with the devices of these backends. Never
-        raises: what cannot be had says why."""
-        ...
-
-    def measure(
-        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
-    ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
-        in their order. Never raises for what happens to them."""
-        ...
-
-    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
-        """Searches how a device copies fastest and remembers it; `peer` is for peer paths. False
-        where its backend has nothing to search."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class LocalWorker:
     """A worker in this process, for a run with these settings. `tell` hears of each phase of a
     cell as it begins, and of each sample."""
@@ -84,6 +57,7 @@ class LocalWorker:
         """What the first visit of the cells of these numbers, at this size, found."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
+        """The host and the devices of these backends; why a backend has none."""
         # What is to be loaded is loaded before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
@@ -105,6 +79,8 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
+        """What else there is to know of the machine, with the devices of these backends. Never
+        raises: what cannot be had says why."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -151,6 +127,8 @@ class LocalWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
+        """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
+        in their order. Never raises for what happens to them."""
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
@@ -182,6 +160,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
+        """Searches how a device copies fastest and remembers it; `peer` is for peer paths. False
+        where its backend has nothing to search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -87,10 +88,7 @@ def _details(alike: Sequence[Finding], told: str | None) -> Iterator[Text]:
 
 def summary(findings: Sequence[Finding]) -> Text:
     """How many of each severity."""
-    counts = [
-        (severity, sum(finding.severity == severity for finding in findings))
-        for severity in _STYLES
-    ]
+    counts = Counter(finding.severity for finding in findings)
     line = Text("doctor: ")
-    shown = [Text(f"{count} {severity}", _STYLES[severity]) for severity, count in counts if count]
+    shown = [Text(f"{counts[by]} {by}", style) for by, style in _STYLES.items() if counts[by]]
     return line.append(Text(", ").join(shown) if shown else Text("nothing found", "green"))
