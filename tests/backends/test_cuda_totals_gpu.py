@@ -84,7 +84,7 @@ def total(backend, text, report=Report.TOTAL, **how):
     settings = Settings((SIZE,), **({"samples": 6} | how))
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", transfers, report)
-    cell = Measurement(planned, transfers, SIZE, settings, [backend] * len(transfers))
+    cell = Measurement(planned, SIZE, settings, [backend] * len(transfers))
     pool = BufferPool()
     try:
         (visited,) = measure_together([cell], settings, pool).cells

@@ -69,7 +69,7 @@ def measured(numbers, machine):
     samples = {}
     for number in numbers:
         planned = PlannedCell("0", "1", transfers, Report.SUM, number=number)
-        cell = Measurement(planned, transfers, 1 << 20, how, [machine, machine])
+        cell = Measurement(planned, 1 << 20, how, [machine, machine])
         (result,) = measure_together([cell], how, BufferPool()).cells
         result = whole(result)
         assert result.status == "pass"

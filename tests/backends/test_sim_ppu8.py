@@ -51,7 +51,7 @@ def measured(benchmark: str) -> dict[tuple[str, str], float]:
     for number, cell in enumerate(laid_out.cells):
         planned = PlannedCell(cell.row, cell.column, cell.transfers, cell.report, number=number)
         backends = [machine] * len(cell.transfers)
-        measurement = Measurement(planned, cell.transfers, laid_out.size or SIZE, how, backends)
+        measurement = Measurement(planned, laid_out.size or SIZE, how, backends)
         (result,) = measure_together([measurement], how, pool).cells
         result = whole(result)
         assert result.status == "pass", result.reason

@@ -239,7 +239,7 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
         pool = BufferPool()
         planned = PlannedCell("0", "0", (transfer,), Report.FIRST)
         how = Settings((1,), samples=2, loops=2)
-        measured = Measurement(planned, [transfer], 100_000, how, [subject.backend])
+        measured = Measurement(planned, 100_000, how, [subject.backend])
         (cell,) = measure_together([measured], how, pool).cells
         pool.free_idle()
         assert (cell.status, cell.verified) == ("fail", False)

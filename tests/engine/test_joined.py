@@ -19,7 +19,7 @@ SETTINGS = Settings((4096,), samples=6)
 def measure(host, fake, report=Report.FIRST):
     transfers = parse_transfers(TEXT)
     planned = PlannedCell("0", "0", transfers, report)
-    cell = Measurement(planned, transfers, 4096, SETTINGS, [host, fake, host])
+    cell = Measurement(planned, 4096, SETTINGS, [host, fake, host])
     (result,) = measure_together([cell], SETTINGS, BufferPool()).cells
     return whole(result)
 

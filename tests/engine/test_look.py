@@ -37,8 +37,8 @@ def test_a_worker_process_sees_what_one_here_does():
 def test_a_worker_that_has_gone_is_replaced_to_look():
     with closing(Supervisor(settings())) as supervisor:
         before = supervisor.survey(["sim"]).inventory
-        os.kill(supervisor._workers["sim"].pid, signal.SIGKILL)
-        supervisor._workers["sim"]._process.wait()
+        os.kill(supervisor._workers["sim"].process.pid, signal.SIGKILL)
+        supervisor._workers["sim"].process.wait()
         seen = supervisor.look(["sim"])
         assert seen.accelerators == ()
         assert "accelerators of sim: " in seen.unknown[0]

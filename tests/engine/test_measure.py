@@ -4,8 +4,9 @@ import pytest
 
 from fakes import FakeBackend, content
 from linkgauge.backends.base import Pace, Pattern
-from linkgauge.engine.measure import Visit, measure_together
+from linkgauge.engine.measure import Known, measure_together
 from linkgauge.engine.measurement import Measurement
+from linkgauge.engine.messages import FIRST, Visit
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.sampler import Sample
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -15,18 +16,19 @@ from linkgauge.model.transfer import Report
 from visit_kit import whole
 
 SETTINGS = Settings((4096,), samples=6)
-FIRST = Visit()
 
 
 def measure(
     text, backend=None, report=Report.FIRST, size=4096, settings=SETTINGS, pool=None, visit=FIRST,
-    operation="copy"
+    operation="copy", known=None
 ):  # fmt: skip
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", transfers, report, operation=operation)
     backend = backend or FakeBackend()
-    cell = Measurement(planned, transfers, size, settings, [backend] * len(transfers))
-    (result,) = measure_together([cell], settings, pool or BufferPool(), visit=visit).cells
+    cell = Measurement(planned, size, settings, [backend] * len(transfers))
+    (result,) = measure_together(
+        [cell], settings, pool or BufferPool(), visit=visit, known=known
+    ).cells
     return whole(result, settings=settings)
 
 
@@ -78,7 +80,7 @@ def test_each_phase_and_each_sample_is_a_sign_of_life():
     signs = []
     transfers = parse_transfers("fake:0 -> fake:1 by ce")
     planned = PlannedCell("0", "0", transfers, Report.FIRST)
-    cell = Measurement(planned, transfers, 4096, SETTINGS, [FakeBackend()])
+    cell = Measurement(planned, 4096, SETTINGS, [FakeBackend()])
     measure_together([cell], SETTINGS, BufferPool(), signs.append)
     begun = 1 + SETTINGS.samples
     assert signs == ["allocate", "warm up", "fill", *["measure"] * begun, "verify"]
@@ -186,7 +188,7 @@ def test_another_visit_has_other_buffers_but_for_what_only_interferes():
 
 def test_another_visit_takes_the_same_loops_without_finding_them_anew():
     backend = FakeBackend()
-    measure("fake:0 -> fake:1 by ce", backend, visit=Visit(1, 6, sample=Sample(7)))
+    measure("fake:0 -> fake:1 by ce", backend, visit=Visit(1, 6), known=Known(Sample(7)))
     assert backend.samples == 1 + 6
 
 

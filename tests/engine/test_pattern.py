@@ -20,7 +20,7 @@ def measure(text, backend, pattern=ASKED):
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", transfers, Report.SUM)
     settings = Settings((1000,), samples=2, loops=1, pattern=pattern)
-    cell = Measurement(planned, transfers, 1000, settings, [backend] * len(transfers))
+    cell = Measurement(planned, 1000, settings, [backend] * len(transfers))
     (result,) = measure_together([cell], settings, BufferPool()).cells
     return result
 

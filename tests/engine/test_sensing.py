@@ -67,7 +67,7 @@ def measure(backend, *texts, **more):
     for number, text in enumerate(texts):
         transfers = parse_transfers(text)
         one = PlannedCell(str(number), "0", transfers, Report.SUM, number=number)
-        cells.append(Measurement(one, transfers, 4096, options, [backend] * len(transfers)))
+        cells.append(Measurement(one, 4096, options, [backend] * len(transfers)))
     return measure_together(cells, options, BufferPool()).cells
 
 
@@ -209,7 +209,7 @@ class TestCells:
         one = PlannedCell("0", "0", transfers, Report.SUM)
         backend.answer = lambda number: phases.append(at[-1]) or {}
         at = []
-        cell = Measurement(one, transfers, 4096, options, [backend])
+        cell = Measurement(one, 4096, options, [backend])
         measure_together([cell], options, BufferPool(), at.append)
         assert set(phases) == {"measure"}
 

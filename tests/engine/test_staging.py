@@ -27,7 +27,7 @@ def measure(text, fake, host, size=4096, settings=SETTINGS):
     transfers = parse_transfers(text)
     planned = PlannedCell("0", "0", transfers, Report.SUM)
     backends = [fake if t.engine.owner.is_device else host for t in transfers]
-    cell = Measurement(planned, transfers, size, settings, backends)
+    cell = Measurement(planned, size, settings, backends)
     (result,) = measure_together([cell], settings, BufferPool()).cells
     result = whole(result)
     return result, cell

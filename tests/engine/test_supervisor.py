@@ -19,6 +19,7 @@ from linkgauge.engine.standing import SIGN_SECONDS, Signs, Standing
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import BackendError, LinkgaugeError
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import PlannedCell, Settings, Simulation
@@ -96,7 +97,7 @@ def test_a_hang_ends_at_its_deadline():
 def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
     with closing(Supervisor(settings("nomem sim:1 cells=0"))) as worker:
         worker.survey(["sim"])
-        before = worker._workers["sim"].pid
+        before = worker._workers["sim"].process.pid
         (result,) = worker.measure([write(0, 1)], SIZE)
         assert (result.status, result.kind) == ("error", "memory")
         assert "while allocating" in result.reason
@@ -108,11 +109,11 @@ def test_an_error_costs_the_worker_too_since_nobody_knows_what_it_left_behind():
 def test_wrong_bytes_are_no_reason_for_a_new_worker():
     with closing(Supervisor(settings("flip sim:1 cells=0 offset=77"))) as worker:
         worker.survey(["sim"])
-        before = worker._workers["sim"].pid
+        before = worker._workers["sim"].process.pid
         (result,) = worker.measure([write(0, 1)], SIZE)
         assert (result.status, result.kind, result.verified) == ("fail", "wrong-bytes", False)
         assert "wrong at byte 77" in result.reason
-        assert worker._workers["sim"].pid == before
+        assert worker._workers["sim"].process.pid == before
 
 
 class TestSettingAside:
@@ -202,13 +203,13 @@ class TestStartedAhead:
             with closing(Supervisor(settings(), first)) as worker:
                 worker.survey(["sim"])
                 assert worker._worker("sim") is first
-            assert gone(first.pid)
+            assert gone(first.process.pid)
 
     def test_one_that_nobody_asks_is_not_left_behind(self):
         first = process.WorkerProcess()
-        assert alive(first.pid)
+        assert alive(first.process.pid)
         first.close()
-        assert gone(first.pid)
+        assert gone(first.process.pid)
 
 
 class TestNobodyIsLeftBehind:
@@ -218,7 +219,7 @@ class TestNobodyIsLeftBehind:
         busy = worker._workers["sim"]
         busy.ask(supervisor.Measure((write(0, 1),), SIZE))
         worker._worker(None)
-        pids = [one.pid for one in worker._workers.values()]
+        pids = [one.process.pid for one in worker._workers.values()]
         worker.close()
         assert all(map(gone, pids))
         worker.close()
@@ -229,7 +230,7 @@ class TestNobodyIsLeftBehind:
             "from linkgauge.engine.supervisor import Supervisor\n"
             "worker = Supervisor()\n"
             "worker.survey([])\n"
-            "print(worker._workers[None].pid, flush=True)\n"
+            "print(worker._workers[None].process.pid, flush=True)\n"
             "time.sleep(600)\n"
         )
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
@@ -242,7 +243,7 @@ class TestNobodyIsLeftBehind:
     def test_what_ends_a_run_is_the_controllers_alone(self, number):
         with closing(Supervisor(settings())) as worker:
             worker.survey(["sim"])
-            os.kill(worker._workers["sim"].pid, number)
+            os.kill(worker._workers["sim"].process.pid, number)
             (result,) = worker.measure([write(0, 1)], SIZE)
             assert result.status == "pass"
 
@@ -337,7 +338,7 @@ class TestStanding:
             with closing(Supervisor(settings(f"crash sim:1 phase={named}"))) as worker:
                 asked = worker._ask("sim", supervisor.Measure((write(0, 1),), SIZE))
                 with pytest.raises(WorkerLost):
-                    asked.answer()
+                    asked.answer(tuple)
                 at = asked.standing
                 assert at.phase == phase
                 assert 0 < at.begun <= at.since <= time.monotonic()
@@ -350,7 +351,7 @@ class TestStanding:
             assert process.standing.phase == "verify"
             process.ask(supervisor.Look())
             assert process.standing == Standing()
-            process.answer()
+            assert process.answer(Inventory).pci
 
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):

@@ -31,7 +31,7 @@ def measure(sim, text, report=Report.TOTAL, beside=(), **how):
         transfers = parse_transfers(one)
         planned = PlannedCell("0", str(number), transfers, report, number=number)
         backends = [sim] * len(transfers)
-        cells.append(Measurement(planned, transfers, SIZE, settings, backends))
+        cells.append(Measurement(planned, SIZE, settings, backends))
     visited = measure_together(cells, settings, BufferPool()).cells[0]
     result = whole(visited)
     assert result.status == "pass", result.reason

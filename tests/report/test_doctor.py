@@ -3,7 +3,7 @@
 import json
 
 from linkgauge.judge.findings import Finding
-from linkgauge.report.doctor import finding_lines, findings_document
+from linkgauge.report.doctor import Diagnosis, diagnosis_document, finding_lines
 from linkgauge.report.terminal import make_console
 
 
@@ -43,6 +43,6 @@ def test_nothing_found_is_said():
 
 
 def test_the_document_holds_every_finding():
-    document = json.loads(findings_document([finding(0)]))
+    document = json.loads(diagnosis_document(Diagnosis([finding(0)])))
     assert document["schema"] == "linkgauge.findings/1"
     assert document["findings"][0]["remedy"] == ["sudo mend"]

@@ -67,6 +67,4 @@ def open_root(path: Path) -> Root:
     """A folder as it is, an archive held in memory. Raises InputError for neither."""
     from linkgauge.machine.archive import read_archive
 
-    if path.is_dir():
-        return path
-    return read_archive(path)
+    return path if path.is_dir() else read_archive(path)

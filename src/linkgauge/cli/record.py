@@ -53,14 +53,8 @@ def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
 def given(context: typer.Context) -> dict[str, str]:
     """The options on the command line, by their names. Raises InputError for what is none."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
-    return _written(
-        context,
-        {
-            name: value
-            for name, value in context.params.items()
-            if (source := sources[name]) is not None and source.name == "COMMANDLINE"
-        },
-    )
+    typed = [name for name, by in sources.items() if by is not None and by.name == "COMMANDLINE"]
+    return _written(context, {name: context.params[name] for name in typed})
 
 
 def _written(context: typer.Context, values: Mapping[str, Any]) -> dict[str, str]:

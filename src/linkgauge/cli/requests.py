@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.profiles import PROFILES
@@ -47,11 +49,10 @@ def settings_of(
             raise InputError(f"{name} {seconds} must be a positive number of seconds")
     if simulation is not None and engines.host_kernel is not None:
         raise InputError("--host-kernel is of real threads: a simulated machine has none")
-    base = PROFILES[profile]
-    precision = sampling.precision
-    return Settings(
+    base, precision = PROFILES[profile], sampling.precision
+    return replace(
+        base,
         sizes=base.sizes if size is None else parse_sizes(size),
-        profile=profile,
         precision=base.precision if precision is None else parse_fraction(precision),
         max_time=base.max_time if max_time is None else max_time,
         samples=at_least_one("--samples", sampling.samples),
@@ -138,8 +139,7 @@ def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool)
     """Goes on with the run in this folder. Returns the exit code."""
     with LiveReport(display) as report:
         run = _measured(
-            lambda: go_on(folder, given, report, command=command_line(), wait=wait),
-            lambda: folder,
+            lambda: go_on(folder, given, report, command=command_line(), wait=wait), lambda: folder
         )
         return report.conclude(run, folder)
 

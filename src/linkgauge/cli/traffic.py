@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -68,14 +67,7 @@ def traffic(
     from .record import request_of
     from .requests import carry_out, engines_of, settings_of, simulation_of
 
-    _check_duration(
-        duration,
-        {
-            "--samples": sampling.samples,
-            "--precision": sampling.precision,
-            "--max-time": sampling.max_time,
-        },
-    )
+    _check_duration(duration, sampling)
     _check_least("--min-device-bandwidth", min_device)
     _check_least("--min-host-bandwidth", min_host)
     if backend == "host" and device:
@@ -102,16 +94,17 @@ def traffic(
     return carry_out(request, Display(form, objection=judged))
 
 
-def _check_duration(duration: float | None, others: Mapping[str, object]) -> None:
+def _check_duration(duration: float | None, sampling: Sampling) -> None:
     """Raises InputError for a duration that is none, or beside an option that also tells when a
     cell is done."""
     if duration is None:
         return
     if not (math.isfinite(duration) and duration > 0):
         raise InputError(f"--duration {duration:g} must be a positive number of seconds")
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"--duration and {name} both tell how long to measure: give one")
+    for name in ("samples", "precision", "max_time"):
+        if getattr(sampling, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"--duration and {option} both tell how long to measure: give one")
 
 
 def _check_least(name: str, least: float) -> None:

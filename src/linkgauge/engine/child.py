@@ -15,31 +15,14 @@ import msgspec
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import decode_hook, encode_hook
 
+from . import messages
 from .channel import Channel
 from .interrupts import ENDING
-from .messages import (
-    Answer,
-    Broke,
-    Command,
-    Look,
-    Measure,
-    Refused,
-    Release,
-    Reply,
-    Results,
-    Seen,
-    Start,
-    Survey,
-    Surveyed,
-    Trying,
-    Tune,
-    Tuned,
-)
 from .standing import Signs
 from .worker import LocalWorker
 
 _encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
-_decode = msgspec.msgpack.Decoder(Command, dec_hook=decode_hook()).decode
+_decode = msgspec.msgpack.Decoder(messages.Command, dec_hook=decode_hook()).decode
 _PR_SET_PDEATHSIG = 1
 GARBAGE = 50_000
 """New objects until Python looks for garbage: seldom, since what a cell leaves goes by itself."""
@@ -55,7 +38,7 @@ def main(descriptor: int, parent: int) -> None:
     except (EOFError, OSError):
         pass  # the controller has gone
     except Exception as error:
-        channel.send(_encode(Broke(f"{type(error).__name__}: {error}")))
+        channel.send(_encode(messages.Broke(f"{type(error).__name__}: {error}")))
         raise
     gc.freeze()  # all of it goes with the process: to look it through first takes 30 ms
 
@@ -74,10 +57,10 @@ def _die_with(parent: int) -> None:
 
 def _serve(channel: Channel) -> None:
     start = _decode(channel.receive())
-    if not isinstance(start, Start):
+    if not isinstance(start, messages.Start):
         raise TypeError(f"expected Start, got {start!r}")
 
-    def say(reply: Reply) -> None:
+    def say(reply: messages.Reply) -> None:
         channel.send(_encode(reply))
 
     names = () if start.accelerator is None else (start.accelerator,)
@@ -85,24 +68,22 @@ def _serve(channel: Channel) -> None:
     with closing(LocalWorker(start.settings, Signs(say).enter)) as worker:
         while True:
             command = _decode(channel.receive())
-            if isinstance(command, Release):
+            if isinstance(command, messages.Release):
                 worker.release()
                 continue
-            answer: Answer
+            found: object
             try:
-                if isinstance(command, Survey):
-                    answer = Surveyed(worker.survey(names))
-                elif isinstance(command, Look):
-                    answer = Seen(worker.look(names))
-                elif isinstance(command, Measure):
-                    answer = Results(worker.measure(command.cells, command.size, command.before))
-                elif isinstance(command, Tune):
-                    found = worker.tune(
-                        command.device, command.peer, lambda tried: say(Trying(tried))
-                    )
-                    answer = Tuned(found)
-                else:
-                    raise TypeError(f"unexpected {command!r}")
+                match command:
+                    case messages.Survey():
+                        found = worker.survey(names)
+                    case messages.Look():
+                        found = worker.look(names)
+                    case messages.Measure(cells, size, visit):
+                        found = worker.measure(cells, size, visit)
+                    case messages.Tune(device, peer):
+                        found = worker.tune(device, peer, lambda tried: say(messages.Trying(tried)))
+                    case _:
+                        raise TypeError(f"unexpected {command!r}")
+                say(messages.Done(msgspec.Raw(_encode(found))))
             except LinkgaugeError as error:
-                answer = Refused(str(error))
-            say(answer)
+                say(messages.Refused(str(error)))

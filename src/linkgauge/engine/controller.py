@@ -13,8 +13,8 @@ from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result
 
 from .interrupts import Interrupts
 from .journal import Closed, Measured, Record, assemble, opening, result_of, visits_of
+from .supervisor import Supervisor
 from .visits import Visits
-from .worker import Worker
 
 Sink = Callable[[Record], None]
 
@@ -49,7 +49,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Observer) -> Run:
+def execute(records: Sequence[Record], worker: Supervisor, sink: Sink, observer: Observer) -> Run:
     """Measures what of the plan these records do not tell of yet: the plan itself is the first.
     Ctrl-C ends it with what was measured: `finished` is then null.
 
@@ -76,8 +76,8 @@ def execute(records: Sequence[Record], worker: Worker, sink: Sink, observer: Obs
                     sheet = opened.plan[number]
                     for together in _together(left[number]):
                         observer.started(sheet, together[0])
-                        before = visits.before(number, together[0])
-                        for cell in worker.measure(together, sheet.size, before):
+                        visit = visits.visit(number, together[0])
+                        for cell in worker.measure(together, sheet.size, visit):
                             keep(Measured(number, cell))
                             observer.finished(cell)
                     shown = _show(shown, opened.plan, visits, observer)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import PlannedSheet
+
+from .plan import Plan, able
 
 
 def slug(text: str, otherwise: str) -> str:
@@ -17,20 +18,14 @@ def slug(text: str, otherwise: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:64].strip("-.") or otherwise
 
 
-def accelerator_name(machine: Machine, plan: tuple[PlannedSheet, ...]) -> str:
+def accelerator_name(machine: Machine, plan: Plan) -> str:
     """The model of the first device that is measured, `cpu` without one; of a simulated machine
     `simulated-` and its name."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     models = {d.memory: d.model for devices in machine.devices.values() for d in devices}
-    for sheet in plan:
-        for cell in sheet.cells:
-            if cell.reason is not None:
-                continue
-            for place in cell.places:
-                if str(place) in models:
-                    return slug(models[str(place)], place.backend)
-    return "cpu"
+    places = (place for _, cell in able(plan) for place in cell.places)
+    return next((slug(models[str(p)], p.backend) for p in places if str(p) in models), "cpu")
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:

@@ -22,15 +22,7 @@ from linkgauge.model.errors import Busy, InputError, ResultsError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import (
-    CellResult,
-    PlannedSheet,
-    Result,
-    Run,
-    Settings,
-    Sheet,
-    worst,
-)
+from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
 
 from .older import current
 from .visits import Visits
@@ -183,18 +175,14 @@ def read_records(data: bytes) -> tuple[Record, ...]:
     *lines, _unfinished = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:
-            records.append(_current(_decoder.decode(line)))
+            record = _decoder.decode(line)
+            if isinstance(record, Measured):
+                record = msgspec.structs.replace(record, cell=current(record.cell))
+            records.append(record)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
     opening(records)
     return tuple(records)
-
-
-def _current(record: Record) -> Record:
-    """As this version writes it."""
-    if isinstance(record, Measured):
-        return msgspec.structs.replace(record, cell=current(record.cell))
-    return record
 
 
 def opening(records: Sequence[Record]) -> Opened:
@@ -221,17 +209,12 @@ def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
     ends = [record for record in records if isinstance(record, Closed)]
+    same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema"}
     return Run(
-        id=opened.id,
-        label=opened.label,
-        simulated=opened.simulated,
-        command=opened.command,
-        started=opened.started,
+        **{name: getattr(opened, name) for name in same},
         resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
         finished=ends[-1].finished if ends else None,
-        machine=opened.machine,
         after=ends[-1].after if ends else None,
-        settings=opened.settings,
         results=tuple(
             result_of(sheet, cells)
             for sheet, cells in zip(opened.plan, measured, strict=True)

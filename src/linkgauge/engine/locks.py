@@ -22,6 +22,8 @@ from linkgauge.model.errors import Busy
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import PlannedSheet
 
+from .plan import able
+
 BACKLOG = 4096
 """Runs that may wait for one device."""
 LONGEST_NAME = 107
@@ -45,8 +47,7 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedSheet]) -> dict[str
     }
     if machine.simulated is not None or not any(keys.values()):
         return {}
-    cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
-    places = {str(place) for cell in cells for place in cell.places}
+    places = {str(place) for _, cell in able(plan) for place in cell.places}
     return {key: memory for memory, key in keys.items() if key and memory in places}
 
 

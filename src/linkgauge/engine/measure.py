@@ -6,16 +6,19 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
 from linkgauge.backends.base import Backend, Group, Pace, Phase, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
-from linkgauge.model.notes import Beside, Note
+from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Definition, Settings
 
 from .joined import JoinedGroup
 from .measurement import Measurement
+from .messages import FIRST, Visit
 from .pool import BufferPool
 from .reasons import failed
 from .sampler import Sample, run_once, take_samples, warm_up
@@ -25,23 +28,20 @@ from .sustained import TrackedGroup
 Tell = Callable[[Phase], None]
 
 
-class Visit(msgspec.Struct, frozen=True):
-    """Which visit of cells this is, from 0, how many samples were `taken` of them before, in how
-    many seconds, and what a `sample` of theirs is and what its total means, where an earlier visit
-    found that."""
+class Known(msgspec.Struct, frozen=True):
+    """What a visit of cells found that later ones keep to: what a sample is, and what the total of
+    one means."""
 
-    number: int = 0
-    taken: int = 0
-    spent: float = 0.0
-    sample: Sample | None = None
+    sample: Sample
     definition: Definition | None = None
 
 
-class Visited(msgspec.Struct, frozen=True):
-    """The cells as one visit found them, and what a sample was; None where none was taken."""
+class Visited(NamedTuple):
+    """The cells as one visit found them, and what is known of them since; None where no sample was
+    taken."""
 
     cells: tuple[CellResult, ...]
-    sample: Sample | None = None
+    known: Known | None = None
 
 
 def measure_together(
@@ -49,11 +49,12 @@ def measure_together(
     settings: Settings,
     pool: BufferPool,
     tell: Tell = lambda phase: None,
-    visit: Visit = Visit(),  # noqa: B008
+    visit: Visit = FIRST,
+    known: Known | None = None,
 ) -> Visited:
     """Visits cells at the same time; `tell` hears each phase begin, and measuring anew after each
     sample. Never raises for what happens to them: that is their status and reason."""
-    together = _Together(cells, settings, tell, visit)
+    together = _Together(cells, settings, tell, visit, known)
     try:
         return together.carry_out(pool)
     except LinkgaugeError as error:
@@ -62,7 +63,7 @@ def measure_together(
     finally:
         pool.take_back()
     # One of them must not cost the others: each is measured alone.
-    alone = (measure_together([cell], settings, pool, tell, visit) for cell in cells)
+    alone = (measure_together([cell], settings, pool, tell, visit, known) for cell in cells)
     return Visited(tuple(result for one in alone for result in one.cells))
 
 
@@ -71,9 +72,15 @@ class _Together:
     reason of an error."""
 
     def __init__(
-        self, cells: Sequence[Measurement], settings: Settings, tell: Tell, visit: Visit
+        self,
+        cells: Sequence[Measurement],
+        settings: Settings,
+        tell: Tell,
+        visit: Visit,
+        known: Known | None,
     ) -> None:
         self._visit = visit
+        self._known = known
         self.phase: Phase = "plan"
         self._cells = cells
         self._settings = settings
@@ -81,8 +88,8 @@ class _Together:
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
         for cell in cells:
-            cell.definition = visit.definition
-        self._numbered = {cell.planned.number: cell.transfers for cell in cells}
+            cell.definition = known.definition if known else None
+        self._numbered = {cell.planned.number: cell.planned.transfers for cell in cells}
 
     def carry_out(self, pool: BufferPool) -> Visited:
         """The cells' results: `pass`, or `fail` where a byte is wrong."""
@@ -95,7 +102,7 @@ class _Together:
             for cell in self._cells:
                 cell.steps = group.pace.steps
             self._enter("warm up")
-            known = self._visit.sample
+            known = self._known.sample if self._known else None
             sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
             # After the warm-up: what it brought over must not pass for the samples' work.
             self._enter("fill")
@@ -104,16 +111,11 @@ class _Together:
             self._enter("measure")
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
-            notes = self._notes()
+            others = len(self._cells) - 1
+            notes = (Beside(others),) if others else ()
             with sensing(devices, threaded=not self._virtual) as sensed:
-                taken = take_samples(
-                    group,
-                    sample,
-                    self._settings,
-                    clock,
-                    lambda: self._tell("measure"),
-                    self._visit.spent,
-                )
+                sampled, spent = partial(self._tell, "measure"), self._visit.spent
+                taken = take_samples(group, sample, self._settings, clock, sampled, spent)
             self._check(taken.timings)
             last = taken.timings[-1]
             if any(cell.staging for cell in self._cells) and self._settings.verify:
@@ -124,7 +126,7 @@ class _Together:
                 cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes)
                 for cell, own in zip(self._cells, split, strict=True)
             )
-            return Visited(results, sample)
+            return Visited(results, Known(sample, results[0].definition))
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -183,10 +185,6 @@ class _Together:
         copies = [copy for cell in self._cells for copy in cell.copies]
         bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
         return min(bounded or timing.seconds)
-
-    def _notes(self) -> tuple[Note, ...]:
-        others = len(self._cells) - 1
-        return (Beside(others),) if others else ()
 
 
 def _part(timing: Timing, own: slice) -> Timing:

@@ -8,7 +8,7 @@ from linkgauge.backends.base import Backend, Buffer, Copy, Pattern, Timing, seed
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import Cell, Report, Transfer
+from linkgauge.model.transfer import Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool
@@ -28,19 +28,15 @@ class Measurement:
     def __init__(
         self,
         planned: PlannedCell,
-        transfers: Sequence[Transfer],
         size: int,
         settings: Settings,
         backends: Sequence[Backend],
     ) -> None:
         self.planned = planned
-        self._cell = Cell(
-            planned.row, planned.column, tuple(transfers), planned.report, planned.operation
-        )
         self._size = size
         self._settings = settings
         self.backends = backends
-        self.devices = devices_of(transfers, backends)
+        self.devices = devices_of(planned.transfers, backends)
         self.copies: tuple[Copy, ...] = ()
         self._visit = 0
         self.steps = 1
@@ -49,22 +45,18 @@ class Measurement:
         """What its total means, where an earlier visit found that."""
         # A pointer chase copies nothing: it would be lost if a pointer were wrong.
         self._verifies = settings.verify and planned.operation != "chase"
-        self.staging = Staging(transfers, size)
-
-    @property
-    def transfers(self) -> tuple[Transfer, ...]:
-        return self._cell.transfers
+        self.staging = Staging(planned.transfers, size)
 
     @property
     def is_tracked(self) -> bool:
         """Whether it matters how far its transfers are at every moment."""
-        return self._cell.report is Report.TOTAL and len(self._cell.transfers) > 1
+        return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
-        if self._cell.report.is_latency:
+        if self.planned.report.is_latency:
             return timing.seconds[0] / loops / self.steps
-        return headline(self._cell, self._size, timing, loops, definition)
+        return headline(self.planned, self._size, timing, loops, definition)
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
         """Borrows the buffers: others than at the visit before, but for what only interferes. No
@@ -73,11 +65,11 @@ class Measurement:
         self.copies = tuple(self._allocate(pool, first_seed, visit))
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self._cell.report is Report.FIRST
-        spans = self._cell.report is Report.SPAN and len(self._cell.transfers) > 1
+        only_first = self.planned.report is Report.FIRST
+        spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
-            zip(self._cell.transfers, self.backends, strict=True)
+            zip(self.planned.transfers, self.backends, strict=True)
         ):
             size = self._size * transfer.scale
             interferes = only_first and number > 0
@@ -131,7 +123,7 @@ class Measurement:
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
         """Whether it moves the word that was asked for."""
-        asked = self._settings.pattern is not None and self._cell.operation != "chase"
+        asked = self._settings.pattern is not None and self.planned.operation != "chase"
         return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
@@ -164,7 +156,7 @@ class Measurement:
         `timings`."""
         planned = self.planned
         problem = next(self._mismatches(last), None) if self._verifies else None
-        definition = self.definition or definition_of(self._cell, timings)
+        definition = self.definition or definition_of(self.planned, timings)
         figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())
         locks = [placement.locked for placement in placements if placement.locked is not None]
@@ -176,7 +168,7 @@ class Measurement:
             "fail" if problem else "pass",
             problem,
             notes=tuple(dict.fromkeys((*notes, *map(Remark, self._warnings())))),
-            bytes=self._cell.bytes_reported(self._size),
+            bytes=self.planned.bytes_reported(self._size),
             loops=taken.loops,
             verified=problem is None if self._verifies else None,
             locked=all(locks) if locks else None,
@@ -196,13 +188,13 @@ class Measurement:
             yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
-        for number, transfer in enumerate(self._cell.transfers):
-            size = transfer.counted(self._size, self._cell.report)
+        for number, transfer in enumerate(self.planned.transfers):
+            size = transfer.counted(self._size, self.planned.report)
             figures = tuple(size * loops / timing.seconds[number] for timing in timings)
             yield Part(number, size, figures, None)
 
     def _warnings(self) -> Iterator[str]:
         for buffer in self._buffers():
             yield from buffer.warnings
-        for transfer, backend in zip(self._cell.transfers, self.backends, strict=True):
+        for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
             yield from backend.remarks(transfer)

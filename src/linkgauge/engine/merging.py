@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import groups, split
-from linkgauge.model.notes import Imprecise, Note, NotRevisited
+from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
 
@@ -143,6 +143,8 @@ def _finish(
         summary = replace(summary, median=found[0].median)
     error = relative_error(summary)
     stopped = _stopped(cell, error, settings)
+    missed = stopped in ("max-time", "noise") and settings.precision > 0
+    notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
     return Merged(
         replace(
             cell,
@@ -150,7 +152,7 @@ def _finish(
             interval=_interval(cell, known, settings),
             modes=found,
             stopped=stopped,
-            notes=(*cell.notes, *_missed(cell, error, stopped, settings)),
+            notes=(*cell.notes, *notes),
             parts=tuple(
                 replace(part, summary=_summary(cell, part.samples, one, [part.samples]))
                 for part, one in zip(cell.parts, parts, strict=True)
@@ -189,10 +191,3 @@ def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopp
     if error is not None and settings.precision > 0 and error <= settings.precision:
         return "precision"
     return "max-time" if (cell.seconds or 0.0) >= settings.max_time else "noise"
-
-
-def _missed(
-    cell: CellResult, error: float | None, stopped: Stopped | None, settings: Settings
-) -> Iterator[Note]:
-    if stopped in ("max-time", "noise") and settings.precision > 0:
-        yield Imprecise(settings.precision, error, len(cell.samples))

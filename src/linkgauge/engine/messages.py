@@ -6,9 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from linkgauge.backends.base import Tried
-from linkgauge.model.inventory import Inventory
-from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.result import PlannedCell, Settings
 
 from .standing import Standing
 
@@ -21,31 +19,35 @@ class Start(msgspec.Struct, frozen=True, tag=True):
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """What machine is there? Answered by `Surveyed`."""
+    """What machine is there? Answered by a `Machine`."""
 
 
 class Look(msgspec.Struct, frozen=True, tag=True):
-    """What else is there to know of it by now? Answered by `Seen`."""
+    """What else is there to know of it by now? Answered by an `Inventory`."""
 
 
-class Before(msgspec.Struct, frozen=True):
-    """What precedes a visit of cells: visits, samples of each, and the seconds that these took."""
+class Visit(msgspec.Struct, frozen=True):
+    """Which visit of cells this is, from 0, how many samples were `taken` of them before, and the
+    seconds that these took."""
 
-    visits: int = 0
-    samples: int = 0
-    seconds: float = 0.0
+    number: int = 0
+    taken: int = 0
+    spent: float = 0.0
+
+
+FIRST = Visit()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Visit these cells at the same time. Answered by `Results`."""
+    """Visit these cells at the same time. Answered by their results, in their order."""
 
     cells: tuple[PlannedCell, ...]
     size: int
-    before: Before = Before()
+    visit: Visit = FIRST
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Search how a device copies fastest. Answered by `Tuned`."""
+    """Search how a device copies fastest. Answered by whether there was anything to search."""
 
     device: str
     peer: str | None
@@ -58,26 +60,14 @@ class Release(msgspec.Struct, frozen=True, tag=True):
 Command = Start | Survey | Look | Measure | Tune | Release
 
 
-class Surveyed(msgspec.Struct, frozen=True, tag=True):
-    machine: Machine
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """The command was carried out. `result` is of the type that its sender expects, encoded."""
 
-
-class Seen(msgspec.Struct, frozen=True, tag=True):
-    inventory: Inventory
-
-
-class Results(msgspec.Struct, frozen=True, tag=True):
-    cells: tuple[CellResult, ...]
+    result: msgspec.Raw
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
     tried: Tried
-
-
-class Tuned(msgspec.Struct, frozen=True, tag=True):
-    """False where the device's backend has nothing to search."""
-
-    found: bool
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
@@ -92,5 +82,4 @@ class Broke(msgspec.Struct, frozen=True, tag=True):
     reason: str
 
 
-Answer = Surveyed | Seen | Results | Tuned | Refused | Broke
-Reply = Answer | Trying | Standing
+Reply = Done | Refused | Broke | Trying | Standing

@@ -142,14 +142,17 @@ def make_plan(
     numbers = count(first)
     return tuple(
         msgspec.structs.replace(
-            sheet, cells=_numbered(sheet, numbers), simulated=machine.simulated is not None
+            sheet,
+            cells=tuple(msgspec.structs.replace(c, number=next(numbers)) for c in sheet.cells),
+            simulated=machine.simulated is not None,
         )
         for sheet in plan
     )
 
 
-def _numbered(sheet: PlannedSheet, numbers: Iterator[int]) -> tuple[PlannedCell, ...]:
-    return tuple(msgspec.structs.replace(cell, number=next(numbers)) for cell in sheet.cells)
+def able(plan: Iterable[PlannedSheet]) -> Iterator[tuple[PlannedSheet, PlannedCell]]:
+    """The cells that are to be measured, with their sheets."""
+    return ((sheet, cell) for sheet in plan for cell in sheet.cells if cell.reason is None)
 
 
 def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedSheet:
@@ -184,12 +187,7 @@ def _sheet(
         reason=benchmark.reason,
         cells=tuple(
             PlannedCell(
-                cell.row,
-                cell.column,
-                cell.transfers,
-                cell.report,
-                reason,
-                operation=cell.operation,
+                cell.row, cell.column, cell.transfers, cell.report, reason, operation=cell.operation
             )
             for cell, reason in zip(benchmark.cells, reasons, strict=True)
         ),
@@ -267,11 +265,9 @@ def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Ro
 def peak_memory(plan: Plan) -> dict[str, int]:
     """The most bytes of each memory that any one cell holds at once."""
     peak: dict[str, int] = {}
-    for sheet in plan:
-        for cell in sheet.cells:
-            if not cell.reason:
-                for place, need in _held(cell.transfers, sheet.size).items():
-                    peak[str(place)] = max(need, peak.get(str(place), 0))
+    for sheet, cell in able(plan):
+        for place, need in _held(cell.transfers, sheet.size).items():
+            peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 
 
@@ -289,10 +285,9 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
     to be measured."""
     if settings.samples is not None:
         return None
-    able = [(sheet.size, cell) for sheet in plan for cell in sheet.cells if not cell.reason]
     if settings.simulation is not None:
-        return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able)
-    return sum(settings.max_time + SETUP_SECONDS + size / SETUP_RATE for size, _ in able)
+        return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able(plan))
+    return sum(settings.max_time + SETUP_SECONDS + s.size / SETUP_RATE for s, _ in able(plan))
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:

@@ -9,23 +9,27 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
+from linkgauge.backends.base import Tried
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import Settings
 
 from .channel import Channel
 from .interrupts import ENDING
-from .messages import Answer, Broke, Command, Reply, Start, Trying
+from .messages import Broke, Command, Refused, Reply, Start, Trying
 from .standing import Standing
 
 PATIENCE = 2.0
 """Seconds that an idle worker has to end by itself; a busy one is killed."""
 
 _encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
-_decode = msgspec.msgpack.Decoder(Reply, dec_hook=decode_hook()).decode
+_hook = decode_hook()
+_decode = msgspec.msgpack.Decoder(Reply, dec_hook=_hook).decode
+_A = TypeVar("_A")
 # The module search path is handed on as it is: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import sys
@@ -63,7 +67,7 @@ class WorkerProcess:
         # Blocked while it starts and ever after: what ends the run is the controller's.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
-            self._process = subprocess.Popen(  # noqa: S603  # this Python, this code
+            self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -77,31 +81,30 @@ class WorkerProcess:
     def begin(self, accelerator: str | None, settings: Settings) -> None:
         """Before anything else."""
         self._busy = False
-        self._send(Start(accelerator, settings))
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        self.tell(Start(accelerator, settings))
 
     def tell(self, command: Command) -> None:
         """Says what has no answer. A worker that is gone is noticed when it is next asked."""
-        self._send(command)
+        with suppress(OSError):
+            self._channel.send(_encode(command))
 
     def ask(self, command: Command) -> None:
         self._busy = True
         self.standing = Standing()
-        self._send(command)
+        self.tell(command)
 
     def answer(
         self,
+        kind: type[_A],
         left: Callable[[Standing], float] | None = None,
-        heard: Callable[[Trying], None] = lambda trying: None,
-    ) -> Answer:
-        """Waits for the answer to what was asked. `left` tells how many seconds there are left for
-        what the worker is at (None: it may take as long as it takes); `heard` is told of what comes
-        before the answer.
+        heard: Callable[[Tried], None] = lambda tried: None,
+    ) -> _A:
+        """Waits for the answer to what was asked, which is of this `kind`. `left` tells how many
+        seconds there are left for what the worker is at (None: it may take as long as it takes);
+        `heard` is told of what comes before the answer.
 
-        Raises WorkerLost where the process ended, or has no time left: it is killed.
+        Raises WorkerLost where the process ended, or has no time left: it is killed; LinkgaugeError
+        where the worker could not do it, and goes on.
         """
         while True:
             try:
@@ -115,10 +118,12 @@ class WorkerProcess:
             if isinstance(reply, Standing):
                 self.standing = reply
             elif isinstance(reply, Trying):
-                heard(reply)
+                heard(reply.tried)
             else:
                 self._busy = False
-                return reply
+                if isinstance(reply, Refused):
+                    raise LinkgaugeError(reply.reason)
+                return msgspec.msgpack.decode(reply.result, type=kind, dec_hook=_hook)
 
     def _wait(self, left: Callable[[Standing], float] | None) -> None:
         """Until there is something to read. The deadline moves as the worker says what it is at."""
@@ -127,10 +132,6 @@ class WorkerProcess:
         if not self._channel.poll(min(max(0.0, left(self.standing)), LONGEST)):
             self.kill()
             raise WorkerLost("no answer", "timeout")
-
-    def _send(self, command: Command) -> None:
-        with suppress(OSError):  # it has ended: waiting for the answer will tell how
-            self._channel.send(_encode(command))
 
     def _how_it_ended(self) -> WorkerLost:
         self._busy = True
@@ -142,22 +143,22 @@ class WorkerProcess:
         return WorkerLost(f"the worker was ended by {name}{hint}", "crash")
 
     def kill(self) -> None:
-        self._process.kill()
+        self.process.kill()
         self._end()
 
     def close(self) -> None:
         """Lets an idle worker end; kills a busy one. Idempotent."""
         if self._busy:
-            self._process.kill()
+            self.process.kill()
         self._end()
 
     def _end(self) -> int:
         self._channel.close(PATIENCE)
         try:
-            return self._process.wait(PATIENCE)
+            return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+            self.process.kill()
+            return self.process.wait()
 
 
 def _stderr() -> int:

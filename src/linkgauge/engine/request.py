@@ -44,10 +44,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
                 why = machine.unavailable[name]
                 raise InputError(f"backend {name} has no devices here: {why}")
         rows = select(
-            self.names,
-            self.prefixes,
-            only_d2d=self.only_d2d,
-            profile=request.settings.profile,
+            self.names, self.prefixes, only_d2d=self.only_d2d, profile=request.settings.profile
         )
         with_host = not request.backends or "host" in request.backends
         nodes = machine.host.nodes if with_host else ()

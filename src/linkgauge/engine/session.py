@@ -28,18 +28,17 @@ from .controller import Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
-from .plan import Plan, make_plan
+from .plan import Plan, able, make_plan
 from .process import WorkerProcess
 from .request import RunRequest
 from .supervisor import Supervisor
-from .worker import Worker
 
 
 class Session:
     """`machine` is as it was surveyed last; `folder` is where the run is kept, null before it is
     there and where none is."""
 
-    def __init__(self, request: RunRequest, worker: Worker) -> None:
+    def __init__(self, request: RunRequest, worker: Supervisor) -> None:
         self.request = request
         self.folder: Path | None = None
         self._worker = worker
@@ -160,8 +159,7 @@ def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
     names = ", ".join(name for name, value in given.items() if value is not None)
     if not names:
         return None
-    cells = (cell for sheet in plan for cell in sheet.cells if cell.reason is None)
-    taking = {transfer.engine.owner.backend for cell in cells for transfer in cell.transfers}
+    taking = {t.engine.owner.backend for _, cell in able(plan) for t in cell.transfers}
     deaf = ", ".join(sorted(taking - set(SHAPED)))
     if deaf and taking.isdisjoint(SHAPED):
         raise InputError(f"{names}: only backend {', '.join(SHAPED)} knows this, not {deaf}")

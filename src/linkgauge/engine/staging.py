@@ -40,9 +40,7 @@ class Staging:
         """The shared buffers, by their names, each allocated for one of its transfers; `backends`
         are those of the cell's transfers. What an accelerator's backend allocates is open to host
         threads, but not the other way round. Raises Unsupported for transfers that cannot share."""
-        reason = self._refusal()
-        if reason is not None:
-            raise Unsupported(reason)
+        self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
         owned.sort(key=lambda pair: not pair[0].engine.owner.is_device)
@@ -62,13 +60,14 @@ class Staging:
         read or write the buffer."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
-    def _refusal(self) -> str | None:
-        """Why these transfers cannot share their buffers, or None."""
+    def _check(self) -> None:
+        """Raises Unsupported where these transfers cannot share their buffers."""
         if any(transfer.both_ways for transfer in self._users):
-            return "'<->' would write what it reads of a staging buffer: join two transfers by '&'"
+            why = "'<->' would write what it reads of a staging buffer: join two transfers by '&'"
+            raise Unsupported(why)
         if any(t.source.is_staging and t.destination.is_staging for t in self._users):
-            return "a staging buffer is one end of a transfer: give the other another memory"
-        return None
+            why = "a staging buffer is one end of a transfer: give the other another memory"
+            raise Unsupported(why)
 
 
 def touches(transfer: Transfer) -> bool:

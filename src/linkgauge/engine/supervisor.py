@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -23,21 +23,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 
-from .messages import (
-    Answer,
-    Before,
-    Command,
-    Look,
-    Measure,
-    Refused,
-    Release,
-    Results,
-    Seen,
-    Survey,
-    Surveyed,
-    Tune,
-    Tuned,
-)
+from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .process import WorkerLost, WorkerProcess
 from .reasons import befell, failed, unmeasured
 from .standing import Standing
@@ -50,15 +36,16 @@ TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
 """What each phase and each sample may take from then on: so many times the warm-up or the longest
 sample so far, and no less than this. It finds hangs, and does not estimate the whole."""
-_A = TypeVar("_A", bound=Answer)
+_A = TypeVar("_A")
 
 FAILURES = 3
 """Cells that may fail in a row with the same device."""
 
 
 class Supervisor:
-    """A `Worker` that has others do the work, for a run with these settings. `first` is a process
-    that was started ahead, to load while there is other work to do; who started it closes it."""
+    """Measures as a `LocalWorker` does, but has others do the work, for a run with these settings.
+    `first` is a process that was started ahead, to load while there is other work to do; who
+    started it closes it."""
 
     def __init__(
         self,
@@ -73,23 +60,18 @@ class Supervisor:
         self._aside: dict[str, str] = {}
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        names: Sequence[str | None] = accelerators
-        if self._settings.simulation is not None:
-            names = (SIMULATED,)
         machines: list[Machine] = []
         unavailable: dict[str, str] = {}
-        for name in names:  # all at once: they take seconds to open
-            self._worker(name).ask(Survey())
-        for name in names:
-            try:
-                machines.append(self._machine(name))
-            except LinkgaugeError as error:
-                if self._settings.simulation is not None:
-                    raise
-                unavailable[str(name)] = str(error)
+        for name, found in self._ask_each(accelerators, Survey(), Machine):
+            if isinstance(found, Machine):
+                machines.append(found)
+            elif self._settings.simulation is not None:
+                raise found
+            else:
+                unavailable[str(name)] = str(found)
         if not machines:
             self._worker(None).ask(Survey())
-            machines.append(self._machine(None))
+            machines.append(self._answer(None, Machine))
         return msgspec.structs.replace(
             machines[0],
             inventory=_merge([machine.inventory for machine in machines if machine.inventory]),
@@ -99,78 +81,71 @@ class Supervisor:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        names: Sequence[str | None] = accelerators or (None,)
-        if self._settings.simulation is not None:
-            names = (SIMULATED,)
         seen: list[Inventory] = []
-        for name in names:
-            self._worker(name).ask(Look())
-        for name in names:
-            try:
-                seen.append(_expect(self._answer(name), Seen).inventory)
-            except LinkgaugeError as error:
-                seen.append(Inventory(unknown=(f"accelerators of {name or 'host'}: {error}",)))
+        for name, found in self._ask_each(accelerators or (None,), Look(), Inventory):
+            why = (f"accelerators of {name or 'host'}: {found}",)
+            seen.append(found if isinstance(found, Inventory) else Inventory(unknown=why))
         return _merge(seen)
 
-    def _machine(self, name: str | None) -> Machine:
-        """Raises LinkgaugeError where the worker cannot say."""
-        return _expect(self._answer(name), Surveyed).machine
+    def _ask_each(
+        self, names: Sequence[str | None], command: Command, kind: type[_A]
+    ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
+        """What the workers of these backends say of the machine, or why one cannot."""
+        if self._settings.simulation is not None:
+            names = (SIMULATED,)
+        for name in names:  # all at once: they take seconds to open
+            self._worker(name).ask(command)
+        for name in names:
+            try:
+                yield name, self._answer(name, kind)
+            except LinkgaugeError as error:
+                yield name, error
 
-    def _answer(self, name: str | None) -> Answer:
+    def _answer(self, name: str | None, kind: type[_A]) -> _A:
         """What a worker says of the machine. Raises LinkgaugeError where it cannot."""
         try:
             deadline = time.monotonic() + SURVEY_SECONDS
-            answer = self._workers[name].answer(lambda _: deadline - time.monotonic())
+            return self._workers[name].answer(kind, lambda _: deadline - time.monotonic())
         except WorkerLost as lost:
             self._retire(name)
             within = f"no answer within {SURVEY_SECONDS:g} s"
             reason = within if lost.kind == "timeout" else str(lost)
             raise BackendError("open the backend", reason) from lost
-        if isinstance(answer, Refused):
-            raise LinkgaugeError(answer.reason)
-        return answer
 
     def measure(
-        self,
-        cells: Sequence[PlannedCell],
-        size: int,
-        before: Before = Before(),  # noqa: B008
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        able = [cell for cell in cells if cell.reason is None and not self._why_aside(cell)]
-        measured = {}
-        if able:
-            results = self._measure(Measure(tuple(able), size, before))
-            measured = dict(zip(able, results, strict=True))
-        return tuple(measured.get(cell) or self._skipped(cell) for cell in cells)
+        results = {cell: skipped for cell in cells if (skipped := self._skipped(cell)) is not None}
+        if able := tuple(cell for cell in cells if cell not in results):
+            measured = self._measure(Measure(able, size, visit))
+            results |= dict(zip(able, measured, strict=True))
+        return tuple(results[cell] for cell in cells)
 
-    def _skipped(self, cell: PlannedCell) -> CellResult:
+    def _skipped(self, cell: PlannedCell) -> CellResult | None:
         if cell.reason is not None:
             return unmeasured(cell, "skip", cell.reason, "size")
-        return unmeasured(cell, "skip", self._why_aside(cell) or "", "set-aside")
-
-    def _why_aside(self, cell: PlannedCell) -> str | None:
-        if not self._aside:
-            return None
-        return next((self._aside[name] for name in _devices(cell) if name in self._aside), None)
+        for name in _devices(cell) if self._aside else ():
+            if name in self._aside:
+                return unmeasured(cell, "skip", self._aside[name], "set-aside")
+        return None
 
     def _measure(self, command: Measure) -> tuple[CellResult, ...]:
         cells, size = command.cells, command.size
         name = self._worker_for(cells[0])
         watch = _Watch(cells, size, self._settings)
         try:
-            asked = self._ask(name, command)
-            results = _expect(asked.answer(watch.left), Results)
+            results = self._ask(name, command).answer(tuple[CellResult, ...], watch.left)
         except WorkerLost as lost:
             at = self._workers[name].standing
             self._retire(name)
             if len(cells) > 1:  # one of a round must not cost the others
                 return tuple(
-                    cell for one in cells for cell in self.measure((one,), size, command.before)
+                    cell for one in cells for cell in self.measure((one,), size, command.visit)
                 )
             return (self._note(cells[0], watch.verdict(cells[0], lost, at)),)
-        if any(cell.status == "error" for cell in results.cells):
+        if any(cell.status == "error" for cell in results):
             self._retire(name)
-        return tuple(map(self._note, cells, results.cells))
+        return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
         """Counts failures of its devices in a row, and sets aside those that have too many."""
@@ -190,14 +165,11 @@ class Supervisor:
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
         name = SIMULATED if self._settings.simulation else parse_memory(device).backend
         try:
-            asked = self._ask(name, Tune(device, peer))
-            answer = asked.answer(heard=lambda trying: tell(trying.tried))
-        except WorkerLost as lost:
-            self._retire(name)
-            raise BackendError(f"tune {device}", str(lost)) from lost
-        if isinstance(answer, Refused):
-            raise BackendError(f"tune {device}", answer.reason)
-        return _expect(answer, Tuned).found
+            return self._ask(name, Tune(device, peer)).answer(bool, heard=tell)
+        except LinkgaugeError as error:
+            if isinstance(error, WorkerLost):
+                self._retire(name)
+            raise BackendError(f"tune {device}", str(error)) from error
 
     def _ask(self, name: str | None, command: Command) -> WorkerProcess:
         worker = self._worker(name)
@@ -287,9 +259,3 @@ def _merge(inventories: Sequence[Inventory]) -> Inventory:
         accelerators=tuple(device for one in inventories for device in one.accelerators),
         unknown=tuple(dict.fromkeys(why for one in inventories for why in one.unknown)),
     )
-
-
-def _expect(answer: Answer, kind: type[_A]) -> _A:
-    if not isinstance(answer, kind):
-        raise TypeError(f"expected {kind.__name__} of a worker, got {answer!r}")
-    return answer

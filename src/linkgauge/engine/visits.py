@@ -14,18 +14,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
-from linkgauge.model.result import (
-    CellKey,
-    CellResult,
-    PlannedCell,
-    PlannedSheet,
-    Settings,
-    Stopped,
-)
+from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Memory, Place
 
 from .merging import Merged, merge
-from .messages import Before
+from .messages import Visit
 
 _DEGREES = 6
 """Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
@@ -123,11 +116,11 @@ class Visits:
             if key not in self._ended
         )
 
-    def before(self, sheet: int, cell: PlannedCell) -> Before:
-        """What precedes the visit of a cell in this pass."""
+    def visit(self, sheet: int, cell: PlannedCell) -> Visit:
+        """The visit of a cell in this pass."""
         visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
-        return Before(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
+        return Visit(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
         """Whether nothing will change a sheet any more: its cells are done, and so are all that
@@ -157,9 +150,7 @@ class Visits:
             return
         merged = self._merge(kind)
         done = {
-            key
-            for key, one in merged.items()
-            if _why_to_stop(one, self._least_of(key), self._settings)
+            key for key, one in merged.items() if _is_done(one, self._least_of(key), self._settings)
         }
         for keys in self._rounds_of(kind):
             if not done.issuperset(keys):  # what is measured at the same time ends together
@@ -189,23 +180,19 @@ def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
     return keys
 
 
-def _why_to_stop(merged: Merged, least: int, settings: Settings) -> Stopped | None:
-    """Why a cell needs no more visits; None where it does."""
+def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
+    """Whether a cell needs no more visits, or none would help: of noise."""
     cell = merged.cell
-    if cell.status != "pass" or settings.samples is not None:
-        return "samples"
     spent, error = cell.seconds or 0.0, merged.error
-    if spent >= settings.max_time:
-        return "max-time"
+    if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
+        return True
     if len(cell.visits) < least or error is None or settings.precision == 0:
-        return None
+        return False
     if cell.interval is None or (cell.interval.degrees or 0) < _LEAST_DEGREES:
-        return None
-    if error <= settings.precision:
-        return "precision"
+        return False
     needed = spent * (error / settings.precision) ** 2
     hopeless = len(cell.samples) >= _LEAST_TO_JUDGE and needed > settings.max_time
-    return "noise" if hopeless else None
+    return error <= settings.precision or hopeless
 
 
 def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:

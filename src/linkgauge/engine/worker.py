@@ -1,7 +1,7 @@
 """Who measures: a worker holds backends and is handed whole cells.
 
-The controller speaks only to `Worker`; nothing crosses this seam while a clock runs. It has a
-`Supervisor`, whose workers live in other processes; a `LocalWorker` is what such a process runs.
+A `LocalWorker` is what a worker process runs. The controller speaks only to a `Supervisor`, which
+has the same methods and hands on what it is asked; nothing crosses this seam while a clock runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,9 +28,9 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Tell, Visit, measure_together
+from .measure import Known, Tell, measure_together
 from .measurement import Measurement
-from .messages import Before
+from .messages import FIRST, Visit
 from .pool import BufferPool
 from .reasons import unmeasured
 
@@ -39,36 +39,6 @@ if TYPE_CHECKING:
 
 POOL_SHARE = 0.5
 """Share of the host's available memory that buffers may keep between cells."""
-
-
-class Worker(Protocol):
-    """Measures cells, whole ones: what it is given and what it gives back are plain values."""
-
-    def survey(self, accelerators: Sequence[str]) -> Machine:
-        """The host and the devices of these backends; why a backend has none."""
-        ...
-
-    def look(self, accelerators: Sequence[str]) -> Inventory:
-        """What else there is to know of the machine, with the devices of these backends. Never
-        raises: what cannot be had says why."""
-        ...
-
-    def measure(
-        self,
-        cells: Sequence[PlannedCell],
-        size: int,
-        before: Before = Before(),  # noqa: B008
-    ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
-        in their order. Never raises for what happens to them."""
-        ...
-
-    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
-        """Searches how a device copies fastest and remembers it; `peer` is for peer paths. False
-        where its backend has nothing to search."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class LocalWorker:
@@ -83,10 +53,11 @@ class LocalWorker:
         self._settings = settings
         self._tell = tell
         self._backends: dict[str, Backend] = {}
-        self._known: dict[tuple[tuple[int, ...], int], Visit] = {}
+        self._known: dict[tuple[tuple[int, ...], int], Known] = {}
         """What the first visit of the cells of these numbers, at this size, found."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
+        """The host and the devices of these backends; why a backend has none."""
         # What is to be loaded is loaded before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
@@ -108,6 +79,8 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
+        """What else there is to know of the machine, with the devices of these backends. Never
+        raises: what cannot be had says why."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -152,32 +125,29 @@ class LocalWorker:
         return simulate(self._settings.simulation, self._settings.engines)
 
     def measure(
-        self,
-        cells: Sequence[PlannedCell],
-        size: int,
-        before: Before = Before(),  # noqa: B008
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
+        """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
+        in their order. Never raises for what happens to them."""
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
             try:
                 backends = self._backends_for(cell)
-                able.append(Measurement(cell, cell.transfers, size, self._settings, backends))
+                able.append(Measurement(cell, size, self._settings, backends))
             except Unsupported as error:
                 results[cell] = unmeasured(cell, "skip", str(error), error.kind)
             except LinkgaugeError as error:  # a driver that fails at its first question
                 results[cell] = unmeasured(cell, "error", str(error), error.kind)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
-            known = self._known.get((numbers, size), Visit())
-            known = msgspec.structs.replace(
-                known, number=before.visits, taken=before.samples, spent=before.seconds
+            known = self._known.get((numbers, size))
+            measured, found = measure_together(
+                able, self._settings, self._pool, self._tell, visit, known
             )
-            measured = measure_together(able, self._settings, self._pool, self._tell, known)
-            if measured.sample is not None:
-                definition = measured.cells[0].definition
-                self._known[numbers, size] = Visit(sample=measured.sample, definition=definition)
-            results.update(zip((cell.planned for cell in able), measured.cells, strict=True))
+            if found is not None:
+                self._known[numbers, size] = found
+            results.update(zip((cell.planned for cell in able), measured, strict=True))
         return tuple(results[cell] for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
@@ -190,6 +160,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
+        """Searches how a device copies fastest and remembers it; `peer` is for peer paths. False
+        where its backend has nothing to search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):

@@ -14,6 +14,7 @@ from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.pci_tree import PciTree
 
+from .matrix import grid
 from .subjects import Subject, spans
 
 MOST = 32
@@ -93,12 +94,7 @@ def _matrix(
     rows = tuple(
         tuple(same if one is other else text(one, other) for other in subjects) for one in subjects
     )
-    found = {
-        text
-        for number, row in enumerate(rows)
-        for column, text in enumerate(row)
-        if number != column
-    }
+    found = {text for at, row in enumerate(rows) for text in (*row[:at], *row[at + 1 :])}
     order = sorted(found - {UNKNOWN}, key=key) + [UNKNOWN] * (UNKNOWN in found)
     return Matrix(title, tuple(one.label for one in subjects), rows, tuple(order))
 
@@ -116,12 +112,9 @@ def matrix_lines(matrix: Matrix) -> Iterator[Text]:
     yield Text(matrix.title, "bold")
     first = max(map(len, matrix.labels))
     width = max(len(text) for row in (*matrix.rows, matrix.labels) for text in row) + 2
-    yield Text(" " * first + "".join(f"{label:>{width}}" for label in matrix.labels), "cyan")
-    for label, row in zip(matrix.labels, matrix.rows, strict=True):
-        line = Text(f"{label:<{first}}", "cyan")
-        for text in row:
-            line.append(f"{text:>{width}}", "default")
-        yield line
+    labels = [label.ljust(first) for label in matrix.labels]
+    rows = ([(text, "default") for text in row] for row in matrix.rows)
+    yield from grid(labels, matrix.labels, width, rows)
 
 
 def _groups(matrix: Matrix) -> Iterator[Text]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -10,6 +11,7 @@ from rich.text import Text
 from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
+from .sentences import first_of
 from .terminal import simulated
 
 _STYLES: dict[Severity, str] = {
@@ -18,8 +20,6 @@ _STYLES: dict[Severity, str] = {
     "note": "cyan",
     "unknown": "dim",
 }
-NAMED = 6
-"""Subjects and cells that are named of many."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -47,11 +47,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
-    return findings_document(diagnosis.findings)
-
-
-def findings_document(findings: Sequence[Finding]) -> str:
-    return json_document({"schema": "linkgauge.findings/1", "findings": findings})
+    return json_document({"schema": "linkgauge.findings/1", "findings": diagnosis.findings})
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
@@ -68,7 +64,7 @@ def _headline(alike: Sequence[Finding]) -> Text:
     return Text.assemble(
         (first.severity, _STYLES[first.severity]),
         f" {first.check}  ",
-        (_named([finding.subject for finding in alike]), "bold"),
+        (first_of([finding.subject for finding in alike], ", "), "bold"),
         f": {first.found}",
     )
 
@@ -79,7 +75,7 @@ def _details(alike: Sequence[Finding], told: str | None) -> Iterator[Text]:
     if first.why:
         yield Text(f"    why: {first.why}", "dim")
     if first.cells:
-        yield Text(f"    cells: {_named(first.cells)}", "dim")
+        yield Text(f"    cells: {first_of(first.cells, ', ')}", "dim")
     if not first.remedy:
         return
     if told is not None:
@@ -90,17 +86,9 @@ def _details(alike: Sequence[Finding], told: str | None) -> Iterator[Text]:
     yield from (Text(f"      {line}" if line else "") for line in first.remedy)
 
 
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
-
-
 def summary(findings: Sequence[Finding]) -> Text:
     """How many of each severity."""
-    counts = [
-        (severity, sum(finding.severity == severity for finding in findings))
-        for severity in _STYLES
-    ]
+    counts = Counter(finding.severity for finding in findings)
     line = Text("doctor: ")
-    shown = [Text(f"{count} {severity}", _STYLES[severity]) for severity, count in counts if count]
+    shown = [Text(f"{counts[by]} {by}", style) for by, style in _STYLES.items() if counts[by]]
     return line.append(Text(", ").join(shown) if shown else Text("nothing found", "green"))

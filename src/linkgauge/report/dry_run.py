@@ -34,15 +34,10 @@ def plan_lines(dry: DryRun) -> Iterator[Text]:
     for sheet in plan:
         where = f"  {sheet.backend}  {format_size(sheet.size)}"
         head = Text.assemble((sheet.benchmark, "bold"), where)
-        if sheet.reason is not None:
-            head.append(f"  skip: {sheet.reason}", "yellow")
-        yield head
-        for cell in sheet.cells:
-            line = Text(f"  {cell.place}  {cell}")
-            if cell.reason is not None:
-                line.append(f"  skip: {cell.reason}", "yellow")
-            yield line
-    cells = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
+        cells = ((Text(f"  {cell.place}  {cell}"), cell.reason) for cell in sheet.cells)
+        for line, reason in ((head, sheet.reason), *cells):
+            yield line if reason is None else line.append(f"  skip: {reason}", "yellow")
+    count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
     held = ", ".join(f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items())
     time = "time as the samples take" if seconds is None else f"at most about {seconds:.0f} s"
-    yield Text(f"{cells} cells; at once at most {held or 'nothing'}; {time}")
+    yield Text(f"{count} cells; at once at most {held or 'nothing'}; {time}")

@@ -11,11 +11,10 @@ from linkgauge.model.result import CellResult, Result, Verdict
 from linkgauge.model.units import unit_of
 
 from .matrix import shown
+from .sentences import first_of
 
 MOST = 3
 """Expectations that are shown of a result, those of the most cells first."""
-NAMED = 6
-"""Cells that are named of those whose figures are beside what is expected."""
 STYLES: dict[Verdict, str] = {
     "ok": "default",
     "unknown": "default",
@@ -36,18 +35,16 @@ def expectation_lines(result: Result) -> Iterator[Text]:
 
 
 def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
-    cells = [cell for cell in result.cells if cell.verdict == verdict and cell.summary]
+    cells = [_compared(c) for c in result.cells if c.verdict == verdict and c.summary]
     if cells:
-        named = " ".join(_compared(cell) for cell in cells[:NAMED])
-        more = f" and {len(cells) - NAMED} more" if len(cells) > NAMED else ""
-        yield Text.assemble((verdict, STYLES[verdict]), f" {named}{more} of what is expected")
+        yield Text.assemble((verdict, STYLES[verdict]), f" {first_of(cells)} of what is expected")
 
 
 def _compared(cell: CellResult) -> str:
     """A cell and its share of what is expected: (0, 1) 43%."""
     expected = cell.expected and (cell.expected.achievable or cell.expected.theoretical)
     share = f" {cell.summary.median / expected:.0%}" if cell.summary and expected else ""
-    return f"({cell.row}, {cell.column}){share}"
+    return f"{cell.place}{share}"
 
 
 def _expected(cell: CellResult, unit: str) -> str | None:
@@ -55,12 +52,9 @@ def _expected(cell: CellResult, unit: str) -> str | None:
     expected = cell.expected
     if expected is None:
         return None
-    if expected.achievable is not None:
-        return f"expected {_figure(expected.achievable, unit)}: {expected.because}"
-    if expected.theoretical is not None:
-        return f"expected at most {_figure(expected.theoretical, unit)}: {expected.because}"
-    return None
-
-
-def _figure(value: float, unit: str) -> str:
-    return f"{shown(value, unit)} {unit_of(unit).shown}"
+    at_most, value = "", expected.achievable
+    if value is None:
+        at_most, value = "at most ", expected.theoretical
+    if value is None:
+        return None
+    return f"expected {at_most}{shown(value, unit)} {unit_of(unit).shown}: {expected.because}"

@@ -24,18 +24,9 @@ SAMPLES_FILE = "samples.csv"
 SIMULATED = "SIMULATED"
 
 COLUMNS = (
-    "run",
-    "benchmark",
-    "backend",
-    "size",
-    "row",
-    "column",
-    "transfer",
-    "sample",
-    "value",
-    "unit",
+    "run", "benchmark", "backend", "size", "row", "column", "transfer", "sample", "value", "unit",
     "simulated",
-)
+)  # fmt: skip
 """`transfer` is empty for the headline figure, else the notation of the single transfer;
 `simulated` says SIMULATED or nothing."""
 

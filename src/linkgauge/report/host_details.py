@@ -54,12 +54,8 @@ def _memory(host: HostDetails) -> Iterator[str]:
 
 
 def _surroundings(host: HostDetails) -> Iterator[str]:
-    if host.hypervisor:
-        yield f"under {host.hypervisor}"
-    if host.container:
-        yield f"in {host.container}"
-    if host.iommu:
-        yield f"IOMMU {host.iommu}"
+    found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
+    yield from (f"{how} {what}" for how, what in found.items() if what)
     if host.steal is not None:
         yield f"CPU steal {host.steal:.2%} since boot"
 

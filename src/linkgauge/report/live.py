@@ -10,7 +10,6 @@ from shlex import quote
 
 import msgspec
 from rich.console import Console, RenderableType
-from rich.progress import Progress
 
 from linkgauge.backends.base import Tried
 from linkgauge.engine.controller import Observer
@@ -57,7 +56,8 @@ class LiveReport(Observer):
         self._judged: list[Result] = []
         self._expectations: Expectations | None = None
         self._bar = ExitStack()
-        self._progress: Progress | None = None
+        self._progress = progress_bar(self._errors)
+        self._task = self._progress.add_task("", total=None)
         self._done = 0
 
     def __enter__(self) -> LiveReport:
@@ -68,21 +68,18 @@ class LiveReport(Observer):
 
     def begun(self, machine: Machine) -> None:
         self._expectations = Expectations(machine, measured_ceilings((), machine))
-        self._progress = self._bar.enter_context(progress_bar(self._errors))
-        self._task = self._progress.add_task("", total=None)
+        self._bar.enter_context(self._progress)
 
     def planned(self, visits: int) -> None:
-        if self._progress is not None:
-            self._progress.update(self._task, total=self._done + visits)
+        self._progress.update(self._task, total=self._done + visits)
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        if self._progress is not None and not self._progress.disable:
-            where = f"{sheet.benchmark} {cell.place}"
-            self._progress.update(self._task, description=where)
+        if not self._progress.disable:
+            self._progress.update(self._task, description=f"{sheet.benchmark} {cell.place}")
 
     def finished(self, _cell: CellResult) -> None:
         self._done += 1
-        if self._progress is not None and not self._progress.disable:
+        if not self._progress.disable:
             self._progress.advance(self._task)
 
     def completed(self, result: Result) -> None:
@@ -97,7 +94,7 @@ class LiveReport(Observer):
     def _figures(self) -> Console:
         """Where the bar stands on the same terminal, figures go above it."""
         both = self._console.is_terminal and self._errors.is_terminal
-        return self._progress.console if self._progress is not None and both else self._console
+        return self._errors if self._expectations is not None and both else self._console
 
     def tried(self, tried: Tried) -> None:
         figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"

@@ -1,10 +1,13 @@
-"""A result as matrices of figures: pure text, in nvbandwidth's layout."""
+"""A result as matrices of figures, in nvbandwidth's layout; and how matrices are printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
+from rich.text import Text
 
 from linkgauge.model.result import Result
 from linkgauge.model.transfer import Place
@@ -55,6 +58,19 @@ def matrices(result: Result) -> Iterator[Matrix]:
 
 def _natural(label: str) -> tuple[int, str]:
     return (int(label), "") if label.isdecimal() and len(label) < 10 else (1 << 62, label)
+
+
+def grid(
+    labels: Sequence[str], columns: Iterable[str], width: int,
+    rows: Iterable[Iterable[tuple[str, str]]],
+) -> Iterator[Text]:  # fmt: skip
+    """Columns of this width behind the labels, which are alike long: texts with their styles."""
+    yield Text(" " * len(labels[0]) + "".join(f"{column:>{width}}" for column in columns), "cyan")
+    for label, row in zip(labels, rows, strict=True):
+        line = Text(label, "cyan")
+        for style, alike in groupby(row, itemgetter(1)):
+            line.append("".join(f"{text:>{width}}" for text, _ in alike), style)
+        yield line
 
 
 def shown(value: float, unit: str) -> str:

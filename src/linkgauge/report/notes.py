@@ -13,10 +13,7 @@ from linkgauge.model.statistics import relative_error
 from linkgauge.model.units import count_of, unit_of
 
 from .matrix import shown
-from .sentences import QUIETEN, sentence
-
-NAMED = 6
-"""Cells that are named of those that a note is about, the worst first."""
+from .sentences import NAMED, QUIETEN, sentence
 
 
 def note_lines(run: Run) -> Iterator[Text]:
@@ -37,8 +34,7 @@ def mode_lines(result: Result) -> Iterator[Text]:
     """Cells whose samples fall into two groups, the larger of which is the headline."""
     for cell in result.cells:
         if cell.modes:
-            where = f" ({cell.row}, {cell.column})"
-            yield Text.assemble(("modes", "yellow"), f"{where} {modes(cell, result.unit)}")
+            yield Text.assemble(("modes", "yellow"), f" {cell.place} {modes(cell, result.unit)}")
 
 
 def modes(cell: CellResult, unit: str) -> str:
@@ -62,14 +58,12 @@ def _missed(run: Run) -> Iterator[Text]:
             if error is None:
                 unknown += 1
             elif error > asked:
-                where = f"{result.benchmark} ({cell.row}, {cell.column})"
-                found.append((error, f"{where} ±{error:.1%}"))
+                found.append((error, f"{result.benchmark} {cell.place} ±{error:.1%}"))
     if not found and not unknown:
         return
     found.sort(reverse=True)
     named = [text for _, text in found[:NAMED]]
-    more = len(found) - len(named)
-    rest = [f"{more} more"] if more else []
+    rest = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
     rest += [f"{count_of(unknown)} without an interval"] if unknown else []
     yield Text.assemble(
         ("note", "yellow"),

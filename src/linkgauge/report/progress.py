@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
-@contextmanager
-def progress_bar(console: Console) -> Iterator[Progress]:
+def progress_bar(console: Console) -> Progress:
     """A bar on the console, gone when done; nothing at all where it is not a terminal."""
-    progress = Progress(
+    return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
@@ -22,5 +18,3 @@ def progress_bar(console: Console) -> Iterator[Progress]:
         transient=True,
         disable=not console.is_terminal,
     )
-    with progress:
-        yield progress

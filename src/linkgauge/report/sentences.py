@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkgauge.model.notes import Beside, Imprecise, Note, NotRevisited, Remark, Unjudged
 
 QUIETEN = "give more --max-time or quieten the machine"
+NAMED = 6
+"""Cells or subjects that are named of many."""
+
+
+def first_of(names: Sequence[str], separator: str = " ") -> str:
+    """Those that are named, and how many there are besides."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return separator.join(names[:NAMED]) + more
 
 
 def sentence(note: Note) -> str:

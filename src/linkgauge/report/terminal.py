@@ -7,9 +7,8 @@ control characters in them sent to the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
@@ -20,12 +19,13 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
-from .matrix import ABSENT, Matrix, matrices, shown
+from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .notes import mode_lines
+from .sentences import first_of
 
 WIDTH = 10
-NAMED = 6
-"""Cells that are named of those that something befell."""
+UNKNOWN = (ABSENT, "dim")
+"""What stands in the place of a cell without a figure, and in which style."""
 WIDE = 1000
 """Columns of what is no terminal: lines are never broken there."""
 _STYLES: dict[Status, str] = {
@@ -76,9 +76,11 @@ def render_result(result: Result) -> RenderableType:
     unit = unit_of(result.unit)
     what = "bandwidth" if unit.better == "higher" else "time"
     lines: list[Text] = [_heading(result), Text(f"{result.title} {what} ({unit.shown})")]
-    by_place = {(cell.row, cell.column): cell for cell in result.cells}
+    cells: dict[tuple[str, str], CellResult] = {cell.place: cell for cell in result.cells}
     for matrix in matrices(result):
-        lines += _matrix_lines(matrix, result, by_place)
+        if result.parts:
+            lines.append(Text(matrix.name.removeprefix(f"{result.benchmark}_"), style="italic"))
+        lines += matrix_lines(matrix, partial(_told, matrix.figures, cells, result.unit))
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
     lines += mode_lines(result)
@@ -113,29 +115,20 @@ def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:
     """A line for each thing that befell cells, with those that it befell."""
     befallen: dict[tuple[Status, str | None], list[str]] = {}
     for cell in cells:
-        places = befallen.setdefault((cell.status, cell.reason), [])
-        places.append(f"({cell.row}, {cell.column})")
+        befallen.setdefault((cell.status, cell.reason), []).append(str(cell.place))
     for (status, reason), places in befallen.items():
-        named = " ".join(places[:NAMED])
-        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
-        yield Text.assemble((status, _STYLES[status]), f" {named}{more}: {reason}")
+        yield Text.assemble((status, _STYLES[status]), f" {first_of(places)}: {reason}")
 
 
-def _matrix_lines(
-    matrix: Matrix, result: Result, cells: dict[tuple[str, str], CellResult]
+def matrix_lines(
+    matrix: Matrix, told: Callable[[tuple[str, str]], tuple[str, str]]
 ) -> Iterator[Text]:
+    """Its rows below its columns: what is `told` of each place, and in which style."""
     label = max(4, *(len(row) + 1 for row in matrix.rows))
     width = max(WIDTH, *(len(column) + 2 for column in matrix.columns))
-    if result.parts:
-        yield Text(matrix.name.removeprefix(f"{result.benchmark}_"), style="italic")
-    yield Text(" " * label + "".join(f"{column:>{width}}" for column in matrix.columns), "cyan")
-    for row in matrix.rows:
-        line = Text(f"{row:>{label - 1}} ", style="cyan")
-        places = [Place(row, column) for column in matrix.columns]
-        told = [_told(matrix.figures.get(at), cells.get(at), result.unit) for at in places]
-        for style, alike in groupby(told, itemgetter(1)):
-            line.append("".join(f"{text:>{width}}" for text, _ in alike), style)
-        yield line
+    labels = [f"{row:>{label - 1}} " for row in matrix.rows]
+    rows = ([told((row, column)) for column in matrix.columns] for row in matrix.rows)
+    yield from grid(labels, matrix.columns, width, rows)
 
 
 def _sum_line(matrix: Matrix, unit: str) -> Text:
@@ -145,15 +138,16 @@ def _sum_line(matrix: Matrix, unit: str) -> Text:
     return line.append(f" of {there} of {matrix.cells} cells") if there < matrix.cells else line
 
 
-def _told(figure: float | None, cell: CellResult | None, unit: str) -> tuple[str, str]:
+def _told(
+    figures: Mapping[Place, float], cells: Mapping[tuple[str, str], CellResult], unit: str,
+    at: Place,
+) -> tuple[str, str]:  # fmt: skip
     """What stands in a place of the matrix, and in which style."""
-    return (ABSENT, "dim") if figure is None else (shown(figure, unit), _style(cell))
-
-
-def _style(cell: CellResult | None) -> str:
-    if cell is None:
-        return "default"
-    return STYLES[cell.verdict] if cell.status == "pass" else _STYLES[cell.status]
+    if at not in figures:
+        return UNKNOWN
+    cell = cells[at]
+    style = STYLES[cell.verdict] if cell.status == "pass" else _STYLES[cell.status]
+    return shown(figures[at], unit), style
 
 
 def render_transfers(result: Result) -> RenderableType:

@@ -8,9 +8,8 @@ from rich.text import Text
 from linkgauge.judge.utilisation import utilisation
 from linkgauge.model.result import Result
 
-from .matrix import ABSENT, matrices
-
-_WIDTH = 10
+from .matrix import matrices
+from .terminal import UNKNOWN, matrix_lines
 
 
 def render_utilisation(result: Result) -> RenderableType | None:
@@ -19,17 +18,6 @@ def render_utilisation(result: Result) -> RenderableType | None:
     if not shares:
         return None
     *_, matrix = matrices(result)
-    width = max(_WIDTH, *(len(column) + 2 for column in matrix.columns))
-    label = max(4, *(len(row) + 1 for row in matrix.rows))
-    lines = [
-        Text(f"{matrix.name} of theoretical (%)"),
-        Text(" " * label + "".join(f"{column:>{width}}" for column in matrix.columns), "cyan"),
-    ]
-    for row in matrix.rows:
-        line = Text(f"{row:>{label - 1}} ", style="cyan")
-        for column in matrix.columns:
-            share = shares.get((row, column))
-            text = ABSENT if share is None else f"{share:.1%}".removesuffix("%")
-            line.append(f"{text:>{width}}", "dim" if share is None else "default")
-        lines.append(line)
-    return Group(*lines, Text())
+    figures = {at: f"{share:.1%}".removesuffix("%") for at, share in shares.items()}
+    lines = matrix_lines(matrix, lambda at: (figures[at], "default") if at in figures else UNKNOWN)
+    return Group(Text(f"{matrix.name} of theoretical (%)"), *lines, Text())

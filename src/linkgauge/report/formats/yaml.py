@@ -4,8 +4,5 @@ from __future__ import annotations
 
 from . import Format, late
 
-FORMAT = Format(
-    "yaml",
-    "Write hardware.yml to stdout.",
-    {"machine": late("machine.hardware", "hardware_yaml")},
-)
+_HARDWARE = late("machine.hardware", "hardware_yaml")
+FORMAT = Format("yaml", "Write hardware.yml to stdout.", {"machine": _HARDWARE})
