@@ -218,11 +218,7 @@ class Virtual(Protocol):
         ...
 
     def enter(
-        self,
-        cells: Mapping[int, Sequence[Transfer]],
-        phase: Phase,
-        visit: int = 0,
-        taken: int = 0,
+        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
         """A phase begins of the cells that are measured at the same time: by their numbers, from 0
         over the whole plan, with the visit's number and the samples taken of them before it, so

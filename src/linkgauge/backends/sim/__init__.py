@@ -126,11 +126,7 @@ class SimBackend:
         return self._course.now
 
     def enter(
-        self,
-        cells: Mapping[int, Sequence[Transfer]],
-        phase: Phase,
-        visit: int = 0,
-        taken: int = 0,
+        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
         first = min(cells)
         self._at = first + 1

@@ -17,7 +17,7 @@ from linkgauge.model.pcie import SPEEDS, link_rate
 from .faults import Cells, Drift, Fault, Slow
 from .hardware import Hardware, Link
 from .resources import names_of
-from .schedule import ALL, Schedule
+from .schedule import Schedule
 
 SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
@@ -60,7 +60,7 @@ class Symptoms:
         return ERRORS * sum(
             _overlap(fault.cells, self._cells)
             for fault in self._faults
-            if (fault.target == ALL or fault.target in names) and not _is_explained(link, fault)
+            if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
     def _rate(self, names: set[str]) -> float:
