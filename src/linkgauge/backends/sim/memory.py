@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections import Counter
+from collections.abc import Mapping
 from functools import cache, lru_cache, reduce
 from operator import xor
 from typing import NamedTuple
@@ -137,25 +137,23 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 class Room:
-    """How much each place can hold, and holds."""
+    """How much each place has left."""
 
-    def __init__(self, sizes: dict[Memory, int]) -> None:
-        self._sizes = sizes
-        self._taken: Counter[Memory] = Counter()
+    def __init__(self, sizes: Mapping[Memory, int]) -> None:
+        self._left = dict(sizes)
 
     def take(self, memory: Memory, size: int) -> None:
         """Raises AllocationError where the place has less left."""
-        place = memory.place
-        left = self._sizes[place] - self._taken[place]
+        left = self._left[memory.place]
         if size > left:
             raise AllocationError(
                 f"allocate {approximate_size(size)} of {memory}",
                 f"out of memory: {approximate_size(left)} are left",
             )
-        self._taken[place] += size
+        self._left[memory.place] -= size
 
     def give(self, memory: Memory, size: int) -> None:
-        self._taken[memory.place] -= size
+        self._left[memory.place] += size
 
 
 @lru_cache(maxsize=1024)

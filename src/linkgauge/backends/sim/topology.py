@@ -31,11 +31,9 @@ class Topology:
             places[device.name] = "fabric" if device.group.forwards else "none"
         self._kinds = [link.kind for link in hardware.links]
         self._nodes = hardware.nodes
-        self.links = [
-            Link(link.name, link.a, link.b, link.kind.kind, link.rate, link.rate)
-            for link in hardware.links
-        ]
-        self._map = Map(places, self.links)
+        self._map = Map(
+            places, (Link(link.name, link.a, link.b, link.kind.kind) for link in hardware.links)
+        )
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
