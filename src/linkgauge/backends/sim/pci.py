@@ -120,10 +120,8 @@ class _Tree:
         ids, revision = (group.vendor_id, group.device_id), group.revision
         if isinstance(seat.unit, DeviceUnit):
             code = _GRAPHICS if group.vendor_id == _NVIDIA else _ACCELERATOR
-            at = seat.unit.pci
-            yield self._function(
-                seat, "endpoint", at, parent, ids, class_code=code, revision=revision
-            )
+            own = {"class_code": code, "revision": revision}
+            yield self._function(seat, "endpoint", seat.unit.pci, parent, ids, **own)
             return
         address = f"{seat.domain}:{seat.bus:02x}:00.0"
         yield self._function(seat, "upstream port", address, parent, ids, revision=revision)
@@ -140,15 +138,13 @@ class _Tree:
         address: str,
         parent: str | None,
         ids: tuple[int, int],
-        *,
-        class_code: int = _BRIDGE,
-        revision: int = 0,
-        acs: tuple[str, ...] | None = None,
+        **beside: Any,
     ) -> PciFunction:
-        """The unit that sits there, or the port directly above it: both are at its link's ends."""
+        """The unit that sits there, or the port directly above it: both are at its link's ends.
+        `beside` are more of its fields."""
         link = None if seat.link is None else self._symptoms.pcie(seat.link)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
-        sizes: dict[str, Any] = {"max_payload_supported": _LEAST_SIZE}
+        sizes = {"max_payload_supported": _LEAST_SIZE}
         if seat.link is not None and link is not None:
             kind = seat.link.kind
             sizes = {"max_payload": kind.max_payload, "max_payload_supported": kind.max_payload,
@@ -159,17 +155,14 @@ class _Tree:
             address=address,
             vendor=ids[0],
             device=ids[1],
-            class_code=class_code,
-            revision=revision,
             name=self._name(ids),
             numa_node=seat.node,
             port=port,
             parent=parent,
             link=link or PciLink(),
-            acs=acs,
             errors={"correctable": errors, "nonfatal": 0, "fatal": 0},
             unknown=tuple(self._unknown(port, link)),
-            **sizes,
+            **{"class_code": _BRIDGE, "revision": 0, **sizes, **beside},
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
