@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -84,10 +84,9 @@ class HostBuffer(OpenCLBuffer):
         with self._address() as address:
             return native.checksum(address, size, self._cpus)
 
-    @contextmanager
-    def _address(self) -> Iterator[int]:
+    def _address(self) -> AbstractContextManager[int]:
         """A context in which the bytes stand at the address that it yields."""
-        yield self.address
+        return nullcontext(self.address)
 
     def _touch(self) -> None:
         """First touch, by CPUs of the right node, where the driver has left it to us."""
@@ -124,14 +123,12 @@ class PinnedBuffer(DriverBuffer):
 
     def _allocate(self) -> None:
         super()._allocate()
-        self._map: Any = _map(self.unit, self._buffer, self.size)
-        self.address = int(self._map.ctypes.data)
+        self._mapping = ExitStack()
+        self.address = self._mapping.enter_context(_mapped(self.unit, self._buffer, self.size))
         self._touch()
 
     def free(self) -> None:
-        if self._map is not None:
-            _unmap(self.unit, self._map)
-            self._map = None
+        self._mapping.close()
         super().free()
 
 
@@ -151,13 +148,8 @@ class InPlaceBuffer(DriverBuffer):
     def for_kernel(self) -> Any:
         return self._buffer
 
-    @contextmanager
-    def _address(self) -> Iterator[int]:
-        array = _map(self.unit, self._buffer, self.size)
-        try:
-            yield array.ctypes.data
-        finally:
-            _unmap(self.unit, array)
+    def _address(self) -> AbstractContextManager[int]:
+        return _mapped(self.unit, self._buffer, self.size)
 
 
 class SharedBuffer(HostBuffer):
@@ -177,18 +169,18 @@ class SharedBuffer(HostBuffer):
         return self._buffer
 
 
-def _map(unit: Unit, buffer: cl.Buffer, size: int) -> Any:
-    """An array over the buffer's bytes; valid until `_unmap`."""
+@contextmanager
+def _mapped(unit: Unit, buffer: cl.Buffer, size: int) -> Iterator[int]:
+    """Where the buffer's bytes stand while they are mapped."""
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     with calling("clEnqueueMapBuffer", allocating=size):
         # pyopencl's stub forgets the event that comes with the array.
         mapped: Any = cl.enqueue_map_buffer(
             unit.queue, buffer, flags, 0, (size,), np.dtype(np.uint8)
         )
-    return mapped[0]
-
-
-def _unmap(unit: Unit, array: Any) -> None:
-    with calling("clEnqueueUnmapMemObject"):
-        array.base.release(unit.queue)
-        unit.queue.finish()
+    try:
+        yield int(mapped[0].ctypes.data)
+    finally:
+        with calling("clEnqueueUnmapMemObject"):
+            mapped[0].base.release(unit.queue)
+            unit.queue.finish()
