@@ -10,6 +10,7 @@ from itertools import combinations
 
 import msgspec
 
+from linkgauge.model import map as graph
 from linkgauge.model.errors import InputError
 from linkgauge.model.pcie import link_rate
 
@@ -49,17 +50,13 @@ class SwitchUnit(msgspec.Struct, frozen=True):
     group: SwitchGroup
 
 
-class Link(msgspec.Struct, frozen=True):
-    """A link between the vertices `a` and `b`; `name` is `a-b` unless it was given one.
-
-    `rate` is bytes a second of each direction.
+class Link(graph.Link, frozen=True):
+    """A link with the name `a-b` unless it was given one, and what those of its `kind_name` have in
+    common. `rate` is bytes a second of each direction.
     """
 
-    name: str
-    a: str
-    b: str
     kind_name: str
-    kind: LinkKind
+    common: LinkKind
     rate: float
 
 
@@ -155,7 +152,8 @@ def _links(description: Description, names: set[str]) -> Iterator[Link]:
                 if end not in names:
                     raise _wrong(f"there is no {end!r}", where)
             rate = _rate(group.kind, kind)
-            yield Link(group.name or f"{a}-{b}", a, b, group.kind, kind, rate)
+            name = group.name or f"{a}-{b}"
+            yield Link(name, a, b, kind.kind, group.kind, kind, rate)
 
 
 def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:

@@ -146,7 +146,7 @@ class _Tree:
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
         sizes = {"max_payload_supported": _LEAST_SIZE}
         if seat.link is not None and link is not None:
-            kind = seat.link.kind
+            kind = seat.link.common
             sizes = {"max_payload": kind.max_payload, "max_payload_supported": kind.max_payload,
                      "max_read_request": kind.max_read_request}  # fmt: skip
         elif port != "endpoint":
@@ -220,7 +220,7 @@ def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, L
     """What hangs directly below each node and switch, by which link."""
     beside: defaultdict[str, list[tuple[str, Link]]] = defaultdict(list)
     for link in hardware.links:
-        if link.kind.kind == "pcie":
+        if link.kind == "pcie":
             beside[link.a].append((link.b, link))
             beside[link.b].append((link.a, link))
     tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]

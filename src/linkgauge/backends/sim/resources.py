@@ -58,7 +58,7 @@ class Resources:
         }
         for number, link in enumerate(hardware.links):
             names = names_of(link) | {link.a, link.b}
-            for which, rate in ((True, link.rate), (False, link.rate), ("both", link.kind.both)):
+            for which, rate in ((True, link.rate), (False, link.rate), ("both", link.common.both)):
                 self._add((number, which), rate, names)
             for turn in product(_WAYS, _WAYS) if in_turns & {link.a, link.b} else ():
                 # A link that fails does not stop those of others.
@@ -149,7 +149,7 @@ class Resources:
         """Adds what a route takes: payload and its overhead one way, requests the other way."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
-            kind = link.kind
+            kind = link.common
             ways = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
             ahead = part * crossing.share / getattr(ways, way)
             returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
