@@ -39,14 +39,9 @@ def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) ->
 def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
     """That both ends are one DRAM, where they are. For transfers that `refusal` lets pass."""
     ends = transfer.memories
-    if len({memory.place for memory in ends}) < 2:
-        return ()
-    devices = [
-        facts[memory.index].device
-        for memory in ends
-        if memory.index is not None and memory.is_device
-    ]
-    if not all(device.shares_host_memory for device in devices):
+    devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
+    apart = len({memory.place for memory in ends}) > 1
+    if not apart or not all(device.shares_host_memory for device in devices):
         return ()
     one, other = sorted(str(memory.place) for memory in ends)
     return (f"{one} and {other} share one DRAM",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Mapping
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from operator import xor
 from typing import NamedTuple
 
@@ -26,12 +26,9 @@ WINDOW = 8 * CHUNK
 _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
-class Stored(NamedTuple):
-    """What was written: words of `seed` (or its word 0 everywhere), or their complement."""
-
-    constant: bool
-    seed: int
-    inverted: bool
+Stored = tuple[bool, int, bool]
+"""What was written: whether a seed's word 0 stands everywhere, the seed, whether it is the words'
+complement."""
 
 
 class Tail(NamedTuple):
@@ -158,9 +155,9 @@ class Room:
 
 @lru_cache(maxsize=1024)
 def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
-    plain = Stored(pattern is Pattern.CONSTANT, seed, inverted)
+    plain = pattern is Pattern.CONSTANT, seed, inverted
     if pattern is Pattern.SPLIT:
-        return Tail(even=Stored(False, seed, not inverted), odd=plain)
+        return Tail(even=(False, seed, not inverted), odd=plain)
     return Tail(plain, plain)
 
 
@@ -170,11 +167,6 @@ def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     if inverted:
         return _window(pattern, seed, False).translate(_ALL_BITS)
     scratch = (ctypes.c_uint8 * WINDOW)()
-    native.fill(ctypes.addressof(scratch), WINDOW, pattern, seed, False, (_cpu(),))
+    cpu = min(os.sched_getaffinity(0))
+    native.fill(ctypes.addressof(scratch), WINDOW, pattern, seed, False, (cpu,))
     return bytes(scratch)
-
-
-@cache
-def _cpu() -> int:
-    """A CPU that this process may use."""
-    return min(os.sched_getaffinity(0))

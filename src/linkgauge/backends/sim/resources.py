@@ -51,16 +51,16 @@ class Resources:
         self._links = hardware.links
         self.capacity: dict[Resource, float] = {}
         self.names: dict[Resource, frozenset[str]] = {}
-        in_turns = {node.name for node in hardware.nodes if node.group.turns}
         self._turns = {
-            name: [number for number, link in enumerate(self._links) if name in (link.a, link.b)]
-            for name in in_turns
+            node.name: [n for n, link in enumerate(self._links) if node.name in (link.a, link.b)]
+            for node in hardware.nodes
+            if node.group.turns
         }
         for number, link in enumerate(hardware.links):
             names = names_of(link) | {link.a, link.b}
             for which, rate in ((True, link.rate), (False, link.rate), ("both", link.common.both)):
                 self._add((number, which), rate, names)
-            for turn in product(_WAYS, _WAYS) if in_turns & {link.a, link.b} else ():
+            for turn in product(_WAYS, _WAYS) if self._turns.keys() & {link.a, link.b} else ():
                 # A link that fails does not stop those of others.
                 self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
