@@ -46,6 +46,8 @@ class HostBuffer(OpenCLBuffer):
     other, `cpus` work on its native. `address` is where its bytes stand for as long as it lives."""
 
     address: int
+    _is_fresh = True
+    """Whether the first touch is left to us."""
 
     def __init__(
         self,
@@ -60,6 +62,8 @@ class HostBuffer(OpenCLBuffer):
         self._node, self._alone = node, alone
         self._cpus = cpus
         self._allocate()
+        if self._is_fresh:  # first touch, by CPUs of the right node
+            self.fill(size, Pattern.WORDS, 0, False)
 
     def _allocate(self) -> None:
         raise NotImplementedError
@@ -88,13 +92,11 @@ class HostBuffer(OpenCLBuffer):
         """A context in which the bytes stand at the address that it yields."""
         return nullcontext(self.address)
 
-    def _touch(self) -> None:
-        """First touch, by CPUs of the right node, where the driver has left it to us."""
-        self.fill(self.size, Pattern.WORDS, 0, False)
-
 
 class PageableBuffer(HostBuffer):
     """The system's own memory, which OpenCL knows nothing of: for ce."""
+
+    _is_fresh = False
 
     def _allocate(self) -> None:
         self._pages, self._placement = native.allocate(
@@ -125,7 +127,6 @@ class PinnedBuffer(DriverBuffer):
         super()._allocate()
         self._mapping = ExitStack()
         self.address = self._mapping.enter_context(_mapped(self.unit, self._buffer, self.size))
-        self._touch()
 
     def free(self) -> None:
         self._mapping.close()
@@ -137,10 +138,6 @@ class InPlaceBuffer(DriverBuffer):
 
     It is mapped only while the host looks at it: a kernel must not use a mapped buffer.
     """
-
-    def _allocate(self) -> None:
-        super()._allocate()
-        self._touch()
 
     def for_copy(self, size: int) -> Any:
         return OpenCLBuffer.for_copy(self, size)
@@ -163,7 +160,6 @@ class SharedBuffer(HostBuffer):
         with calling("clSVMAlloc", allocating=self.size):
             self._buffer = cl.SVMAllocation(self.unit.context, self.size, 0, fine)
         self.address = int(self._buffer.svm_ptr)
-        self._touch()
 
     def for_kernel(self) -> Any:
         return self._buffer

@@ -52,7 +52,6 @@ class _Seat(msgspec.Struct, frozen=True):
     node: int
     domain: str
     bus: int
-    highest: int
     inner: int = 0
     below: tuple[_Seat, ...] = ()
 
@@ -187,16 +186,16 @@ class _Tree:
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
             domain, bus = _place(unit)
-            return _Seat(unit, link, self._topology.node_of(unit), domain, bus, bus)
+            return _Seat(unit, link, self._topology.node_of(unit), domain, bus)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
         below = tuple(seat for seat in seats if seat is not None)
         if not below:
             return None
-        domain, highest = below[0].domain, max(seat.highest for seat in below)
+        domain = below[0].domain
         inner = self._free_bus(domain, min(seat.bus for seat in below))
         bus = self._free_bus(domain, inner)
         near = self._topology.nearest_node(name)
-        return _Seat(unit, link, near, domain, bus, highest, inner, below)
+        return _Seat(unit, link, near, domain, bus, inner, below)
 
     def _root_bus(self, domain: str, lowest: int) -> int:
         if 0 not in self._used[domain]:
