@@ -218,8 +218,7 @@ class HostBackend:
 
     def _job(self, copy: Copy, cpus: Sequence[int]) -> _native.Job:
         ends = _address(copy.source), _address(copy.destination)
-        kernel = self._chosen[copy.transfer].kernel
-        op = _op(copy.transfer)
+        op, kernel = _op(copy.transfer), self._chosen[copy.transfer].kernel
         return _native.Job(op, *ends, copy.size, copy.seed, cpus, copy.endless, kernel)
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:

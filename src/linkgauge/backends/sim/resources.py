@@ -167,11 +167,9 @@ class Resources:
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
-                for other in _WAYS:
-                    if by_threads and number != crossing.number:
-                        yield number, inward, other
-                    elif not by_threads and number == crossing.number:
-                        yield number, other, inward
+                if by_threads == (number != crossing.number):
+                    for other in _WAYS:
+                        yield (number, inward, other) if by_threads else (number, other, inward)
 
     def _caps(self, engine: Engine) -> Caps:
         group = self._hardware.devices[engine.owner.index or 0].group
