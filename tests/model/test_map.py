@@ -103,7 +103,7 @@ def test_no_flows_no_rates():
 def wired(passing="fabric", *more):
     """Two devices joined by a fabric, the first below one node, the second below another."""
     links = [
-        Link("bridge", "a", "b", "fabric", 50.0, 40.0),
+        Link("bridge", "a", "b", "fabric"),
         Link("slot a", "a", "near", "pcie"),
         Link("slot b", "b", "far", "pcie"),
         Link("socket", "near", "far", "socket"),

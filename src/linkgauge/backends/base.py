@@ -25,7 +25,7 @@ from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
-from linkgauge.model.errors import Unsupported
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Accelerator, Sense
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
@@ -155,6 +155,36 @@ class Group(Protocol):
     def close(self) -> None: ...
 
 
+class Gated:
+    """What groups have in common whose gate is of no driver: calls out of order raise."""
+
+    most_loops = 1 << 30
+    _armed: tuple[int, int] | None = None
+    """Loops and laps."""
+    _opened = False
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        if self._armed or min(loops, laps) < 1:
+            raise BackendError("arm", "armed already" if self._armed else "no loops to run")
+        self._armed = loops, laps
+
+    def open(self) -> None:
+        if not self._armed or self._opened:
+            raise BackendError("open", "open already" if self._opened else "not armed")
+        self._opened = True
+
+    def pass_gate(self) -> tuple[int, int]:
+        """Loops and laps of a group that was opened, which can be armed again."""
+        if not self._armed or not self._opened:
+            raise BackendError("wait", "the gate is not open")
+        armed = self._armed
+        self.close()
+        return armed
+
+    def close(self) -> None:
+        self._armed, self._opened = None, False
+
+
 _LACKING: Mapping[Operation, str] = {
     "chase": "does not measure latency",
     "enqueue": "does not tell what enqueueing takes",
@@ -218,11 +248,7 @@ class Virtual(Protocol):
         ...
 
     def enter(
-        self,
-        cells: Mapping[int, Sequence[Transfer]],
-        phase: Phase,
-        visit: int = 0,
-        taken: int = 0,
+        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
         """A phase begins of the cells that are measured at the same time: by their numbers, from 0
         over the whole plan, with the visit's number and the samples taken of them before it, so

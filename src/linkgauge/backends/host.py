@@ -25,6 +25,7 @@ from .base import (
     Backend,
     Buffer,
     Copy,
+    Gated,
     Group,
     Pace,
     Pattern,
@@ -115,34 +116,18 @@ class HostGroup:
         self._team.close()
 
 
-class PingPongGroup:
+class PingPongGroup(Gated):
     """A cache line that threads on two CPUs bounce. A lap, of so many round trips, is a sample: it
     lasts about 1000 times as long as reading the clock, and takes a thousandth of a tick."""
 
-    most_loops = 1 << 30
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 
     def __init__(self, transfer: Transfer) -> None:
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
-        self._trips: tuple[int, int] | None = None
-        self._opened = False
-
-    def arm(self, loops: int, laps: int = 1) -> None:
-        if self._trips or min(loops, laps) < 1:
-            raise BackendError("arm", "armed already" if self._trips else "no loops to run")
-        self._trips = loops, laps
-
-    def open(self) -> None:
-        if not self._trips or self._opened:
-            raise BackendError("open", "open already" if self._opened else "not armed")
-        self._opened = True
 
     def wait(self) -> Timing:
         """Raises BackendError where the line did not bounce as often as it should."""
-        if not self._trips or not self._opened:
-            raise BackendError("wait", "the gate is not open")
-        loops, laps = self._trips
-        self.close()
+        loops, laps = self.pass_gate()
         with native_errors("bounce a cache line"):
             times, bounces = _native.ping_pong(*self._cpus, loops, laps)
         if bounces != 2 * loops * laps:
@@ -150,9 +135,6 @@ class PingPongGroup:
             raise BackendError("bounce a cache line", problem)
         progress = tuple(at - times[0] for at in times)
         return Timing((progress[-1],), progress[-1], (None,), (progress,))
-
-    def close(self) -> None:
-        self._trips, self._opened = None, False
 
 
 class HostBackend:
@@ -236,8 +218,7 @@ class HostBackend:
 
     def _job(self, copy: Copy, cpus: Sequence[int]) -> _native.Job:
         ends = _address(copy.source), _address(copy.destination)
-        kernel = self._chosen[copy.transfer].kernel
-        op = _op(copy.transfer)
+        op, kernel = _op(copy.transfer), self._chosen[copy.transfer].kernel
         return _native.Job(op, *ends, copy.size, copy.seed, cpus, copy.endless, kernel)
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:

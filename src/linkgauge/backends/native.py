@@ -14,12 +14,7 @@ from linkgauge.model.units import approximate_size
 
 from .base import Pattern
 
-KINDS = {
-    "": Kind.PINNED,
-    "pageable": Kind.PAGEABLE,
-    "huge": Kind.HUGE,
-    STAGING: Kind.PINNED,
-}
+KINDS = {"": Kind.PINNED, "pageable": Kind.PAGEABLE, "huge": Kind.HUGE, STAGING: Kind.PINNED}
 """What the native core allocates, by the notation's kinds of host memory."""
 
 

@@ -122,8 +122,7 @@ class Wiring:
                 self.switches.add(there)
             kind = "internal" if there.startswith("host:") else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
-            name, rate = link_name(here, there), bundle.rate or None
-            yield Wire(name, here, there, kind, rate, rate, grade=grade, bundle=bundle)
+            yield Wire(link_name(here, there), here, there, kind, grade=grade, bundle=bundle)
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
         """Up to the host bridge. Bridges that a hypervisor shows need not be there."""

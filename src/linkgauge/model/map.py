@@ -30,15 +30,12 @@ _FAR = 1000
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A link between the places `a` and `b`. `ahead` is bytes/s from a to b, `back` those from b to
-    a (null: unknown, or no limit)."""
+    """A link between the places `a` and `b`."""
 
     name: str
     a: str
     b: str
     kind: str
-    ahead: float | None = None
-    back: float | None = None
 
 
 class Crossing(NamedTuple):

@@ -34,8 +34,7 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
     transfers = [reader.transfer()]
     while reader.take("&"):
         transfers.append(reader.transfer())
-    if not reader.at_end():
-        raise reader.error("expected '&' or the end")
+    reader.end("expected '&' or the end")
     return tuple(transfers)
 
 
@@ -43,8 +42,7 @@ def parse_transfer(text: str) -> Transfer:
     """Exactly one transfer."""
     reader = _Reader(text)
     transfer = reader.transfer()
-    if not reader.at_end():
-        raise reader.error("expected the end of the transfer")
+    reader.end("expected the end of the transfer")
     return transfer
 
 
@@ -52,8 +50,7 @@ def parse_memory(text: str) -> Memory:
     """Exactly one memory."""
     reader = _Reader(text)
     memory = reader.memory()
-    if not reader.at_end():
-        raise reader.error("expected the end of the memory's name")
+    reader.end("expected the end of the memory's name")
     return memory
 
 
@@ -108,9 +105,10 @@ class _Reader:
         while self.text[self.at : self.at + 1] in _BLANKS:
             self.at += 1
 
-    def at_end(self) -> bool:
+    def end(self, problem: str) -> None:
         self.blank()
-        return self.at == len(self.text)
+        if self.at != len(self.text):
+            raise self.error(problem)
 
     def take(self, token: str) -> bool:
         """Skips blanks, then `token` if it is next."""
@@ -179,11 +177,7 @@ class _Reader:
         start = self.at
         name = self.word(_AN_ENGINE)
         owner = default
-        if name not in _KINDS or self.text.startswith(":", self.at):
-            if not self.text.startswith(":", self.at):
-                raise NotationError(
-                    f"unknown engine {name!r}: there are {', '.join(_KINDS)}", self.text, start
-                )
+        if self.text.startswith(":", self.at):
             self.at = start
             owner = self.ranked(self.place())
             if not self.adjoining("."):
@@ -191,9 +185,8 @@ class _Reader:
             start = self.at
             name = self.word(_AN_ENGINE)
         if name not in _KINDS:
-            raise NotationError(
-                f"unknown engine {name!r}: there are {', '.join(_KINDS)}", self.text, start
-            )
+            problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
+            raise NotationError(problem, self.text, start)
         if owner.is_device == (name == "cpu"):
             whose = f"{owner}" if owner.is_device else "a host's node"
             raise NotationError(f"{whose} has no engine {name!r}", self.text, start)

@@ -32,9 +32,8 @@ class Lane:
 
     def __init__(self, unit: Unit, copy: Copy, pieces: Pieces | None) -> None:
         self.unit = unit
-        self._pieces = (
-            None if copy.transfer.both_ways or len(copy.transfer.memories) < 2 else pieces
-        )
+        whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
+        self._pieces = None if whole else pieces
         self.queue = unit.profiled_queue()
         self.sums = PartialSums(unit) if copy.destination is None else None
         self._commands, self._keeps_events = self._commands_of(copy)
@@ -81,11 +80,8 @@ class Lane:
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
-            grid = self.unit.geometry
-            if self._pieces is not None:
-                grid = self.unit.grid_of(self._pieces)
-            launch = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, *grid)
-            return [launch], False
+            grid = self.unit.grid_of(self._pieces) if self._pieces else self.unit.geometry
+            return [partial(cl.enqueue_nd_range_kernel, self.queue, kernel, *grid)], False
         piece = copy.size if self._pieces is None else self._pieces.size
         commands = [
             self._copy(ends[0], ends[1], copy.size, offset, min(piece, copy.size - offset))

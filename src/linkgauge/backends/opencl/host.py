@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class HostBuffer(OpenCLBuffer):
     other, `cpus` work on its native. `address` is where its bytes stand for as long as it lives."""
 
     address: int
+    _is_fresh = True
+    """Whether the first touch is left to us."""
 
     def __init__(
         self,
@@ -60,6 +62,8 @@ class HostBuffer(OpenCLBuffer):
         self._node, self._alone = node, alone
         self._cpus = cpus
         self._allocate()
+        if self._is_fresh:  # first touch, by CPUs of the right node
+            self.fill(size, Pattern.WORDS, 0, False)
 
     def _allocate(self) -> None:
         raise NotImplementedError
@@ -84,18 +88,15 @@ class HostBuffer(OpenCLBuffer):
         with self._address() as address:
             return native.checksum(address, size, self._cpus)
 
-    @contextmanager
-    def _address(self) -> Iterator[int]:
+    def _address(self) -> AbstractContextManager[int]:
         """A context in which the bytes stand at the address that it yields."""
-        yield self.address
-
-    def _touch(self) -> None:
-        """First touch, by CPUs of the right node, where the driver has left it to us."""
-        self.fill(self.size, Pattern.WORDS, 0, False)
+        return nullcontext(self.address)
 
 
 class PageableBuffer(HostBuffer):
     """The system's own memory, which OpenCL knows nothing of: for ce."""
+
+    _is_fresh = False
 
     def _allocate(self) -> None:
         self._pages, self._placement = native.allocate(
@@ -124,14 +125,11 @@ class PinnedBuffer(DriverBuffer):
 
     def _allocate(self) -> None:
         super()._allocate()
-        self._map: Any = _map(self.unit, self._buffer, self.size)
-        self.address = int(self._map.ctypes.data)
-        self._touch()
+        self._mapping = ExitStack()
+        self.address = self._mapping.enter_context(_mapped(self.unit, self._buffer, self.size))
 
     def free(self) -> None:
-        if self._map is not None:
-            _unmap(self.unit, self._map)
-            self._map = None
+        self._mapping.close()
         super().free()
 
 
@@ -141,23 +139,14 @@ class InPlaceBuffer(DriverBuffer):
     It is mapped only while the host looks at it: a kernel must not use a mapped buffer.
     """
 
-    def _allocate(self) -> None:
-        super()._allocate()
-        self._touch()
-
     def for_copy(self, size: int) -> Any:
         return OpenCLBuffer.for_copy(self, size)
 
     def for_kernel(self) -> Any:
         return self._buffer
 
-    @contextmanager
-    def _address(self) -> Iterator[int]:
-        array = _map(self.unit, self._buffer, self.size)
-        try:
-            yield array.ctypes.data
-        finally:
-            _unmap(self.unit, array)
+    def _address(self) -> AbstractContextManager[int]:
+        return _mapped(self.unit, self._buffer, self.size)
 
 
 class SharedBuffer(HostBuffer):
@@ -171,24 +160,23 @@ class SharedBuffer(HostBuffer):
         with calling("clSVMAlloc", allocating=self.size):
             self._buffer = cl.SVMAllocation(self.unit.context, self.size, 0, fine)
         self.address = int(self._buffer.svm_ptr)
-        self._touch()
 
     def for_kernel(self) -> Any:
         return self._buffer
 
 
-def _map(unit: Unit, buffer: cl.Buffer, size: int) -> Any:
-    """An array over the buffer's bytes; valid until `_unmap`."""
+@contextmanager
+def _mapped(unit: Unit, buffer: cl.Buffer, size: int) -> Iterator[int]:
+    """Where the buffer's bytes stand while they are mapped."""
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     with calling("clEnqueueMapBuffer", allocating=size):
         # pyopencl's stub forgets the event that comes with the array.
         mapped: Any = cl.enqueue_map_buffer(
             unit.queue, buffer, flags, 0, (size,), np.dtype(np.uint8)
         )
-    return mapped[0]
-
-
-def _unmap(unit: Unit, array: Any) -> None:
-    with calling("clEnqueueUnmapMemObject"):
-        array.base.release(unit.queue)
-        unit.queue.finish()
+    try:
+        yield int(mapped[0].ctypes.data)
+    finally:
+        with calling("clEnqueueUnmapMemObject"):
+            mapped[0].base.release(unit.queue)
+            unit.queue.finish()

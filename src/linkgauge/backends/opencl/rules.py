@@ -25,11 +25,6 @@ class Facts(msgspec.Struct, frozen=True):
     platform: int
     fine_grained: bool
 
-    @property
-    def reaches_host(self) -> bool:
-        """Whether a kernel's access to host memory is truly one, not to a copy of it."""
-        return self.fine_grained or self.device.shares_host_memory
-
 
 def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) -> str | None:
     """Why this transfer cannot be carried out on these devices and host nodes, or None."""
@@ -39,14 +34,9 @@ def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) ->
 def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
     """That both ends are one DRAM, where they are. For transfers that `refusal` lets pass."""
     ends = transfer.memories
-    if len({memory.place for memory in ends}) < 2:
-        return ()
-    devices = [
-        facts[memory.index].device
-        for memory in ends
-        if memory.index is not None and memory.is_device
-    ]
-    if not all(device.shares_host_memory for device in devices):
+    devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
+    apart = len({memory.place for memory in ends}) > 1
+    if not apart or not all(device.shares_host_memory for device in devices):
         return ()
     one, other = sorted(str(memory.place) for memory in ends)
     return (f"{one} and {other} share one DRAM",)
@@ -123,7 +113,8 @@ def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) 
                 f"{owner.device.memory} has no fine-grained shared virtual memory: its kernels "
                 "may not use a buffer while host threads do; use ce"
             )
-        elif not owner.reaches_host:
+        elif not (owner.fine_grained or owner.device.shares_host_memory):
+            # A kernel's access to host memory would not truly be one, but to a copy of it.
             yield (
                 f"{owner.device.memory} has neither fine-grained shared virtual memory nor memory "
                 "shared with the host: the runtime may silently move the buffer first"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from linkgauge.backends.base import (
     Buffer,
@@ -64,7 +65,7 @@ class SimBackend:
         self._hardware = build(description)
         self._topology = Topology(self._hardware)
         self._resources = Resources(self._hardware, self._topology)
-        self._refusals: dict[Transfer, str | None] = {}
+        self.refusal = cache(self._refusal)
         between = (description.noise_buffers, description.noise_moments)
         self._course = Course(description.seed, between)
         if faults:
@@ -126,11 +127,7 @@ class SimBackend:
         return self._course.now
 
     def enter(
-        self,
-        cells: Mapping[int, Sequence[Transfer]],
-        phase: Phase,
-        visit: int = 0,
-        taken: int = 0,
+        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
         first = min(cells)
         self._at = first + 1
@@ -140,16 +137,9 @@ class SimBackend:
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)
 
-    def refusal(self, transfer: Transfer) -> str | None:
-        if transfer not in self._refusals:
-            reason = None
-            if transfer.source.is_cpu:
-                reason = exchange_refusal(transfer, self._node_of)
-            if reason is None:
-                placed = self._on_nodes(transfer)
-                reason = rules.refusal(placed, self._hardware, self._topology)
-            self._refusals[transfer] = reason
-        return self._refusals[transfer]
+    def _refusal(self, transfer: Transfer) -> str | None:
+        reason = exchange_refusal(transfer, self._node_of) if transfer.source.is_cpu else None
+        return reason or rules.refusal(self._on_nodes(transfer), self._hardware, self._topology)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
         """What goes from one CPU to another as what goes from its node to the other's: the rest of
@@ -181,14 +171,18 @@ class SimBackend:
         check_exchanges(copies, operation)
         demands = [self._demand(self._on_nodes(copy.transfer), copies) for copy in copies]
         demands = self._trouble.begin(copies, demands)
-        sigmas = [self._sigma(place, demand) for place, demand in enumerate(demands)]
+        noise = self._description.noise
+        sigmas = [
+            math.hypot(noise, demand.jitter, self._trouble.sigma(place))
+            for place, demand in enumerate(demands)
+        ]
         if operation == "copy":
             moving = self._moving(copies, demands)
             return SimGroup(copies, moving, sigmas, self._course, self._stall)
         seconds, steps = self._step(copies[0], operation)
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # the host's part, whatever the links do
-            sigmas = [self._description.noise]
+            sigmas = [noise]
         pace = Pace(loops=1, steps=steps)
         return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
 
@@ -223,10 +217,6 @@ class SimBackend:
             cpus = len(self._hardware.nodes[owner.index or 0].cpus)
             threads = transfer.engine.count or max(1, cpus // beside)
         return self._resources.demand(transfer, threads, self._description.host.thread)
-
-    def _sigma(self, place: int, demand: Demand) -> float:
-        """Relative standard deviation of the figures of the copy at this place of the group."""
-        return math.hypot(self._description.noise, demand.jitter, self._trouble.sigma(place))
 
     def close(self) -> None:
         """Nothing is held but the buffers, which are freed by whoever holds them."""

@@ -12,7 +12,7 @@ reading what was printed gives the same value. docs/faults.md describes each kin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from decimal import Decimal
 from signal import Signals
 from typing import Any, ClassVar, get_args
@@ -23,6 +23,7 @@ from linkgauge.backends.base import Phase
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.units import parse_fraction, parse_size
 
+ALL = "*"
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
@@ -49,6 +50,10 @@ class Fault(msgspec.Struct, frozen=True):
 
     target: str
     cells: Cells = Cells()
+
+    def aims_at(self, names: Container[str]) -> bool:
+        """Whether its target is one of these names."""
+        return self.target == ALL or self.target in names
 
     def __str__(self) -> str:
         given = (

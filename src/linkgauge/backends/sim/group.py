@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkgauge.backends.base import Copy, Pace, Pattern, Timing
-from linkgauge.model.errors import BackendError
+from linkgauge.backends.base import Copy, Gated, Pace, Pattern, Timing
 from linkgauge.model.motion import Movement
 
 from .memory import SimBuffer, exchange, move
@@ -15,11 +14,9 @@ Stall = Callable[[int, int], float]
 """Seconds that a copy of the group, by its place, stands still in a sample, by its number."""
 
 
-class SimGroup:
+class SimGroup(Gated):
     """Copies behind a gate. Copy i gets on as `movements[i]` says, give or take its `sigmas[i]`,
     and stands still in its first lap as `stall` says, if at all."""
-
-    most_loops = 1 << 30
 
     def __init__(
         self,
@@ -35,15 +32,11 @@ class SimGroup:
         self._course = course
         self._stall = stall
         self.pace = pace
-        self._loops = 0
         self._ends: Sequence[Sequence[float]] = ()
         """When each copy ends each lap, in loops."""
-        self._opened = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        if self._loops or min(loops, laps) < 1:
-            raise BackendError("arm", "armed already" if self._loops else "no loops to run")
-        self._loops = loops * laps
+        super().arm(loops, laps)
         if not self._ends or len(self._ends[0]) != laps:  # most samples have the same laps
             self._ends = [
                 [*(movement.at(lap / laps) for lap in range(1, laps)), movement.end]
@@ -51,33 +44,26 @@ class SimGroup:
             ]
 
     def open(self) -> None:
-        if not self._loops or self._opened:
-            raise BackendError("open", "open already" if self._opened else "not armed")
+        super().open()
         for copy in self._copies:
             _carry_out(copy)
-        self._opened = True
 
     def wait(self) -> Timing:
-        if not self._opened:
-            raise BackendError("wait", "the gate is not open")
+        loops, laps = self.pass_gate()
         course = self._course
         progress = tuple(
-            self._progress(number, movement, self._loops * course.noise(number, sigma))
+            self._progress(number, movement, loops * laps * course.noise(number, sigma))
             for number, (movement, sigma) in enumerate(self._paces)
         )
         # From the common start on: kernels of one device wait for each other.
         seconds = tuple(times[-1] for times in progress)
         course.pass_by(max(seconds))
-        self._loops, self._opened = 0, False
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
         """When the copy at this place starts, and ends each lap."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
-
-    def close(self) -> None:
-        self._loops, self._opened = 0, False
 
 
 def _carry_out(copy: Copy) -> None:

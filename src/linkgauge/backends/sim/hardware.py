@@ -10,6 +10,7 @@ from itertools import combinations
 
 import msgspec
 
+from linkgauge.model import map as graph
 from linkgauge.model.errors import InputError
 from linkgauge.model.pcie import link_rate
 
@@ -49,19 +50,14 @@ class SwitchUnit(msgspec.Struct, frozen=True):
     group: SwitchGroup
 
 
-class Link(msgspec.Struct, frozen=True):
-    """A link between the vertices `a` and `b`; `name` is `a-b` unless it was given one.
-
-    `rate` is bytes a second of each direction, `both` of the two together (null: not bounded).
+class Link(graph.Link, frozen=True):
+    """A link with the name `a-b` unless it was given one, and what those of its `kind_name` have in
+    common. `rate` is bytes a second of each direction.
     """
 
-    name: str
-    a: str
-    b: str
     kind_name: str
-    kind: LinkKind
+    common: LinkKind
     rate: float
-    both: float | None
 
 
 class Hardware(msgspec.Struct, frozen=True):
@@ -86,13 +82,13 @@ def build(description: Description) -> Hardware:
     devices = tuple(_devices(description.devices))
     switches = tuple(_switches(description.switches))
     if not nodes:
-        raise InputError("machine description: host.nodes is empty: a host has at least one node")
+        raise _wrong("host.nodes is empty: a host has at least one node")
     places = Hardware(nodes, devices, switches, ()).names
     links = tuple(_links(description, set(places)))
     for what, names in (("switches", places), ("links", [link.name for link in links])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
-            raise InputError(f"machine description: {what}: there are two of the name {twice}")
+            raise _wrong(f"{what}: there are two of the name {twice}")
     return Hardware(nodes, devices, switches, links)
 
 
@@ -120,11 +116,11 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
             given = getattr(group, field)
             if given is not None and len(given) != group.count:
                 counts = f"{group.count} expected, found {len(given)}"
-                raise InputError(f"machine description: {counts} - at `$.devices[{place}].{field}`")
+                raise _wrong(counts, f"$.devices[{place}].{field}")
         for number in range(group.count):
             pci = group.pci[number] if group.pci else f"0000:{_FIRST_BUS + index:02x}:00.0"
             if not _PCI.fullmatch(pci):
-                raise InputError(f"machine description: {pci!r} is no PCI address (0000:1b:00.0)")
+                raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
             made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
             own = group.uuids[number] if group.uuids else made_up
             yield DeviceUnit(f"sim:{index}", index, pci, own, group)
@@ -135,9 +131,7 @@ def _switches(groups: Sequence[SwitchGroup]) -> Iterator[SwitchUnit]:
     for group in groups:
         for name in expand(group.name):
             if not _SWITCH.fullmatch(name):
-                raise InputError(
-                    f"machine description: switch {name!r}: give small letters, digits, '_' and '.'"
-                )
+                raise _wrong(f"switch {name!r}: give small letters, digits, '_' and '.'")
             yield SwitchUnit(name, group)
 
 
@@ -147,27 +141,25 @@ def _links(description: Description, names: set[str]) -> Iterator[Link]:
         kind = description.link_kinds.get(group.kind)
         if kind is None:
             known = ", ".join(description.link_kinds)
-            unknown = f"unknown kind {group.kind!r}: there are {known}"
-            raise InputError(f"machine description: {unknown} - at `{where}`")
+            raise _wrong(f"unknown kind {group.kind!r}: there are {known}", where)
         pairs = list(_pairs(group, where))
         if group.name is not None and len(pairs) != 1:
-            raise InputError(f"machine description: name is of a single link - at `{where}`")
+            raise _wrong("name is of a single link", where)
         for a, b in pairs:
             if a == b:
-                raise InputError(f"machine description: a link from {a!r} to itself - at `{where}`")
+                raise _wrong(f"a link from {a!r} to itself", where)
             for end in (a, b):
                 if end not in names:
-                    raise InputError(f"machine description: there is no {end!r} - at `{where}`")
+                    raise _wrong(f"there is no {end!r}", where)
             rate = _rate(group.kind, kind)
-            yield Link(group.name or f"{a}-{b}", a, b, group.kind, kind, rate, kind.both)
+            name = group.name or f"{a}-{b}"
+            yield Link(name, a, b, kind.kind, group.kind, kind, rate)
 
 
 def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
     given = [way for way in (group.mesh, group.pairs, group.each and group.to) if way is not None]
     if len(given) != 1 or (group.each is None) != (group.to is None):
-        raise InputError(
-            f"machine description: give one of mesh, pairs, each with to - at `{where}`"
-        )
+        raise _wrong("give one of mesh, pairs, each with to", where)
     if group.mesh is not None:
         yield from combinations(expand(group.mesh), 2)
     elif group.pairs is not None:
@@ -175,9 +167,7 @@ def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
     else:
         many, few = expand(group.each or ""), expand(group.to or "")
         if not few or len(many) % len(few):
-            raise InputError(
-                f"machine description: {len(many)} do not share {len(few)} evenly - at `{where}`"
-            )
+            raise _wrong(f"{len(many)} do not share {len(few)} evenly", where)
         for number, one in enumerate(many):
             yield one, few[number * len(few) // len(many)]
 
@@ -187,7 +177,9 @@ def _rate(name: str, kind: LinkKind) -> float:
         return kind.rate * kind.count
     if kind.kind == "pcie" and kind.speed and kind.width:
         return link_rate(kind.speed, kind.width) * kind.count
-    raise InputError(
-        f"machine description: give a rate, or speed and width of a pcie link - "
-        f"at `$.link_kinds.{name}`"
-    )
+    raise _wrong("give a rate, or speed and width of a pcie link", f"$.link_kinds.{name}")
+
+
+def _wrong(problem: str, field: str | None = None) -> InputError:
+    where = "" if field is None else f" - at `{field}`"
+    return InputError(f"machine description: {problem}{where}")

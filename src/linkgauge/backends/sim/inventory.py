@@ -27,7 +27,7 @@ _TICKS = 10**6
 
 def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
     """The host's names and sizes."""
-    about, total = description.host, _total(nodes)
+    about, total = description.host, sum(node.group.memory for node in nodes)
     return Host(
         hostname=about.hostname,
         system=about.system,
@@ -51,8 +51,12 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
 def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) -> HostDetails:
     """What the kernel says beside; `grouped`: there are PCI functions in groups of an IOMMU."""
     about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
-    cores = {(_socket(about, node, nodes), core) for node in nodes for core in _cores(about, node)}
-    huge = _total(nodes) // _HUGE_SHARE // _HUGE_PAGE
+    cores = {
+        (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
+        for node in nodes
+        for cpu in node.cpus
+    }
+    huge = sum(node.group.memory for node in nodes) // _HUGE_SHARE // _HUGE_PAGE
     return HostDetails(
         cpu_vendor=about.cpu_vendor,
         sockets=len({socket for socket, _ in cores}),
@@ -97,10 +101,6 @@ def _command_line(about: HostDescription) -> str:
     return f"BOOT_IMAGE=/boot/vmlinuz-{about.kernel} ro{' iommu=pt' if passes else ''}"
 
 
-def _total(nodes: Sequence[NodeUnit]) -> int:
-    return sum(node.group.memory for node in nodes)
-
-
 def _free(total: int) -> int:
     """Fifteen sixteenths, in whole KiB: the kernel and what runs take the rest."""
     return (total - total // 16) >> 10 << 10
@@ -116,18 +116,10 @@ def _caches(nodes: Sequence[NodeUnit]) -> tuple[Cache, ...]:
     return tuple(Cache(3, "unified", size, cpus) for size, cpus in found)
 
 
-def _socket(about: HostDescription, node: NodeUnit, nodes: Sequence[NodeUnit]) -> int:
-    return node.index * about.sockets // len(nodes)
-
-
 def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
     """One CPU of each core."""
     by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
     return tuple(sorted(by_core.values()))
-
-
-def _cores(about: HostDescription, node: NodeUnit) -> set[int]:
-    return {cpu // about.threads_per_core for cpu in node.cpus}
 
 
 def _distances(

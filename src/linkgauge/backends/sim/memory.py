@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections import Counter
-from functools import cache, lru_cache, reduce
+from collections.abc import Mapping
+from functools import lru_cache, reduce
 from operator import xor
 from typing import NamedTuple
 
@@ -26,12 +26,9 @@ WINDOW = 8 * CHUNK
 _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
-class Stored(NamedTuple):
-    """What was written: words of `seed` (or its word 0 everywhere), or their complement."""
-
-    constant: bool
-    seed: int
-    inverted: bool
+Stored = tuple[bool, int, bool]
+"""What was written: whether a seed's word 0 stands everywhere, the seed, whether it is the words'
+complement."""
 
 
 class Tail(NamedTuple):
@@ -137,32 +134,30 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 class Room:
-    """How much each place can hold, and holds."""
+    """How much each place has left."""
 
-    def __init__(self, sizes: dict[Memory, int]) -> None:
-        self._sizes = sizes
-        self._taken: Counter[Memory] = Counter()
+    def __init__(self, sizes: Mapping[Memory, int]) -> None:
+        self._left = dict(sizes)
 
     def take(self, memory: Memory, size: int) -> None:
         """Raises AllocationError where the place has less left."""
-        place = memory.place
-        left = self._sizes[place] - self._taken[place]
+        left = self._left[memory.place]
         if size > left:
             raise AllocationError(
                 f"allocate {approximate_size(size)} of {memory}",
                 f"out of memory: {approximate_size(left)} are left",
             )
-        self._taken[place] += size
+        self._left[memory.place] -= size
 
     def give(self, memory: Memory, size: int) -> None:
-        self._taken[memory.place] -= size
+        self._left[memory.place] += size
 
 
 @lru_cache(maxsize=1024)
 def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
-    plain = Stored(pattern is Pattern.CONSTANT, seed, inverted)
+    plain = pattern is Pattern.CONSTANT, seed, inverted
     if pattern is Pattern.SPLIT:
-        return Tail(even=Stored(False, seed, not inverted), odd=plain)
+        return Tail(even=(False, seed, not inverted), odd=plain)
     return Tail(plain, plain)
 
 
@@ -172,11 +167,6 @@ def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     if inverted:
         return _window(pattern, seed, False).translate(_ALL_BITS)
     scratch = (ctypes.c_uint8 * WINDOW)()
-    native.fill(ctypes.addressof(scratch), WINDOW, pattern, seed, False, (_cpu(),))
+    cpu = min(os.sched_getaffinity(0))
+    native.fill(ctypes.addressof(scratch), WINDOW, pattern, seed, False, (cpu,))
     return bytes(scratch)
-
-
-@cache
-def _cpu() -> int:
-    """A CPU that this process may use."""
-    return min(os.sched_getaffinity(0))

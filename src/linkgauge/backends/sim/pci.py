@@ -8,6 +8,8 @@ description leaves open are the highest free ones below those of the devices.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -50,7 +52,6 @@ class _Seat(msgspec.Struct, frozen=True):
     node: int
     domain: str
     bus: int
-    highest: int
     inner: int = 0
     below: tuple[_Seat, ...] = ()
 
@@ -62,12 +63,10 @@ def functions(
 
     Raises InputError if buses run out.
     """
-    tree = enumerate(_Tree(hardware, topology, symptoms, grouped).functions())
-    numbered = (
-        msgspec.structs.replace(function, iommu_group=number) if grouped else function
-        for number, function in tree
-    )
-    return tuple(sorted(numbered, key=lambda function: _order(function.address)))
+    found = list(_Tree(hardware, topology, symptoms, grouped).functions())
+    if grouped:
+        found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
+    return tuple(sorted(found, key=lambda one: [int(n, 16) for n in re.split("[:.]", one.address)]))
 
 
 def unread(hardware: Hardware) -> tuple[str, ...]:
@@ -87,21 +86,18 @@ class _Tree:
         self._topology = topology
         self._symptoms = symptoms
         self._grouped = grouped
-        self._units: dict[str, DeviceUnit | SwitchUnit] = {
-            **{device.name: device for device in hardware.devices},
-            **{switch.name: switch for switch in hardware.switches},
-        }
+        units: tuple[DeviceUnit | SwitchUnit, ...] = (*hardware.devices, *hardware.switches)
+        self._units = {unit.name: unit for unit in units}
         self._models = _models(hardware)
         self._makers = {vendor: name.split()[0] for (vendor, _), name in self._models.items()}
-        self._used: dict[str, set[int]] = {}
-        for device in hardware.devices:
-            domain, bus = _place(device)
-            self._used.setdefault(domain, set()).add(bus)
+        self._used: defaultdict[str, set[int]] = defaultdict(set)
+        for domain, bus in map(_place, hardware.devices):
+            self._used[domain].add(bus)
         self._below = _hang(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
         """Each bridge before what is below it."""
-        bridges: dict[tuple[str, str], list[_Seat]] = {}
+        bridges: defaultdict[tuple[str, str], list[_Seat]] = defaultdict(list)
         for top, below in self._below.items():
             unit = self._units.get(top)
             if isinstance(unit, SwitchUnit) and unit.group.kind == "pcie":
@@ -109,7 +105,7 @@ class _Tree:
             for name, link in below:
                 seat = self._seat(name, link)
                 if seat is not None:
-                    bridges.setdefault((seat.domain, top), []).append(seat)
+                    bridges[seat.domain, top].append(seat)
         for (domain, _), seats in bridges.items():
             root = self._root_bus(domain, min(seat.bus for seat in seats))
             for number, seat in enumerate(seats):
@@ -123,9 +119,8 @@ class _Tree:
         ids, revision = (group.vendor_id, group.device_id), group.revision
         if isinstance(seat.unit, DeviceUnit):
             code = _GRAPHICS if group.vendor_id == _NVIDIA else _ACCELERATOR
-            yield self._function(
-                seat, "endpoint", seat.unit.pci, parent, ids, class_code=code, revision=revision
-            )
+            own = {"class_code": code, "revision": revision}
+            yield self._function(seat, "endpoint", seat.unit.pci, parent, ids, **own)
             return
         address = f"{seat.domain}:{seat.bus:02x}:00.0"
         yield self._function(seat, "upstream port", address, parent, ids, revision=revision)
@@ -142,17 +137,15 @@ class _Tree:
         address: str,
         parent: str | None,
         ids: tuple[int, int],
-        *,
-        class_code: int = _BRIDGE,
-        revision: int = 0,
-        acs: tuple[str, ...] | None = None,
+        **beside: Any,
     ) -> PciFunction:
-        """The unit that sits there, or the port directly above it: both are at its link's ends."""
+        """The unit that sits there, or the port directly above it: both are at its link's ends.
+        `beside` are more of its fields."""
         link = None if seat.link is None else self._symptoms.pcie(seat.link)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
-        sizes: dict[str, Any] = {"max_payload_supported": _LEAST_SIZE}
+        sizes = {"max_payload_supported": _LEAST_SIZE}
         if seat.link is not None and link is not None:
-            kind = seat.link.kind
+            kind = seat.link.common
             sizes = {"max_payload": kind.max_payload, "max_payload_supported": kind.max_payload,
                      "max_read_request": kind.max_read_request}  # fmt: skip
         elif port != "endpoint":
@@ -161,17 +154,14 @@ class _Tree:
             address=address,
             vendor=ids[0],
             device=ids[1],
-            class_code=class_code,
-            revision=revision,
             name=self._name(ids),
             numa_node=seat.node,
             port=port,
             parent=parent,
             link=link or PciLink(),
-            acs=acs,
             errors={"correctable": errors, "nonfatal": 0, "fatal": 0},
             unknown=tuple(self._unknown(port, link)),
-            **sizes,
+            **{"class_code": _BRIDGE, "revision": 0, **sizes, **beside},
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
@@ -196,16 +186,16 @@ class _Tree:
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
             domain, bus = _place(unit)
-            return _Seat(unit, link, self._topology.node_of(unit), domain, bus, bus)
+            return _Seat(unit, link, self._topology.node_of(unit), domain, bus)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
         below = tuple(seat for seat in seats if seat is not None)
         if not below:
             return None
-        domain, highest = below[0].domain, max(seat.highest for seat in below)
+        domain = below[0].domain
         inner = self._free_bus(domain, min(seat.bus for seat in below))
         bus = self._free_bus(domain, inner)
         near = self._topology.nearest_node(name)
-        return _Seat(unit, link, near, domain, bus, highest, inner, below)
+        return _Seat(unit, link, near, domain, bus, inner, below)
 
     def _root_bus(self, domain: str, lowest: int) -> int:
         if 0 not in self._used[domain]:
@@ -227,18 +217,18 @@ class _Tree:
 
 def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, Link | None]]]:
     """What hangs directly below each node and switch, by which link."""
-    beside: dict[str, list[tuple[str, Link]]] = {}
+    beside: defaultdict[str, list[tuple[str, Link]]] = defaultdict(list)
     for link in hardware.links:
-        if link.kind.kind == "pcie":
-            beside.setdefault(link.a, []).append((link.b, link))
-            beside.setdefault(link.b, []).append((link.a, link))
+        if link.kind == "pcie":
+            beside[link.a].append((link.b, link))
+            beside[link.b].append((link.a, link))
     tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
     tops += [node.name for node in hardware.nodes]
     below: dict[str, list[tuple[str, Link | None]]] = {name: [] for name in tops}
     devices = {device.name for device in hardware.devices}
     seen, reached = set(tops), list(tops)
     for here in reached:
-        for there, link in beside.get(here, ()):
+        for there, link in beside[here]:
             if there not in seen:
                 seen.add(there)
                 below.setdefault(here, []).append((there, link))
@@ -262,8 +252,3 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
 def _place(device: DeviceUnit) -> tuple[str, int]:
     domain, bus, _ = device.pci.split(":")
     return domain, int(bus, 16)
-
-
-def _order(address: str) -> tuple[int, ...]:
-    domain, bus, function = address.split(":")
-    return int(domain, 16), int(bus, 16), int(function.replace(".", ""), 16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Set
+from functools import cache
 from itertools import product
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from linkgauge.model.map import Crossing, Flow, Resource
 from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
 
-from .description import Back, Caps, Ways
+from .description import Caps
 from .hardware import Hardware, Link
 from .topology import Route, Topology
 
@@ -50,16 +51,16 @@ class Resources:
         self._links = hardware.links
         self.capacity: dict[Resource, float] = {}
         self.names: dict[Resource, frozenset[str]] = {}
-        in_turns = {node.name for node in hardware.nodes if node.group.turns}
         self._turns = {
-            name: [number for number, link in enumerate(self._links) if name in (link.a, link.b)]
-            for name in in_turns
+            node.name: [n for n, link in enumerate(self._links) if node.name in (link.a, link.b)]
+            for node in hardware.nodes
+            if node.group.turns
         }
-        for number, (link, way) in enumerate(zip(hardware.links, topology.links, strict=True)):
+        for number, link in enumerate(hardware.links):
             names = names_of(link) | {link.a, link.b}
-            for which, rate in ((True, way.ahead), (False, way.back), ("both", link.both)):
+            for which, rate in ((True, link.rate), (False, link.rate), ("both", link.common.both)):
                 self._add((number, which), rate, names)
-            for turn in product(_WAYS, _WAYS) if in_turns & {link.a, link.b} else ():
+            for turn in product(_WAYS, _WAYS) if self._turns.keys() & {link.a, link.b} else ():
                 # A link that fails does not stop those of others.
                 self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
@@ -70,7 +71,7 @@ class Resources:
                 self._add((device.name, kind, access), rate, {device.name})
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
-        self._known: dict[tuple[Transfer, int, float], Demand] = {}
+        self.demand = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
         """What has no rate is never full."""
@@ -78,15 +79,9 @@ class Resources:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
 
-    def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
+    def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         """What the transfer takes of each resource for a byte of payload; of host threads, each
         of the `threads` moves at most `thread` bytes/s."""
-        key = (transfer, threads, thread)
-        if key not in self._known:
-            self._known[key] = self._demand(transfer, threads, thread)
-        return self._known[key]
-
-    def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
@@ -154,11 +149,11 @@ class Resources:
         """Adds what a route takes: payload and its overhead one way, requests the other way."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
-            kind = link.kind
+            kind = link.common
             ways = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
-            ahead = part * crossing.share / _of(ways, way)
+            ahead = part * crossing.share / getattr(ways, way)
             returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
-            back = part * crossing.share * _of(returns, way)
+            back = part * crossing.share * getattr(returns, way)
             for turn in self._turns_of(crossing, engine == "cpu"):
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
@@ -172,11 +167,9 @@ class Resources:
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
-                for other in _WAYS:
-                    if by_threads and number != crossing.number:
-                        yield number, inward, other
-                    elif not by_threads and number == crossing.number:
-                        yield number, other, inward
+                if by_threads == (number != crossing.number):
+                    for other in _WAYS:
+                        yield (number, inward, other) if by_threads else (number, other, inward)
 
     def _caps(self, engine: Engine) -> Caps:
         group = self._hardware.devices[engine.owner.index or 0].group
@@ -196,7 +189,3 @@ class Resources:
 def names_of(link: Link) -> frozenset[str]:
     """The names of a link: the one it was given, and its ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))
-
-
-def _of(ways: Ways | Back, way: Access) -> float:
-    return ways.read if way == "read" else ways.write

@@ -7,14 +7,14 @@ import math
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from linkgauge.backends.base import Phase
 from linkgauge.model.errors import AllocationError, DeviceLost, InputError
 
 from .faults import PHASES, Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike
 
-ALL = "*"
+_Kind = TypeVar("_Kind", bound=Fault)
 _SHOWN = 40
 """Targets listed in an error; a large machine has thousands of links."""
 
@@ -22,7 +22,7 @@ _SHOWN = 40
 def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
     """Raises InputError for a fault of something that the machine does not have."""
     for fault in faults:
-        if fault.target != ALL and fault.target not in names:
+        if not fault.aims_at(names):
             shown = [*list(names)[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])]
             raise InputError(
                 f"fault '{fault}': there is no {fault.target}; there are {', '.join(shown)} and *"
@@ -39,58 +39,47 @@ class Schedule:
     def __bool__(self) -> bool:
         return bool(self._faults)
 
-    def _on(self, cell: int, touched: Set[str]) -> Iterator[Fault]:
-        """The faults of this cell whose target is touched."""
+    def _on(self, kind: type[_Kind], cell: int, touched: Set[str]) -> Iterator[_Kind]:
+        """The faults of this kind and cell whose target is touched."""
         for fault in self._faults:
-            if cell in fault.cells and (fault.target == ALL or fault.target in touched):
+            if isinstance(fault, kind) and cell in fault.cells and fault.aims_at(touched):
                 yield fault
 
     def strike(self, cell: int, phase: Phase, touched: Set[str]) -> Strike | None:
         """What ends the cell as this phase of it begins."""
-        for fault in self._faults:
-            if (
-                isinstance(fault, Strike)
-                and _strikes_in(fault, cell, phase)
-                and (fault.target == ALL or fault.target in touched)
-            ):
-                return fault
-        return None
+        strikes = (fault for fault in self._faults if isinstance(fault, Strike))
+        ending = (f for f in strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
+        return next(ending, None)
 
     def rate(self, cell: int, names: Set[str]) -> float:
         """The fraction of its rate that something of these names (a link: its own and those of
         its ends) has in this cell."""
-        rate = 1.0
-        for fault in self._on(cell, names):
-            if isinstance(fault, Slow):
-                rate *= fault.rate
-            elif isinstance(fault, Drift):
-                rate *= _drifted(fault, cell - fault.cells.first)
-        return rate
+        return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
 
     def sigma(self, cell: int, touched: Set[str]) -> float:
         """Standard deviation, relative, on top of the machine's own noise."""
-        return math.hypot(*(f.sigma for f in self._on(cell, touched) if isinstance(f, Jitter)))
+        return math.hypot(*(fault.sigma for fault in self._on(Jitter, cell, touched)))
 
     def stall(self, cell: int, sample: int, touched: Set[str]) -> float:
         """Seconds that this sample of the cell, counted from 0, lasts longer."""
-        return sum(
-            fault.seconds
-            for fault in self._on(cell, touched)
-            if isinstance(fault, Stall) and (sample + 1) % fault.every == 0
-        )
+        stalls = self._on(Stall, cell, touched)
+        return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flips(self, cell: int, touched: Set[str]) -> list[tuple[int, int]]:
         """Bits of what a transfer wrote that are wrong afterwards: byte offset, bit."""
-        return [(f.offset, f.bit) for f in self._on(cell, touched) if isinstance(f, Flip)]
+        return [(flip.offset, flip.bit) for flip in self._on(Flip, cell, touched)]
 
 
 _MOST_DRIFT = math.log(1e6)
 """A rate that drifts levels off at a millionth or a million times of what it was: never 0."""
 
 
-def _drifted(fault: Drift, cells: int) -> float:
-    exponent = cells * math.log1p(fault.per_cell)
-    return math.exp(max(-_MOST_DRIFT, min(exponent, _MOST_DRIFT)))
+def _left(fault: Fault, cell: int) -> float:
+    """The fraction of a rate that a fault leaves in this cell."""
+    if isinstance(fault, Drift):
+        exponent = (cell - fault.cells.first) * math.log1p(fault.per_cell)
+        return math.exp(max(-_MOST_DRIFT, min(exponent, _MOST_DRIFT)))
+    return fault.rate if isinstance(fault, Slow) else 1.0
 
 
 def _strikes_in(fault: Strike, cell: int, phase: Phase) -> bool:
@@ -100,24 +89,17 @@ def _strikes_in(fault: Strike, cell: int, phase: Phase) -> bool:
     return phase == fault.phase and cell in fault.cells
 
 
-_CALLS: dict[Phase, str] = {
-    "plan": "plan",
-    "allocate": "allocate",
-    "warm up": "copy",
-    "fill": "fill",
-    "measure": "copy",
-    "verify": "compare",
-}
-"""The call that fails in each phase, as a real API's would."""
+_CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "compare"}
+"""The call that fails in a phase, as a real API's would, where it is not named as the phase is."""
 
 
 def act(fault: Strike, phase: Phase) -> NoReturn:
     """Does what the fault does: dies, hangs, or raises as a real API's call would."""
-    because = f"(SIMULATED: {fault})"
+    call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
-        raise DeviceLost(_CALLS[phase], f"device lost {because}")
+        raise DeviceLost(call, f"device lost {because}")
     if isinstance(fault, NoMem):
-        raise AllocationError(_CALLS[phase], f"out of memory {because}")
+        raise AllocationError(call, f"out of memory {because}")
     if isinstance(fault, Crash):
         os.kill(os.getpid(), fault.signal)
     while True:  # a hang; or until the signal arrives

@@ -25,7 +25,7 @@ class Sensors:
         self._pcie: dict[str, Link] = {}
         for link in hardware.links:
             for end in {link.a, link.b} & self._fabric.keys():
-                if link.kind.kind == "pcie":
+                if link.kind == "pcie":
                     self._pcie.setdefault(end, link)
                 else:
                     self._fabric[end].append(link)
@@ -88,7 +88,7 @@ class Sensors:
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
-            count, active = link.kind.count, symptoms.active(link)
+            count, active = link.common.count, symptoms.active(link)
             errors = symptoms.errors(link) // count
             remote = link.b if link.a == device.name else link.a
             for number in range(count):

@@ -17,7 +17,7 @@ from linkgauge.model.pcie import SPEEDS, link_rate
 from .faults import Cells, Drift, Fault, Slow
 from .hardware import Hardware, Link
 from .resources import names_of
-from .schedule import ALL, Schedule
+from .schedule import Schedule
 
 SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
@@ -43,7 +43,7 @@ class Symptoms:
 
     def pcie(self, link: Link) -> PciLink | None:
         """What a PCIe link can do and what it was trained to; None where it is not described."""
-        kind = link.kind
+        kind = link.common
         if kind.speed is None or kind.width is None:
             return None
         speed, width = _trained(kind.speed, kind.width, self._rate(self._names(link)))
@@ -52,7 +52,7 @@ class Symptoms:
 
     def active(self, link: Link) -> int:
         """How many of a fabric's links, that are one here, are up."""
-        return _active(link.kind.count, self._rate(self._names(link)))
+        return _active(link.common.count, self._rate(self._names(link)))
 
     def errors(self, link: Link) -> int:
         """What the link's counters have come to."""
@@ -60,12 +60,10 @@ class Symptoms:
         return ERRORS * sum(
             _overlap(fault.cells, self._cells)
             for fault in self._faults
-            if (fault.target == ALL or fault.target in names) and not _is_explained(link, fault)
+            if fault.aims_at(names) and not _is_explained(link, fault)
         )
 
     def _rate(self, names: set[str]) -> float:
-        if not self._schedule:
-            return 1.0
         return self._schedule.rate(max(0, self._cells - 1), names)
 
     def _names(self, link: Link) -> set[str]:
@@ -77,7 +75,7 @@ def _is_explained(link: Link, fault: Fault) -> bool:
     """Whether fewer or slower lanes are all that this fault is."""
     if not isinstance(fault, Slow):
         return False
-    kind = link.kind
+    kind = link.common
     if kind.kind != "pcie":
         left = _active(kind.count, fault.rate) / kind.count
     elif kind.speed is None or kind.width is None:

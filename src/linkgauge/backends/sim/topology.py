@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from linkgauge.model.map import Crossing, Link, Map, Passing
+from linkgauge.model.map import Crossing, Map, Passing
 
 from .hardware import DeviceUnit, Hardware
 
@@ -29,13 +29,9 @@ class Topology:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
         for device in hardware.devices:
             places[device.name] = "fabric" if device.group.forwards else "none"
-        self._kinds = [link.kind for link in hardware.links]
+        self._links = hardware.links
         self._nodes = hardware.nodes
-        self.links = [
-            Link(link.name, link.a, link.b, link.kind.kind, link.rate, link.rate)
-            for link in hardware.links
-        ]
-        self._map = Map(places, self.links)
+        self._map = Map(places, hardware.links)
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
@@ -54,7 +50,7 @@ class Topology:
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
-        kinds = [(self._kinds[crossing.number], crossing.share) for crossing in crossings]
+        kinds = [(self._links[crossing.number].common, crossing.share) for crossing in crossings]
         return Route(
             crossings,
             sum(kind.latency * part for kind, part in kinds),

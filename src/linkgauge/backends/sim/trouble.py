@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from linkgauge.backends.base import Copy, Phase
+from linkgauge.model.map import Resource
 from linkgauge.model.transfer import Transfer
 
 from .memory import SimBuffer
@@ -26,8 +27,6 @@ class Trouble:
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
         """Raises, hangs or dies where a fault says so; before the check, bits flip."""
-        if not self._schedule:
-            return
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self._flip()
@@ -40,8 +39,6 @@ class Trouble:
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
         """Copies are prepared, those of one cell after those of another. Their demands, of which
         those of host threads may have become smaller."""
-        if not self._schedule:
-            return list(demands)
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
@@ -55,30 +52,26 @@ class Trouble:
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
-    def capacity(self, demands: Sequence[Demand]) -> Sequence[float] | Mapping[int, float]:
+    def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
         """Bytes a second of the resources that are used. All cells of a round share them: the
         slowest rate of any is that of all."""
         if not self._schedule:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
-        return {
-            resource: self._resources.capacity[resource] * self._rate(resource) for resource in used
-        }
+        return {one: self._resources.capacity[one] * self._rate(one) for one in used}
 
-    def _rate(self, resource: int) -> float:
+    def _rate(self, resource: Resource) -> float:
         names = self._resources.names[resource]
         return min(self._schedule.rate(number, names) for number in self._cells)
 
     def sigma(self, place: int) -> float:
         """Relative standard deviation that comes on top for the copy at this place."""
-        if not self._schedule:
-            return 0.0
         number, _, touched = self._copies[place]
         return self._schedule.sigma(number, touched)
 
     def stall(self, place: int, sample: int) -> float:
         """Seconds that this sample of the copy at this place lasts longer."""
-        if not self._schedule or self._phase != "measure":
+        if self._phase != "measure":
             return 0.0
         number, _, touched = self._copies[place]
         return self._schedule.stall(number, sample, touched)
