@@ -34,12 +34,11 @@ class LoopLaunch(Launch):
         kernel: Any,
         grid: tuple[int, int],
         before: Sequence[int],
-        after: Sequence[c_uint64] = (),
+        after: Sequence[int | c_uint64] = (),
         shared: int = 0,
     ) -> None:
         self._loops = c_uint64(1)
-        arguments = (*map(c_uint64, before), self._loops, *after)
-        super().__init__(device, kernel, grid, arguments, shared)
+        super().__init__(device, kernel, grid, (*before, self._loops, *after), shared)
 
     def set_loops(self, loops: int) -> None:
         """For what is enqueued from now on: a launch reads its arguments when enqueued."""
@@ -52,8 +51,8 @@ class GateLaunch(Launch):
 
     def __init__(self, device: CudaDevice, state: int, limit_ns: int) -> None:
         self.opened = c_uint64(0)
-        arguments = (c_uint64(state), c_uint64(limit_ns), self.opened)
-        super().__init__(device, device.kernel("gate", "gate"), (1, 1), arguments)
+        kernel = device.kernel("gate", "gate")
+        super().__init__(device, kernel, (1, 1), (state, limit_ns, self.opened))
 
 
 def copy_launch(
@@ -90,10 +89,10 @@ def copy_launch(
             "STREAMING": int(settings.streaming),
             "SPLIT": int(both_ways),
         }
-    after: tuple[c_uint64, ...] = ()
+    after: tuple[int | c_uint64, ...] = ()
     if marks is not None:
         defines["PROGRESS"] = 1
-        after = c_uint64(marks.steps), marks.laps
+        after = marks.steps, marks.laps
     named = [f"{name}={value}" for name, value in defines.items()]
     kernel = device.kernel("bulk" if shared else "copy", "copy", named)
     if shared:
@@ -128,21 +127,21 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> LoopLaunch:
     """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
-    kernel, after = device.kernel("stream", "read"), (c_uint64(checksum),)
-    return LoopLaunch(device, kernel, _sweep(device, size), (source, size), after)
+    kernel = device.kernel("stream", "read")
+    return LoopLaunch(device, kernel, _sweep(device, size), (source, size), (checksum,))
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> LoopLaunch:
     """Writes the CONSTANT pattern of `seed` over `size` bytes."""
-    kernel, after = device.kernel("stream", "write"), (c_uint64(first_word(seed)),)
-    return LoopLaunch(device, kernel, _sweep(device, size), (destination, size), after)
+    kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
+    return LoopLaunch(device, kernel, grid, (destination, size), (first_word(seed),))
 
 
 def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool) -> Launch:
     """Writes a pattern, or its complement, over the first `size` bytes of a buffer."""
     kernel = buffer.home.kernel("pattern", "fill")
-    mask = c_uint64(_WORDS - 1 if flip else 0)
-    arguments = (*_patterned(buffer, size, seed), c_int(pattern), mask)
+    mask = _WORDS - 1 if flip else 0
+    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
     return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
@@ -151,14 +150,14 @@ def compare_launch(
 ) -> Launch:
     """Lowers the word at `first` to the offset of the first byte that differs from a pattern."""
     kernel = buffer.home.kernel("pattern", "compare")
-    arguments = (*_patterned(buffer, size, seed), c_int(pattern), c_uint64(first))
+    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
     return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Launch:
     """Makes a ring of `count` pointers, `stride` bytes apart."""
-    arguments = (c_uint64(address), c_uint64(count), c_uint64(stride))
-    return Launch(device, device.kernel("chase", "link"), _sweep(device, count * UNIT), arguments)
+    kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
+    return Launch(device, kernel, grid, (address, count, stride))
 
 
 def chase_launches(
@@ -176,7 +175,7 @@ def chase_launches(
     launches = []
     for block in range(device.multiprocessors):
         start = address + block * accesses % count * stride
-        arguments = (c_uint64(start), c_uint32(accesses), c_uint32(block))
+        arguments = (start, c_uint32(accesses), c_uint32(block))
         launches.append(Launch(device, kernel, grid, arguments))
     return launches
 
@@ -185,10 +184,6 @@ def first_word(seed: int) -> int:
     """Word 0 of a seed's pattern (Pattern's definition)."""
     x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
     return x ^ x >> 29
-
-
-def _patterned(buffer: CudaBuffer, size: int, seed: int) -> tuple[c_uint64, c_uint64, c_uint64]:
-    return c_uint64(buffer.address), c_uint64(size), c_uint64(seed % _WORDS)
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -122,10 +123,8 @@ class Sensors:
         """Everything that NVML tells of each device."""
         peers: dict[str, str] = {}
         for device in self._devices:
-            try:
+            with suppress(LinkgaugeError):  # it says so itself
                 peers[device.pci_address()] = f"cuda:{device.index}"
-            except LinkgaugeError:
-                continue  # it says so itself
         return tuple(self._describe(device, peers) for device in self._devices)
 
     def _describe(self, device: CudaDevice, peers: dict[str, str]) -> Accelerator:
@@ -142,11 +141,8 @@ class Sensors:
         """These devices at this moment; none of one that NVML does not know."""
         senses: list[Sense] = []
         for index in indices:
-            try:
-                asked = self._questions(self._devices[index])
-            except LinkgaugeError:
-                continue
-            senses.append(sense(asked, f"cuda:{index}"))
+            with suppress(LinkgaugeError):
+                senses.append(sense(self._questions(self._devices[index]), f"cuda:{index}"))
         return tuple(senses)
 
     def _questions(self, device: CudaDevice) -> Questions:
@@ -193,9 +189,7 @@ def sense(asked: Questions, memory: str) -> Sense:
         temperature=asked.scaled(
             1.0, "temperature", "nvmlDeviceGetTemperature", library.NVML_TEMPERATURE_GPU
         ),
-        throttled=_throttled(
-            asked.ask("throttling", "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
-        ),
+        throttled=_throttled(asked),
         pcie_replays=asked.ask("PCIe replays", "nvmlDeviceGetPcieReplayCounter"),
     )
 
@@ -254,7 +248,8 @@ def _speed(generation: int | None) -> float | None:
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
-def _throttled(reasons: int) -> tuple[str, ...]:
+def _throttled(asked: Questions) -> tuple[str, ...]:
+    reasons = asked.ask("throttling", "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
     return tuple(word for bit, word in _REASONS.items() if reasons & bit)
 
 

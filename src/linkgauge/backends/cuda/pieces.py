@@ -36,8 +36,7 @@ class PieceCopies(Work):
         ends = cut(destination, source, size, pieces.size)
         self._count = len(ends)
         streams = min(pieces.streams, MOST_STREAMS, len(ends))
-        device.enter()
-        self._graph = device.driver.call("cuGraphCreate", 0)
+        self._graph = device.call("cuGraphCreate", 0)
         try:
             self._add([ends[first::streams] for first in range(streams)])
             self._ready: Any = device.driver.call("cuGraphInstantiate", self._graph, 0)
@@ -66,8 +65,7 @@ class PieceCopies(Work):
             self.device.driver.call("cuGraphLaunch", self._ready, streams[0])
 
     def close(self) -> None:
-        self.device.enter()
-        self.device.driver.call("cuGraphExecDestroy", self._ready)
+        self.device.call("cuGraphExecDestroy", self._ready)
         self.device.driver.call("cuGraphDestroy", self._graph)
 
 

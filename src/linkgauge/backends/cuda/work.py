@@ -235,12 +235,23 @@ def warm_ups(copy: Copy) -> int:
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
 
 
+def copying(device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings) -> Work:
+    """What copies from one memory to another: `ends` are the addresses, the destination's first."""
+    if copy.transfer.engine.kind == "ce":
+        if copy.interference and settings.streams == 1:
+            return Interference(device, engine_pieces(device, *ends, copy.size))
+        return EngineCopy(device, *ends, copy.size, settings.streams, warm_ups(copy))
+    if copy.interference and not copy.transfer.both_ways:
+        return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
+    return kernel_copy(device, copy, ends, settings)
+
+
 def kernel_copy(
-    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings, warm_up: int
+    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> KernelWork:
     """A copy by a kernel; of a tracked one, also its progress where one launch is all loops."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
-    kernel = copy_launch(device, *how)
+    kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
     if copy.size < IN_KERNEL_LOOPS:
         return KernelWork(device, kernel, False, warm_up)
     # How often a step is repeated where it is decides what caches serve of it.
@@ -280,8 +291,7 @@ class ReadWork(KernelWork):
         return read_word(self.device, self._word)
 
     def close(self) -> None:
-        self.device.enter()
-        self.device.driver.call("cuMemFree", self._word)
+        self.device.call("cuMemFree", self._word)
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
