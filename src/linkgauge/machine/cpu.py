@@ -92,10 +92,8 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 def _siblings(root: Root, folder: str) -> str | None:
     """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
-    for name in ("core_cpus_list", "thread_siblings_list", "thread_siblings"):
-        if siblings := read_text(root, f"{folder}/{name}"):
-            return siblings
-    return None
+    names = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
+    return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
