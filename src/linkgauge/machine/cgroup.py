@@ -70,16 +70,14 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
     name = resource.lower()
     group = _chain(read_text(root, "proc/self/cpuset") or "/")[0]
     sets = _mounted(root, "cpuset")
-    for place in (
+    places = (
         f"{_mounted(root, 'cgroup2')}{group}/cpuset.{name}.effective",
         f"{sets}{group}/cpuset.{name}",
         f"{sets}{group}/{name}",
         f"dev/cpuset{group}/{name}",
-    ):
-        found = parse_cpu_list(read_text(root, place) or "")
-        if found:
-            return found
-    return None
+    )
+    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
+    return next(filter(None, found), None)
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import takewhile
 
 from .tree import Root, names_in, number, parse_cpu_list, read_text
 
@@ -128,12 +129,9 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    level = ""
-    for name, needed in _X86_LEVELS:
-        if not features.issuperset(needed.split()):
-            break
-        level = f"-{name}"
-    return level
+    """The highest one of which it has all features, and those of the ones before; none of v1."""
+    held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
+    return "".join([f"-{name}" for name, _ in held][-1:])
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:

@@ -69,11 +69,9 @@ def cpu_model(root: Root) -> str | None:
     by their numbers, else the board's."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
-        match = re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
-        if match:
+        if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
             return match[1].strip()
-    core = arm_core(cpuinfo)
-    if core:
+    if core := arm_core(cpuinfo):
         return core
     board = read_text(root, "proc/device-tree/model")
     return board.strip("\0 ") if board else None

@@ -165,8 +165,9 @@ class CudaDevice:
 class Launch:
     """A kernel with its grid and arguments, ready to be enqueued any number of times.
 
-    `arguments` are ctypes values, or whole numbers of 64 bits; `shared` is dynamic shared memory in
-    bytes.
+    `arguments` are ctypes values, whole numbers of 64 bits, or None for `varying`, which is 1
+    unless set: a launch reads its arguments when it is enqueued. `shared` is dynamic shared memory
+    in bytes.
     """
 
     def __init__(
@@ -181,9 +182,9 @@ class Launch:
         self._kernel = kernel
         self._blocks, self._threads = grid
         self._shared = shared
-        self.arguments = [
-            ctypes.c_uint64(one) if isinstance(one, int) else one for one in arguments
-        ]
+        self.varying = ctypes.c_uint64(1)
+        given = (self.varying if one is None else one for one in arguments)
+        self.arguments = [ctypes.c_uint64(one) if isinstance(one, int) else one for one in given]
         pointers = [ctypes.addressof(argument) for argument in self.arguments]
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
 

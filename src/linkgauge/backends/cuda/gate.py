@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .device import CudaDevice
-from .launches import GateLaunch
+from .launches import gate_launch
 
 GATE_SECONDS = 10.0
 """A gate opens by itself after this long: the sample is lost, the device is not."""
@@ -28,8 +28,8 @@ class StartGate:
         self._state = (ctypes.c_uint32 * 2).from_address(self._address)
         limit = int(seconds * 1e9)
         try:
-            self._launches: dict[int, GateLaunch] = {
-                device.index: GateLaunch(device, self._address, limit) for device in devices
+            self._launches = {
+                device.index: gate_launch(device, self._address, limit) for device in devices
             }
         except BaseException:
             self.free()
@@ -38,7 +38,7 @@ class StartGate:
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
         """`opened` is where the device is to note when it saw the gate open; 0: nowhere."""
         launch = self._launches[device.index]
-        launch.opened.value = opened
+        launch.varying.value = opened
         launch.enqueue(stream)
 
     def shut(self) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from ctypes import c_int, c_uint32, c_uint64
-from typing import Any
 
 from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import InputError, Unsupported
@@ -19,40 +17,17 @@ UNIT = 16
 STAGE = 32 << 10
 STAGES = 4
 """The ring of the bulk kernel: chunks of so many bytes, and so many of them, in shared memory."""
+LOOPS = None
+"""The varying argument of a kernel that goes over its bytes so many times."""
 _WORDS = 1 << 64
 _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
-class LoopLaunch(Launch):
-    """A launch whose kernel goes over its bytes `loops` times; once, unless told. That number
-    stands between the 64-bit arguments `before` and those `after` it."""
-
-    def __init__(
-        self,
-        device: CudaDevice,
-        kernel: Any,
-        grid: tuple[int, int],
-        before: Sequence[int],
-        after: Sequence[int | c_uint64] = (),
-        shared: int = 0,
-    ) -> None:
-        self._loops = c_uint64(1)
-        super().__init__(device, kernel, grid, (*before, self._loops, *after), shared)
-
-    def set_loops(self, loops: int) -> None:
-        """For what is enqueued from now on: a launch reads its arguments when enqueued."""
-        self._loops.value = loops
-
-
-class GateLaunch(Launch):
+def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:
     """Spins until the word at `state` is not 0, no longer than `limit_ns`; when that was, it notes
-    at the address `opened`, unless that is 0."""
-
-    def __init__(self, device: CudaDevice, state: int, limit_ns: int) -> None:
-        self.opened = c_uint64(0)
-        kernel = device.kernel("gate", "gate")
-        super().__init__(device, kernel, (1, 1), (state, limit_ns, self.opened))
+    at the varying address, unless that is 0."""
+    return Launch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
 def copy_launch(
@@ -63,7 +38,7 @@ def copy_launch(
     settings: CopySettings,
     both_ways: bool,
     marks: Marks | None = None,
-) -> LoopLaunch:
+) -> Launch:
     """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. With `marks` it
     records there how far it is.
 
@@ -89,17 +64,17 @@ def copy_launch(
             "STREAMING": int(settings.streaming),
             "SPLIT": int(both_ways),
         }
-    after: tuple[int | c_uint64, ...] = ()
+    arguments: list[int | c_uint64 | None] = [destination, source, size, LOOPS]
     if marks is not None:
         defines["PROGRESS"] = 1
-        after = marks.steps, marks.laps
+        arguments += [marks.steps, marks.laps]
     named = [f"{name}={value}" for name, value in defines.items()]
     kernel = device.kernel("bulk" if shared else "copy", "copy", named)
     if shared:
         attributes = device.driver.enums.CUfunction_attribute
         attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         device.driver.call("cuFuncSetAttribute", kernel, attribute, shared)
-    return LoopLaunch(device, kernel, grid, (destination, source, size), after, shared)
+    return Launch(device, kernel, grid, arguments, shared)
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
@@ -125,16 +100,16 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
         raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
 
 
-def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> LoopLaunch:
+def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> Launch:
     """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
     kernel = device.kernel("stream", "read")
-    return LoopLaunch(device, kernel, _sweep(device, size), (source, size), (checksum,))
+    return Launch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
 
 
-def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> LoopLaunch:
+def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> Launch:
     """Writes the CONSTANT pattern of `seed` over `size` bytes."""
     kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
-    return LoopLaunch(device, kernel, grid, (destination, size), (first_word(seed),))
+    return Launch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
 
 
 def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool) -> Launch:

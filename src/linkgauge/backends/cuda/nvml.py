@@ -207,6 +207,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     bar1 = asked.ask("BAR1", "nvmlDeviceGetBAR1MemoryInfo")
     sm = library.NVML_CLOCK_SM
+    uncorrected = library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
     return msgspec.structs.replace(
         known,
         driver=asked.system("driver version", "nvmlSystemGetDriverVersion"),
@@ -226,12 +227,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
         pcie_replays=now.pcie_replays,
         ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
-        ecc_errors=asked.ask(
-            "ECC errors",
-            "nvmlDeviceGetTotalEccErrors",
-            library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-            library.NVML_VOLATILE_ECC,
-        ),
+        ecc_errors=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *uncorrected),
         remap_pending=None if remapped is None else bool(remapped[2]),
         mig=None if mig is None else bool(mig[0]),
         persistence=asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),

@@ -11,8 +11,8 @@ from typing import Any
 
 from linkgauge.backends.base import Copy
 
-from .device import CudaDevice
-from .launches import LoopLaunch, copy_launch
+from .device import CudaDevice, Launch
+from .launches import copy_launch
 from .marks import Marks
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import read_word
@@ -189,7 +189,7 @@ class KernelWork(Work):
     def __init__(
         self,
         device: CudaDevice,
-        kernel: LoopLaunch,
+        kernel: Launch,
         in_kernel: bool,
         warm_up: int = 1,
         least_loops: int = 1,
@@ -204,7 +204,7 @@ class KernelWork(Work):
         return 1 if self._in_kernel else loops
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        self.kernel.set_loops(loops if self._in_kernel else 1)
+        self.kernel.varying.value = loops if self._in_kernel else 1
         for _ in range(self.operations(loops)):
             self.kernel.enqueue(streams[0])
 
@@ -213,13 +213,13 @@ class RecordedWork(KernelWork):
     """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
     leaves in `marks` how far it is, of a `plain` one that does not."""
 
-    def __init__(self, plain: KernelWork, recording: LoopLaunch, marks: Marks) -> None:
+    def __init__(self, plain: KernelWork, recording: Launch, marks: Marks) -> None:
         super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
         self.marks = marks
         self._recording = recording
 
     def enqueue_recorded(self, streams: Sequence[Any], loops: int) -> None:
-        self._recording.set_loops(loops)
+        self._recording.varying.value = loops
         self._recording.enqueue(streams[0])
 
     def close(self) -> None:
@@ -271,7 +271,7 @@ def kernel_copy(
 class ReadWork(KernelWork):
     """A pure read by a kernel; `word` is where on the device its checksum goes."""
 
-    def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
+    def __init__(self, device: CudaDevice, kernel: Launch, word: int, in_kernel: bool) -> None:
         super().__init__(device, kernel, in_kernel)
         self._word = word
 
@@ -280,7 +280,7 @@ class ReadWork(KernelWork):
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         launches = super().operations(loops)
-        self.kernel.set_loops(loops if self._in_kernel else 1)
+        self.kernel.varying.value = loops if self._in_kernel else 1
         for launch in range(launches):
             if launch == launches - 1:
                 # Each launch xors what it read into the word: an even number would leave 0.
