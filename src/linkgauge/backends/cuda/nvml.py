@@ -181,14 +181,13 @@ def sense(asked: Questions, memory: str) -> Sense:
     """The device at this moment."""
     library = asked.library
     generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
+    gpu = library.NVML_TEMPERATURE_GPU
     return Sense(
         memory=memory,
         link_speed=_speed(generation),
         link_width=asked.ask("link width", "nvmlDeviceGetCurrPcieLinkWidth") or None,
         clock=asked.scaled(_MHZ, "clock", "nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM),
-        temperature=asked.scaled(
-            1.0, "temperature", "nvmlDeviceGetTemperature", library.NVML_TEMPERATURE_GPU
-        ),
+        temperature=asked.scaled(1.0, "temperature", "nvmlDeviceGetTemperature", gpu),
         throttled=_throttled(asked),
         pcie_replays=asked.ask("PCIe replays", "nvmlDeviceGetPcieReplayCounter"),
     )
