@@ -63,11 +63,7 @@ class Questions:
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
         self.handle = handle
-        self._unknown: dict[str, None] = {}
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        return tuple(self._unknown)
+        self.unknown: dict[str, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
         """The library's function of this name, called with the device."""
@@ -85,7 +81,7 @@ class Questions:
 
     def miss(self, why: str) -> None:
         """Something is unknown."""
-        self._unknown[why] = None
+        self.unknown[why] = None
 
     def _remedy(self, error: Exception) -> str:
         library = self.library
@@ -234,7 +230,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         fabric_state=_fabric_state(asked),
         bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
         processes=_processes(asked),
-        unknown=asked.unknown,
+        unknown=tuple(asked.unknown),
     )
 
 
