@@ -88,6 +88,10 @@ class FakeDevice:
     def enter(self):
         self.driver.call("cuCtxSetCurrent", f"context {self.index}")
 
+    def call(self, name, *arguments, about=""):
+        self.enter()
+        return self.driver.call(name, *arguments, about=about)
+
     def stream(self, number):
         return f"stream {self.index}.{number}"
 

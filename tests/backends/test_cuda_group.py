@@ -215,7 +215,7 @@ class TestRecording:
         device = FakeDevice(Driver(bindings))
         transfer = parse_transfer("cuda:0 -> cuda:1 by sm")
         copy = Copy(transfer, None, None, 1 << 30, 1, tracked=True)
-        work = kernel_copy(device, copy, (1 << 41, 1 << 40), CopySettings(), 1)
+        work = kernel_copy(device, copy, (1 << 41, 1 << 40), CopySettings())
         group = CudaGroup(device.driver, [work, *engine_copies(bindings)[1]])
         bindings.calls.clear()
         yield group

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 import msgspec
 
@@ -77,6 +78,8 @@ _NAMED = re.compile(
     r"|\biqn\.[0-9]{4}-[0-9]{2}\.)"
     r"""(?P<value>[^\s,;|"']+(?: [^\s,;|"']+)*)"""
 )
+_NEVER = "(?!)"
+"""What no text matches."""
 _VERSION = re.compile(r"version|vbios|firmware|driver", re.IGNORECASE)
 _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be filled by o.e.m.",
             "[n/a]", REMOVED}  # fmt: skip
@@ -90,9 +93,9 @@ class Anonymizer:
         self, hostname: str, known: Iterable[str] = (), others: Iterable[str] = ()
     ) -> None:
         self._numbers: dict[str, dict[str, int]] = {}
-        self._steps: dict[tuple[str, bool], str] = {}
+        self._step = cache(self._replaced)
         ids = sorted({re.escape(one) for one in known if not _ID.search(one)}, reverse=True)
-        self._ids = re.compile(rf"(?<!\w)(?:{'|'.join(ids)})(?!\w)") if ids else None
+        self._ids = re.compile(rf"(?<!\w)(?:{'|'.join(ids) or _NEVER})(?!\w)")
         short = hostname.partition(".")[0]
         # A name that is a word is told by its domain.
         name = short if _tells(short) else hostname
@@ -100,7 +103,7 @@ class Anonymizer:
         rest = {other for other in others if other.partition(".")[0].lower() != name.lower()}
         names = {*rest, name} if self._host else rest
         self._words = sorted(filter(_tells, names), key=lambda name: (-len(name), name))
-        self._hosts = _hosts(self._words) if self._words else None
+        self._hosts = _hosts(self._words)
 
     def text(self, text: str) -> str:
         """A text with what looks like a name of one thing alone replaced."""
@@ -125,10 +128,8 @@ class Anonymizer:
         """The same, where `named` says whether people named them."""
         return "/".join(self._step(step, named) for step in path.split("/"))
 
-    def _step(self, step: str, named: bool) -> str:
-        if (step, named) not in self._steps:
-            self._steps[step, named] = self.prose(step) if named else self.text(step)
-        return self._steps[step, named]
+    def _replaced(self, step: str, named: bool) -> str:
+        return self.prose(step) if named else self.text(step)
 
     def hostname(self, text: str) -> str:
         """The file that holds nothing else."""
@@ -146,7 +147,7 @@ class Anonymizer:
 
     def _option(self, text: str) -> str:
         name, equals, value = text.partition("=")
-        if not equals or (self._hosts and self._hosts.fullmatch(name)):
+        if not equals or self._hosts.fullmatch(name):
             return self._named(text)
         return f"{name}={self._named(value)}"
 
@@ -214,11 +215,9 @@ class Anonymizer:
         return f"{kind}-{self._number(kind, value)}"
 
     def _known(self, text: str) -> str:
-        return self._ids.sub(lambda found: self._name("id", found[0]), text) if self._ids else text
+        return self._ids.sub(lambda found: self._name("id", found[0]), text)
 
     def _named(self, text: str) -> str:
-        if self._hosts is None:
-            return text
         return self._hosts.sub(
             lambda found: self._name("host", self._words[(found.lastindex or 1) - 1]), text
         )
@@ -286,7 +285,7 @@ def _hosts(names: list[str]) -> re.Pattern[str]:
     """Names in either case, each a group of its own, with the domain behind. LVM doubles a dash,
     systemd writes it as \\x2d."""
     dash = r"(?:--?|_|\\x2d)"
-    either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names)
+    either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"
     return re.compile(
         rf"(?:(?<![a-z0-9])|(?<=\\x2d))(?:{either}){domain}(?![a-z0-9])", re.IGNORECASE

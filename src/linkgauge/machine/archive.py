@@ -41,16 +41,14 @@ def pack(tree: Captured) -> bytes:
     ):
         empty = (path for path, names in tree.folders.items() if path and not list(names))
         for name in sorted({*tree.files, *tree.links, *empty}):
-            member = tarfile.TarInfo(name)
+            member, content = tarfile.TarInfo(name), tree.files.get(name, b"")
             if name in tree.links:
                 member.type, member.linkname = tarfile.SYMTYPE, tree.links[name]
-                tar.addfile(member)
             elif name in tree.files:
-                member.size = len(tree.files[name])
-                tar.addfile(member, io.BytesIO(tree.files[name]))
+                member.size = len(content)
             else:
                 member.type, member.mode = tarfile.DIRTYPE, 0o755
-                tar.addfile(member)
+            tar.addfile(member, io.BytesIO(content))
     return packed.getvalue()
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from linkgauge.model.inventory import Cache
 
-from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, read_text
+from .tree import Root, names_in, number, read_cpus, read_text
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -42,9 +42,8 @@ def _caches(root: Root, cpu: int) -> Iterator[tuple[Cache, tuple[int, ...]]]:
         level = number(read_text(root, f"{cache}/level"))
         size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", read_text(root, f"{cache}/size") or "")
         if level is not None and size:
-            shared = parse_cpu_list(read_text(root, f"{cache}/shared_cpu_list") or "")
             # Linux before 2.6.32 has the mask alone.
-            shared = shared or parse_cpu_mask(read_text(root, f"{cache}/shared_cpu_map") or "")
+            shared = read_cpus(root, f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
             kind = (read_text(root, f"{cache}/type") or "").lower()
             behind = shared or (cpu,)
             yield Cache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind

@@ -38,11 +38,9 @@ def _mounted(root: Root, what: str) -> str:
     mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
-        words = line.split()
-        if len(words) > 3 and (
-            words[2] == what or (words[2] == "cgroup" and what in words[3].split(","))
-        ):
-            return words[1].strip("/")
+        _, place, kind, options, *_ = [*line.split(), "", "", "", ""]
+        if options and (kind == what or (kind == "cgroup" and what in options.split(","))):
+            return place.strip("/")
     return GROUPS if what == "cgroup2" else f"{GROUPS}/{what}"
 
 
@@ -57,10 +55,9 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
     """Bytes that the tightest memory group allows (None if unlimited), and whether that could be
     read."""
     read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
-    limits = [limit for limit in read if limit is not None and limit < UNLIMITED]
+    limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # Where there are groups but no limit of any (it reads `max`), there is none.
-    told = bool(limits) or read_text(root, "proc/self/cgroup") is not None
-    return min(limits, default=None), told
+    return limit, limit is not None or read_text(root, "proc/self/cgroup") is not None
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
@@ -73,16 +70,14 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
     name = resource.lower()
     group = _chain(read_text(root, "proc/self/cpuset") or "/")[0]
     sets = _mounted(root, "cpuset")
-    for place in (
+    places = (
         f"{_mounted(root, 'cgroup2')}{group}/cpuset.{name}.effective",
         f"{sets}{group}/cpuset.{name}",
         f"{sets}{group}/{name}",
         f"dev/cpuset{group}/{name}",
-    ):
-        found = parse_cpu_list(read_text(root, place) or "")
-        if found:
-            return found
-    return None
+    )
+    found = (parse_cpu_list(read_text(root, place) or "") for place in places)
+    return next(filter(None, found), None)
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:

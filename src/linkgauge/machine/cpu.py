@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import takewhile
 
 from .tree import Root, names_in, number, parse_cpu_list, read_text
 
@@ -92,10 +93,8 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 def _siblings(root: Root, folder: str) -> str | None:
     """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
-    for name in ("core_cpus_list", "thread_siblings_list", "thread_siblings"):
-        if siblings := read_text(root, f"{folder}/{name}"):
-            return siblings
-    return None
+    names = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
+    return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
@@ -130,12 +129,9 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    level = ""
-    for name, needed in _X86_LEVELS:
-        if not features.issuperset(needed.split()):
-            break
-        level = f"-{name}"
-    return level
+    """The highest one of which it has all features, and those of the ones before; none of v1."""
+    held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
+    return "".join([f"-{name}" for name, _ in held][-1:])
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:

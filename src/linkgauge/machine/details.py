@@ -57,18 +57,15 @@ def read_details(root: Root = ROOT) -> HostDetails:
         cpu_ticks=ticks,
         memory_rate=rate,
     )
-    missing = _missing(details)
-    if not below_is_told:
-        missing["hypervisor"] = "neither CPU flags nor firmware nor device tree say"
-    if not limit_is_told:
-        missing["memory limit"] = "/proc/self/cgroup is not readable"
-    if not lock_is_told:
-        missing["locked memory limit"] = "/proc/self/limits is not readable"
-    if why_no_iommu:
-        missing["IOMMU"] = why_no_iommu
-    if why_no_rate:
-        missing["DIMM rate"] = why_no_rate
-    unknown = tuple(f"{name}: {why}" for name, why in missing.items())
+    reasons = {
+        **_missing(details),
+        "hypervisor": (below_is_told, "neither CPU flags nor firmware nor device tree say"),
+        "memory limit": (limit_is_told, "/proc/self/cgroup is not readable"),
+        "locked memory limit": (lock_is_told, "/proc/self/limits is not readable"),
+        "IOMMU": (not why_no_iommu, why_no_iommu),
+        "DIMM rate": (not why_no_rate, why_no_rate),
+    }
+    unknown = tuple(f"{name}: {why}" for name, (known, why) in reasons.items() if not known)
     return msgspec.structs.replace(details, unknown=unknown)
 
 
@@ -78,9 +75,9 @@ def _command_line(root: Root) -> str | None:
     return None if content is None else command_line(content).decode(errors="replace").strip()
 
 
-def _missing(details: HostDetails) -> dict[str, str]:
-    """Why fields are empty that tell nothing else by that."""
-    reasons = {
+def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
+    """Fields that tell nothing else by being empty, and why they are where they are."""
+    return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
         "instruction set": (details.isa, "/proc/cpuinfo does not say"),
@@ -92,12 +89,11 @@ def _missing(details: HostDetails) -> dict[str, str]:
             "the kernel shows no choice (CONFIG_TRANSPARENT_HUGEPAGE)",
         ),
         "frequency governor": (details.governor, _why_no_governor(details)),
-        "kernel command line": (details.command_line, "/proc/cmdline is not readable"),
+        "kernel command line": (details.command_line is not None, "/proc/cmdline is not readable"),
         "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset do not say"),
         "allowed nodes": (details.allowed_nodes, "/proc/self/status and the cpuset do not say"),
-        "CPU steal": (details.steal, "/proc/stat does not count it"),
+        "CPU steal": (details.steal is not None, "/proc/stat does not count it"),
     }
-    return {name: why for name, (value, why) in reasons.items() if value in (None, (), {})}
 
 
 def _why_no_governor(details: HostDetails) -> str:

@@ -13,7 +13,7 @@ from .cgroup import UNLIMITED, memory_groups
 from .cpu import arm_core, online_cpus
 from .memory import transparent_huge_pages
 from .numa import read_nodes
-from .tree import ROOT, Root, number, parse_meminfo, read_text
+from .tree import ROOT, Root, least, number, parse_meminfo, read_text
 
 
 def read_host(root: Root = ROOT) -> Host:
@@ -23,7 +23,7 @@ def read_host(root: Root = ROOT) -> Host:
     its CPUs are those online, and what limits them is null.
     """
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
-    available = _least(meminfo.get("MemAvailable"), cgroup_headroom(root))
+    available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
     allowed = os.sched_getaffinity(0) if here else set(online_cpus(root))
     hostname, kernel, architecture = _names(root)
@@ -69,11 +69,9 @@ def cpu_model(root: Root) -> str | None:
     by their numbers, else the board's."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
-        match = re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
-        if match:
+        if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
             return match[1].strip()
-    core = arm_core(cpuinfo)
-    if core:
+    if core := arm_core(cpuinfo):
         return core
     board = read_text(root, "proc/device-tree/model")
     return board.strip("\0 ") if board else None
@@ -84,7 +82,7 @@ def cgroup_headroom(root: Root) -> int | None:
 
     Of the group and each group above it, in both versions.
     """
-    return _least(*(_room(root, *group) for group in memory_groups(root)))
+    return least(*(_room(root, *group) for group in memory_groups(root)))
 
 
 def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None:
@@ -101,10 +99,6 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
     """Of the group; version 1 counts those below it, too, in what it calls `total_`."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
-
-
-def _least(*values: int | None) -> int | None:
-    return min((value for value in values if value is not None), default=None)
 
 
 def _memlock_limit() -> int | None:

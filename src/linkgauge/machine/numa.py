@@ -9,7 +9,7 @@ from linkgauge.model.machine import Node
 
 from .cache import last_level_cache
 from .cpu import one_a_core
-from .tree import Root, names_in, number, parse_cpu_list, parse_cpu_mask, parse_meminfo, read_text
+from .tree import Root, least, names_in, number, parse_meminfo, read_cpus, read_text
 
 NODES = "sys/devices/system/node"
 _GPUS = "proc/driver/nvidia/gpus"
@@ -53,37 +53,26 @@ def _gpu_nodes(root: Root) -> set[int]:
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
     """All CPUs of a node: of the list, or the mask of old kernels."""
-    listed = parse_cpu_list(read_text(root, f"{NODES}/node{index}/cpulist") or "")
-    return listed or parse_cpu_mask(read_text(root, f"{NODES}/node{index}/cpumap") or "")
+    return read_cpus(root, f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def node_distances(root: Root, index: int) -> tuple[int, ...]:
     """A node's row of the firmware's table, by the order of the nodes; empty where unreadable."""
-    row = [
-        number(word) for word in (read_text(root, f"{NODES}/node{index}/distance") or "").split()
-    ]
+    text = read_text(root, f"{NODES}/node{index}/distance") or ""
+    row = [number(word) for word in text.split()]
     known = tuple(one for one in row if one is not None and one > 0)
     return known if len(known) == len(row) else ()
 
 
 def _read_node(root: Root, index: int, usable: set[int], available: int | None) -> Node:
-    folder = f"{NODES}/node{index}"
     cpus = tuple(cpu for cpu in node_cpus(root, index) if cpu in usable)
-    meminfo = parse_meminfo(read_text(root, f"{folder}/meminfo") or "")
-    free: int | None = None
+    meminfo = parse_meminfo(read_text(root, f"{NODES}/node{index}/meminfo") or "")
     if "MemFree" in meminfo:
         # The page cache gives way when memory is asked for; the kernel has no MemAvailable a node.
-        cache = meminfo.get("Active(file)", 0) + meminfo.get("Inactive(file)", 0)
-        free = meminfo["MemFree"] + cache
-    bounds = [bound for bound in (free, available) if bound is not None]
-    return Node(
-        index,
-        cpus,
-        meminfo.get("MemTotal"),
-        min(bounds, default=None),
-        last_level_cache(root, cpus),
-        one_a_core(root, cpus),
-    )
+        given = ("MemFree", "Active(file)", "Inactive(file)")
+        available = least(available, sum(meminfo.get(name, 0) for name in given))
+    cache, cores = last_level_cache(root, cpus), one_a_core(root, cpus)
+    return Node(index, cpus, meminfo.get("MemTotal"), available, cache, cores)
 
 
 def near_node(root: Root, address: str) -> int:

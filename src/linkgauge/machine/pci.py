@@ -147,8 +147,8 @@ class _Reader:
         config, wire, seat = self._config, self._wire, self._seat
         vendor = self._attribute("vendor", partial(_number, 4), config.vendor)
         code = self._attribute("class", partial(_number, 6), config.class_code, field="class_code")
-        if seat.why:
-            self._unknown("parent", seat.why)
+        packets = partial(self._register, why=config.why)
+        parent = self._register("parent", seat.parent, seat.why)
         return PciFunction(
             address=self._address,
             vendor=vendor,
@@ -158,15 +158,13 @@ class _Reader:
             driver=link_name(self._root, f"{seat.folder}/driver"),
             numa_node=self._numa_node(),
             iommu_group=self._iommu_group(),
-            port=self._register("port", config.port),
-            parent=seat.parent,
+            port=self._register("port", config.port, config.why),
+            parent=parent,
             link=self._link(wire.link),
-            max_payload=self._register("max_payload", wire.max_payload),
-            max_payload_supported=self._register(
-                "max_payload_supported", wire.max_payload_supported
-            ),
-            max_read_request=self._register("max_read_request", wire.max_read_request),
-            acs=self._acs(),
+            max_payload=packets("max_payload", wire.max_payload),
+            max_payload_supported=packets("max_payload_supported", wire.max_payload_supported),
+            max_read_request=packets("max_read_request", wire.max_read_request),
+            acs=self._register("acs", config.acs, config.why_extended),
             errors=self._errors(),
             display=self._is_display(vendor, code),
             silent=config.silent,
@@ -197,16 +195,11 @@ class _Reader:
         self._unknown(field or name, f"{found}, and {self._config.why}")
         return None
 
-    def _register(self, field: str, value: Value | None) -> Value | None:
-        """A value that only configuration space has."""
-        if value is None and self._config.why:
-            self._unknown(field, self._config.why)
+    def _register(self, field: str, value: Value | None, why: str | None) -> Value | None:
+        """A value that only configuration space has, or `why` it has not."""
+        if value is None and why:
+            self._unknown(field, why)
         return value
-
-    def _acs(self) -> tuple[str, ...] | None:
-        if self._config.acs is None and self._config.why_extended:
-            self._unknown("acs", self._config.why_extended)
-        return self._config.acs
 
     def _link(self, register: PciLink) -> PciLink:
         read = partial(self._attribute, folder=self._wire_folder)
@@ -215,7 +208,7 @@ class _Reader:
             width=read("current_link_width", _width, register.width, field="link.width"),
             max_speed=read("max_link_speed", _speed, register.max_speed, field="link.max_speed"),
             max_width=read("max_link_width", _width, register.max_width, field="link.max_width"),
-            target=self._register("link.target", register.target),
+            target=self._register("link.target", register.target, self._config.why),
         )
 
     def _numa_node(self) -> int | None:
@@ -238,21 +231,14 @@ class _Reader:
         return None
 
     def _errors(self) -> dict[str, int] | None:
-        totals: dict[str, int] = {}
-        shown = False
-        for severity in _SEVERITIES:
-            text = self._text(f"aer_dev_{severity}")
-            if text is None:
-                continue
-            shown = True
-            total = _total(text)
+        texts = {severity: self._text(f"aer_dev_{severity}") for severity in _SEVERITIES}
+        shown = {severity: _total(text) for severity, text in texts.items() if text is not None}
+        for severity, total in shown.items():
             if total is None:
                 self._unknown("errors", f"aer_dev_{severity} is garbled")
-            else:
-                totals[severity] = total
         if not shown:
             self._unknown("errors", self._why_no_counters())
-        return totals or None
+        return {severity: total for severity, total in shown.items() if total is not None} or None
 
     def _why_no_counters(self) -> str:
         if self._config.aer:

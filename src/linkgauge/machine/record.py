@@ -47,15 +47,13 @@ class Recorder(Captured):
 
     def kept(self) -> Captured:
         """All that was read, and the links and folders among what was listed."""
-        links: dict[str, str] = {}
-        folders: list[str] = []
-        for folder in tuple(self.folders):
-            for name in self.folders[folder]:
-                path = f"{folder}/{name}".lstrip("/")
-                if path not in self.links and self._is_folder(path):
-                    folders.append(path)
-        links |= self.links
-        return Captured(dict(self.files), links, folders)
+        inside = (
+            f"{folder}/{name}".lstrip("/")
+            for folder in tuple(self.folders)
+            for name in self.folders[folder]
+        )
+        folders = [path for path in inside if path not in self.links and self._is_folder(path)]
+        return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
         """Whether a step of the path is a link: then what it names is found where that leads."""

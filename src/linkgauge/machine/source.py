@@ -28,8 +28,6 @@ def _head(git: Path) -> str | None:
 
 def _packed(git: Path, name: str) -> str | None:
     """A reference among those that git packed into one file."""
-    for line in (read_text(git, "packed-refs") or "").splitlines():
-        found, _, packed = line.partition(" ")
-        if packed == name:
-            return found
-    return None
+    packed = read_text(git, "packed-refs") or ""
+    found = re.search(rf"^(\S+) {re.escape(name)}$", packed, re.MULTILINE)
+    return found[1] if found else None

@@ -6,8 +6,10 @@ Symbolic links are followed inside the root only, as chroot does: `/x` means the
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -59,11 +61,10 @@ def read_bytes(root: Root, path: str) -> bytes | None:
             path = resolve(root, path) or ""
         return root.files.get(path)
     place = _place(root, path)
-    try:
+    with suppress(OSError, ValueError):
         # Reading a captured pipe would wait for ever.
         return place.read_bytes() if place and (root == ROOT or place.is_file()) else None
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def names_in(root: Root, folder: str) -> list[str]:
@@ -79,10 +80,9 @@ def listed(root: Root, folder: str) -> list[str] | None:
         names = root.folders.get(folder)
         return None if names is None else list(names)
     place = _place(root, folder)
-    try:
+    with suppress(OSError, ValueError):
         return [path.name for path in place.iterdir()] if place else None
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def resolve(root: Root, path: str) -> str | None:
@@ -124,20 +124,15 @@ def link_target(root: Root, path: str) -> str | None:
     """Where a symbolic link leads, as it is written; None where there is no link."""
     if isinstance(root, Captured):
         return root.links.get(path)
-    try:
+    with suppress(OSError, ValueError):
         return str((root / path).readlink())
-    except (OSError, ValueError):
-        return None
+    return None
 
 
 def _exists(root: Root, real: str) -> bool:
     if isinstance(root, Captured):
         return real in root.files or real in root.folders
-    try:
-        (root / real).lstat()
-    except (OSError, ValueError):
-        return False
-    return True
+    return os.path.lexists(root / real)
 
 
 def _place(root: Path, path: str) -> Path | None:
@@ -152,6 +147,11 @@ def number(text: str | None) -> int | None:
     """A whole number as the kernel writes it, with or without a sign; None if it is not one."""
     match = re.fullmatch(r"\s*(-?[0-9]{1,18})\s*", text or "", re.ASCII)
     return int(match[1]) if match else None
+
+
+def least(*values: int | None) -> int | None:
+    """The least of those that are known; None where none is."""
+    return min((value for value in values if value is not None), default=None)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
@@ -172,6 +172,12 @@ def parse_cpu_mask(text: str) -> tuple[int, ...]:
         return ()
     mask = int("".join(group.zfill(8) for group in groups), 16)
     return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
+
+
+def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
+    """CPUs of a file with their list; where there is none, of the one with their mask."""
+    cpus = parse_cpu_list(read_text(root, listed) or "")
+    return cpus or parse_cpu_mask(read_text(root, masked) or "")
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

@@ -35,19 +35,7 @@ from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
 from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
-from .work import (
-    EngineCopy,
-    InPieces,
-    Interference,
-    KernelWork,
-    PeerCopy,
-    ReadWork,
-    Work,
-    engine_pieces,
-    kernel_copy,
-    kernel_pieces,
-    warm_ups,
-)
+from .work import InPieces, KernelWork, PeerCopy, ReadWork, Work, copying
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -83,7 +71,7 @@ class CudaBackend:
             CudaDevice(driver, index, compiler, engines.tuned) for index in range(count)
         ]
         self._peers: set[tuple[int, int]] = set()
-        self._verifier = Verifier(driver)
+        self._verifier = Verifier()
         self._sensors = Sensors(self._devices)
 
     def devices(self) -> tuple[Device, ...]:
@@ -297,20 +285,13 @@ class CudaBackend:
         """What moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return PeerCopy(device, self._peer_ends(copy))
-        warm_up = warm_ups(copy)
         ends = _address(copy.destination), _address(copy.source)
         pieces = self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
                 return PieceCopies(device, *ends, copy.size, pieces)
             return KernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
-        if copy.transfer.engine.kind == "ce":
-            if copy.interference and settings.streams == 1:
-                return Interference(device, engine_pieces(device, *ends, copy.size))
-            return EngineCopy(device, *ends, copy.size, settings.streams, warm_up)
-        if copy.interference and not copy.transfer.both_ways:
-            return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
-        return kernel_copy(device, copy, ends, settings, warm_up)
+        return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
         """Whether it goes between devices that do not reach each other's memory."""

@@ -112,12 +112,11 @@ def _open_nvrtc() -> Any:
 
 
 def _read(path: Path) -> bytes | None:
-    try:
+    with suppress(OSError):
         content = path.read_bytes()
-    except OSError:
-        return None
-    binary = content[_DIGEST:]
-    return binary if hashlib.sha256(binary).digest() == content[:_DIGEST] else None
+        if hashlib.sha256(content[_DIGEST:]).digest() == content[:_DIGEST]:
+            return content[_DIGEST:]
+    return None
 
 
 def _write(path: Path, binary: bytes) -> None:

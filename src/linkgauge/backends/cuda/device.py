@@ -64,6 +64,11 @@ class CudaDevice:
         """Makes its context the calling thread's current one."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
+    def call(self, name: str, *arguments: Any, about: str = "") -> Any:
+        """A function of the driver, called in its context."""
+        self.enter()
+        return self.driver.call(name, *arguments, about=about)
+
     def stream(self, number: int) -> Any:
         """Stream `number` of those for copies; they are kept, and used by one group at a time."""
         return self._stream(number + 1)
@@ -85,8 +90,7 @@ class CudaDevice:
         key = (file, function, *defines)
         if key not in self._kernels:
             binary = self._compiler.compile(file, self.capability, defines)
-            self.enter()
-            module = self.driver.call("cuModuleLoadData", binary, about=f"{file}.cu")
+            module = self.call("cuModuleLoadData", binary, about=f"{file}.cu")
             # Modules go with the context: nothing unloads them before.
             self._kernels[key] = self.driver.call("cuModuleGetFunction", module, function.encode())
         return self._kernels[key]
@@ -161,7 +165,9 @@ class CudaDevice:
 class Launch:
     """A kernel with its grid and arguments, ready to be enqueued any number of times.
 
-    `arguments` are ctypes values; `shared` is dynamic shared memory in bytes.
+    `arguments` are ctypes values, whole numbers of 64 bits, or None for `varying`, which is 1
+    unless set: a launch reads its arguments when it is enqueued. `shared` is dynamic shared memory
+    in bytes.
     """
 
     def __init__(
@@ -176,7 +182,9 @@ class Launch:
         self._kernel = kernel
         self._blocks, self._threads = grid
         self._shared = shared
-        self.arguments = tuple(arguments)
+        self.varying = ctypes.c_uint64(1)
+        given = (self.varying if one is None else one for one in arguments)
+        self.arguments = [ctypes.c_uint64(one) if isinstance(one, int) else one for one in given]
         pointers = [ctypes.addressof(argument) for argument in self.arguments]
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
 

@@ -52,9 +52,7 @@ class EnqueuingGroup:
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._gate = StartGate(
-            device.driver, [device], PATIENCE if call.may_block else GATE_SECONDS
-        )
+        self._gate = StartGate([device], PATIENCE if call.may_block else GATE_SECONDS)
         self._loops = 0
         self._seconds: float | None = None
         self._closed = False
@@ -89,8 +87,7 @@ class EnqueuingGroup:
         if self._seconds is None:
             raise BackendError("wait", "the gate is not open")
         seconds, self._seconds, self._loops = self._seconds, None, 0
-        self._device.enter()
-        self._device.driver.call("cuStreamSynchronize", self._stream)
+        self._device.call("cuStreamSynchronize", self._stream)
         if self._gate.gave_up and not self._call.may_block:
             raise BackendError("gate", "it opened before all calls were made")
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
@@ -102,6 +99,5 @@ class EnqueuingGroup:
         self._closed = True
         self._gate.open()
         with suppress(BackendError):  # of a lost device: what was lost has been told
-            self._device.enter()
-            self._device.driver.call("cuStreamSynchronize", self._stream)
+            self._device.call("cuStreamSynchronize", self._stream)
             self._gate.free()

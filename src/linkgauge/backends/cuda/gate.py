@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .device import CudaDevice
-from .driver import Driver
-from .launches import GateLaunch
+from .launches import gate_launch
 
 GATE_SECONDS = 10.0
 """A gate opens by itself after this long: the sample is lost, the device is not."""
@@ -20,20 +19,17 @@ counts: as long as the delay kernel of p2pBandwidthLatencyTest waits (10^7 clock
 class StartGate:
     """A flag in pinned host memory, and the kernels that spin on it, no longer than `seconds`."""
 
-    def __init__(
-        self, driver: Driver, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS
-    ) -> None:
-        self._driver = driver
+    def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._home = devices[0]
-        self._home.enter()
-        flags = driver.enums.CU_MEMHOSTALLOC_PORTABLE | driver.enums.CU_MEMHOSTALLOC_DEVICEMAP
+        enums = self._home.driver.enums
+        flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
         size = 2 * ctypes.sizeof(ctypes.c_uint32)
-        self._address: int | None = int(driver.call("cuMemHostAlloc", size, flags))
+        self._address: int | None = int(self._home.call("cuMemHostAlloc", size, flags))
         self._state = (ctypes.c_uint32 * 2).from_address(self._address)
         limit = int(seconds * 1e9)
         try:
-            self._launches: dict[int, GateLaunch] = {
-                device.index: GateLaunch(device, self._address, limit) for device in devices
+            self._launches = {
+                device.index: gate_launch(device, self._address, limit) for device in devices
             }
         except BaseException:
             self.free()
@@ -42,7 +38,7 @@ class StartGate:
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
         """`opened` is where the device is to note when it saw the gate open; 0: nowhere."""
         launch = self._launches[device.index]
-        launch.opened.value = opened
+        launch.varying.value = opened
         launch.enqueue(stream)
 
     def shut(self) -> None:
@@ -58,5 +54,4 @@ class StartGate:
     def free(self) -> None:
         address, self._address = self._address, None
         if address is not None:
-            self._home.enter()
-            self._driver.call("cuMemFreeHost", address)
+            self._home.call("cuMemFreeHost", address)

@@ -57,7 +57,7 @@ class CudaGroup:
             self._first = self._tracks[0]
             self._total = self._event(self._first.device)
             patience = PATIENCE if self._may_block else GATE_SECONDS
-            self._gate = StartGate(driver, [track.device for track in self._tracks], patience)
+            self._gate = StartGate([track.device for track in self._tracks], patience)
         except BaseException:
             self._made.close()
             raise
@@ -109,8 +109,7 @@ class CudaGroup:
         """Seconds by CUDA events. Raises BackendError if a device failed or the gate gave up."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
-        self._first.device.enter()
-        self._driver.call("cuEventSynchronize", self._total)
+        self._first.device.call("cuEventSynchronize", self._total)
         self._armed = False
         if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
@@ -155,12 +154,10 @@ class CudaGroup:
 
         def destroy() -> None:
             with suppress(BackendError):
-                device.enter()
-                self._driver.call("cuEventDestroy", event)
+                device.call("cuEventDestroy", event)
 
-        device.enter()
         flags = self._driver.enums.CUevent_flags.CU_EVENT_DEFAULT
-        event = self._driver.call("cuEventCreate", flags)
+        event = device.call("cuEventCreate", flags)
         self._made.callback(destroy)
         return event
 
@@ -171,8 +168,7 @@ class CudaGroup:
         first.device.enter()
         first.record(first.start)
         for track in others:
-            track.device.enter()
-            self._driver.call("cuStreamWaitEvent", track.streams[0], first.start, 0)
+            track.device.call("cuStreamWaitEvent", track.streams[0], first.start, 0)
             track.record(track.start)
 
     def _record_ends(self) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from ctypes import c_int, c_uint32, c_uint64
-from typing import Any
 
 from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import InputError, Unsupported
@@ -19,41 +17,17 @@ UNIT = 16
 STAGE = 32 << 10
 STAGES = 4
 """The ring of the bulk kernel: chunks of so many bytes, and so many of them, in shared memory."""
+LOOPS = None
+"""The varying argument of a kernel that goes over its bytes so many times."""
 _WORDS = 1 << 64
 _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
-class LoopLaunch(Launch):
-    """A launch whose kernel goes over its bytes `loops` times; once, unless told. That number
-    stands between the 64-bit arguments `before` and those `after` it."""
-
-    def __init__(
-        self,
-        device: CudaDevice,
-        kernel: Any,
-        grid: tuple[int, int],
-        before: Sequence[int],
-        after: Sequence[c_uint64] = (),
-        shared: int = 0,
-    ) -> None:
-        self._loops = c_uint64(1)
-        arguments = (*map(c_uint64, before), self._loops, *after)
-        super().__init__(device, kernel, grid, arguments, shared)
-
-    def set_loops(self, loops: int) -> None:
-        """For what is enqueued from now on: a launch reads its arguments when enqueued."""
-        self._loops.value = loops
-
-
-class GateLaunch(Launch):
+def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:
     """Spins until the word at `state` is not 0, no longer than `limit_ns`; when that was, it notes
-    at the address `opened`, unless that is 0."""
-
-    def __init__(self, device: CudaDevice, state: int, limit_ns: int) -> None:
-        self.opened = c_uint64(0)
-        arguments = (c_uint64(state), c_uint64(limit_ns), self.opened)
-        super().__init__(device, device.kernel("gate", "gate"), (1, 1), arguments)
+    at the varying address, unless that is 0."""
+    return Launch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
 def copy_launch(
@@ -64,7 +38,7 @@ def copy_launch(
     settings: CopySettings,
     both_ways: bool,
     marks: Marks | None = None,
-) -> LoopLaunch:
+) -> Launch:
     """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. With `marks` it
     records there how far it is.
 
@@ -90,17 +64,17 @@ def copy_launch(
             "STREAMING": int(settings.streaming),
             "SPLIT": int(both_ways),
         }
-    after: tuple[c_uint64, ...] = ()
+    arguments: list[int | c_uint64 | None] = [destination, source, size, LOOPS]
     if marks is not None:
         defines["PROGRESS"] = 1
-        after = c_uint64(marks.steps), marks.laps
+        arguments += [marks.steps, marks.laps]
     named = [f"{name}={value}" for name, value in defines.items()]
     kernel = device.kernel("bulk" if shared else "copy", "copy", named)
     if shared:
         attributes = device.driver.enums.CUfunction_attribute
         attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         device.driver.call("cuFuncSetAttribute", kernel, attribute, shared)
-    return LoopLaunch(device, kernel, grid, (destination, source, size), after, shared)
+    return Launch(device, kernel, grid, arguments, shared)
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
@@ -126,23 +100,23 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
         raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
 
 
-def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> LoopLaunch:
+def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> Launch:
     """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
-    kernel, after = device.kernel("stream", "read"), (c_uint64(checksum),)
-    return LoopLaunch(device, kernel, _sweep(device, size), (source, size), after)
+    kernel = device.kernel("stream", "read")
+    return Launch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
 
 
-def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> LoopLaunch:
+def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> Launch:
     """Writes the CONSTANT pattern of `seed` over `size` bytes."""
-    kernel, after = device.kernel("stream", "write"), (c_uint64(first_word(seed)),)
-    return LoopLaunch(device, kernel, _sweep(device, size), (destination, size), after)
+    kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
+    return Launch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
 
 
 def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool) -> Launch:
     """Writes a pattern, or its complement, over the first `size` bytes of a buffer."""
     kernel = buffer.home.kernel("pattern", "fill")
-    mask = c_uint64(_WORDS - 1 if flip else 0)
-    arguments = (*_patterned(buffer, size, seed), c_int(pattern), mask)
+    mask = _WORDS - 1 if flip else 0
+    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
     return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
@@ -151,14 +125,14 @@ def compare_launch(
 ) -> Launch:
     """Lowers the word at `first` to the offset of the first byte that differs from a pattern."""
     kernel = buffer.home.kernel("pattern", "compare")
-    arguments = (*_patterned(buffer, size, seed), c_int(pattern), c_uint64(first))
+    arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
     return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Launch:
     """Makes a ring of `count` pointers, `stride` bytes apart."""
-    arguments = (c_uint64(address), c_uint64(count), c_uint64(stride))
-    return Launch(device, device.kernel("chase", "link"), _sweep(device, count * UNIT), arguments)
+    kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
+    return Launch(device, kernel, grid, (address, count, stride))
 
 
 def chase_launches(
@@ -176,7 +150,7 @@ def chase_launches(
     launches = []
     for block in range(device.multiprocessors):
         start = address + block * accesses % count * stride
-        arguments = (c_uint64(start), c_uint32(accesses), c_uint32(block))
+        arguments = (start, c_uint32(accesses), c_uint32(block))
         launches.append(Launch(device, kernel, grid, arguments))
     return launches
 
@@ -185,10 +159,6 @@ def first_word(seed: int) -> int:
     """Word 0 of a seed's pattern (Pattern's definition)."""
     x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
     return x ^ x >> 29
-
-
-def _patterned(buffer: CudaBuffer, size: int, seed: int) -> tuple[c_uint64, c_uint64, c_uint64]:
-    return c_uint64(buffer.address), c_uint64(size), c_uint64(seed % _WORDS)
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:

@@ -24,8 +24,7 @@ class Marks:
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
-        device.enter()
-        self.opened = int(device.driver.call("cuMemAlloc", _SIZE))
+        self.opened = int(device.call("cuMemAlloc", _SIZE))
         self.steps = self.opened + _WORD
         self.laps = c_uint64(1)
 
@@ -36,11 +35,9 @@ class Marks:
     def read(self) -> tuple[float, ...]:
         """Seconds since the gate opened, of the begin and of each lap's end. The kernel is done."""
         found = bytearray(_SIZE)
-        self._device.enter()
-        self._device.driver.call("cuMemcpyDtoH", found, self.opened, _SIZE)
+        self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
         return tuple((at - opened) * _NANO for at in times[: self.laps.value + 1])
 
     def free(self) -> None:
-        self._device.enter()
-        self._device.driver.call("cuMemFree", self.opened)
+        self._device.call("cuMemFree", self.opened)

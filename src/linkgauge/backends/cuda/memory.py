@@ -32,26 +32,20 @@ the same addresses, which decide part of how fast a copy is, so that runs would 
 other and not with the device."""
 
 
-class CudaBuffer:
+class CudaBuffer(msgspec.Struct, eq=False):
     """Memory that CUDA can use. `address` is its first byte, for the host and for every device
     (unified addressing); `home` is the device that allocated it, fills it and checks it."""
 
-    def __init__(
-        self,
-        memory: Memory,
-        size: int,
-        address: int,
-        home: CudaDevice,
-        release: Callable[[], object],
-        placement: Placement | None = None,
-    ) -> None:
-        self.memory = memory
-        self.size = size
-        self.address = address
-        self.home = home
-        self._release: Callable[[], object] | None = release
-        self._placement = placement or Placement(memory=str(memory), bytes=size)
-        self.warnings = tuple(native.misplaced(memory, self._placement))
+    memory: Memory
+    size: int
+    address: int
+    home: CudaDevice
+    release: Callable[[], object] | None
+    placed: Placement | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(native.misplaced(self.memory, self.placement()))
 
     @property
     def host_only(self) -> bool:
@@ -59,11 +53,11 @@ class CudaBuffer:
         return self.memory.kind == "pageable"
 
     def placement(self) -> Placement:
-        return self._placement
+        return self.placed or Placement(memory=str(self.memory), bytes=self.size)
 
     def free(self) -> None:
         """Gives the memory back; idempotent."""
-        release, self._release = self._release, None
+        release, self.release = self.release, None
         if release is not None:
             self.home.enter()
             release()

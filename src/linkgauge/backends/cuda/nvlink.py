@@ -52,9 +52,8 @@ def _nvlinks(asked: Questions, peers: Mapping[str, str]) -> Iterator[FabricLink]
     hopper = bool(count) and asked.ask("architecture", "nvmlDeviceGetArchitecture") == _HOPPER
     for link in range(count):
         active = asked.ask("NVLink state", "nvmlDeviceGetNvLinkState", link)
-        version = _VERSIONS.get(
-            asked.ask("NVLink version", "nvmlDeviceGetNvLinkVersion", link) or 0
-        )
+        number = asked.ask("NVLink version", "nvmlDeviceGetNvLinkVersion", link)
+        version = _VERSIONS.get(number or 0)
         if hopper and version is not None:
             version = "4.0"  # some drivers say 5.0 there
         speed, common, *errors = _fields(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -62,11 +63,7 @@ class Questions:
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
         self.handle = handle
-        self._unknown: dict[str, None] = {}
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        return tuple(self._unknown)
+        self.unknown: dict[str, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
         """The library's function of this name, called with the device."""
@@ -84,7 +81,7 @@ class Questions:
 
     def miss(self, why: str) -> None:
         """Something is unknown."""
-        self._unknown[why] = None
+        self.unknown[why] = None
 
     def _remedy(self, error: Exception) -> str:
         library = self.library
@@ -122,10 +119,8 @@ class Sensors:
         """Everything that NVML tells of each device."""
         peers: dict[str, str] = {}
         for device in self._devices:
-            try:
+            with suppress(LinkgaugeError):  # it says so itself
                 peers[device.pci_address()] = f"cuda:{device.index}"
-            except LinkgaugeError:
-                continue  # it says so itself
         return tuple(self._describe(device, peers) for device in self._devices)
 
     def _describe(self, device: CudaDevice, peers: dict[str, str]) -> Accelerator:
@@ -142,11 +137,8 @@ class Sensors:
         """These devices at this moment; none of one that NVML does not know."""
         senses: list[Sense] = []
         for index in indices:
-            try:
-                asked = self._questions(self._devices[index])
-            except LinkgaugeError:
-                continue
-            senses.append(sense(asked, f"cuda:{index}"))
+            with suppress(LinkgaugeError):
+                senses.append(sense(self._questions(self._devices[index]), f"cuda:{index}"))
         return tuple(senses)
 
     def _questions(self, device: CudaDevice) -> Questions:
@@ -185,17 +177,14 @@ def sense(asked: Questions, memory: str) -> Sense:
     """The device at this moment."""
     library = asked.library
     generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
+    gpu = library.NVML_TEMPERATURE_GPU
     return Sense(
         memory=memory,
         link_speed=_speed(generation),
         link_width=asked.ask("link width", "nvmlDeviceGetCurrPcieLinkWidth") or None,
         clock=asked.scaled(_MHZ, "clock", "nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM),
-        temperature=asked.scaled(
-            1.0, "temperature", "nvmlDeviceGetTemperature", library.NVML_TEMPERATURE_GPU
-        ),
-        throttled=_throttled(
-            asked.ask("throttling", "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
-        ),
+        temperature=asked.scaled(1.0, "temperature", "nvmlDeviceGetTemperature", gpu),
+        throttled=_throttled(asked),
         pcie_replays=asked.ask("PCIe replays", "nvmlDeviceGetPcieReplayCounter"),
     )
 
@@ -213,6 +202,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     bar1 = asked.ask("BAR1", "nvmlDeviceGetBAR1MemoryInfo")
     sm = library.NVML_CLOCK_SM
+    uncorrected = library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
     return msgspec.structs.replace(
         known,
         driver=asked.system("driver version", "nvmlSystemGetDriverVersion"),
@@ -232,12 +222,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
         pcie_replays=now.pcie_replays,
         ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),
-        ecc_errors=asked.ask(
-            "ECC errors",
-            "nvmlDeviceGetTotalEccErrors",
-            library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-            library.NVML_VOLATILE_ECC,
-        ),
+        ecc_errors=asked.ask("ECC errors", "nvmlDeviceGetTotalEccErrors", *uncorrected),
         remap_pending=None if remapped is None else bool(remapped[2]),
         mig=None if mig is None else bool(mig[0]),
         persistence=asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
@@ -245,7 +230,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         fabric_state=_fabric_state(asked),
         bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
         processes=_processes(asked),
-        unknown=asked.unknown,
+        unknown=tuple(asked.unknown),
     )
 
 
@@ -254,7 +239,8 @@ def _speed(generation: int | None) -> float | None:
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
-def _throttled(reasons: int) -> tuple[str, ...]:
+def _throttled(asked: Questions) -> tuple[str, ...]:
+    reasons = asked.ask("throttling", "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
     return tuple(word for bit, word in _REASONS.items() if reasons & bit)
 
 

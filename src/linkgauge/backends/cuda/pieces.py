@@ -7,8 +7,8 @@ from typing import Any
 
 from linkgauge.model.result import MOST_STREAMS, Pieces
 
-from .device import CudaDevice
-from .launches import LoopLaunch
+from .device import CudaDevice, Launch
+from .launches import LOOPS
 from .work import Work, cut
 
 _MOST_THREADS = 1024
@@ -17,12 +17,13 @@ _LANES = 32
 
 def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
-) -> LoopLaunch:
+) -> Launch:
     """A kernel of `device` that copies `size` bytes, a block for each stream; addresses are 16-byte
     aligned. A warp's access of 128, 256 or 512 bytes is one of 4, 8 or 16 bytes by each lane."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
-    return LoopLaunch(device, kernel, (pieces.streams, threads), (destination, source, size))
+    arguments = (destination, source, size, LOOPS)
+    return Launch(device, kernel, (pieces.streams, threads), arguments)
 
 
 class PieceCopies(Work):
@@ -36,8 +37,7 @@ class PieceCopies(Work):
         ends = cut(destination, source, size, pieces.size)
         self._count = len(ends)
         streams = min(pieces.streams, MOST_STREAMS, len(ends))
-        device.enter()
-        self._graph = device.driver.call("cuGraphCreate", 0)
+        self._graph = device.call("cuGraphCreate", 0)
         try:
             self._add([ends[first::streams] for first in range(streams)])
             self._ready: Any = device.driver.call("cuGraphInstantiate", self._graph, 0)
@@ -66,8 +66,7 @@ class PieceCopies(Work):
             self.device.driver.call("cuGraphLaunch", self._ready, streams[0])
 
     def close(self) -> None:
-        self.device.enter()
-        self.device.driver.call("cuGraphExecDestroy", self._ready)
+        self.device.call("cuGraphExecDestroy", self._ready)
         self.device.driver.call("cuGraphDestroy", self._graph)
 
 

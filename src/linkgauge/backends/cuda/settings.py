@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,26 +27,15 @@ FULL_GRID = (1 << 31) - 1
 """As many blocks as the size gives work to."""
 
 
-class Way(StrEnum):
-    """What settings depend on: which way the bytes go, seen from the engine's device."""
-
-    FROM_HOST = "from-host"
-    TO_HOST = "to-host"
-    PEER_WRITE = "peer-write"
-    PEER_READ = "peer-read"
-    LOCAL = "local"
-    SPLIT = "split"
-    OTHER = "other"
-
-
 _WAYS = {
-    ("host", "own"): Way.FROM_HOST,
-    ("own", "host"): Way.TO_HOST,
-    ("own", "peer"): Way.PEER_WRITE,
-    ("peer", "own"): Way.PEER_READ,
-    ("own", "own"): Way.LOCAL,
+    ("host", "own"): "from-host",
+    ("own", "host"): "to-host",
+    ("own", "peer"): "peer-write",
+    ("peer", "own"): "peer-read",
+    ("own", "own"): "local",
 }
-"""By whose memories the source and the destination are."""
+"""What settings depend on: which way the bytes go, by whose memories the source and the destination
+are, seen from the engine's device."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
@@ -109,14 +97,6 @@ def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) ->
     return msgspec.structs.replace(base, **chosen)
 
 
-def way_of(transfer: Transfer) -> Way:
-    """Which way a transfer goes, seen from its engine's device."""
-    if transfer.both_ways:
-        return Way.SPLIT
-    owner = transfer.engine.owner
-    return _WAYS.get((_seen(transfer.source, owner), _seen(transfer.destination, owner)), Way.OTHER)
-
-
 def _seen(memory: Memory, owner: Memory) -> str:
     if memory.is_null or memory.is_host:
         return memory.space
@@ -125,7 +105,10 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 def key(transfer: Transfer) -> str:
     """Under which name a transfer's tuned settings are kept: `sm from-host`."""
-    return f"{transfer.engine.kind} {way_of(transfer)}"
+    owner = transfer.engine.owner
+    ends = _seen(transfer.source, owner), _seen(transfer.destination, owner)
+    way = "split" if transfer.both_ways else _WAYS.get(ends, "other")
+    return f"{transfer.engine.kind} {way}"
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:

@@ -103,7 +103,8 @@ def _tune_path(
         source.free()
         raise
     try:
-        course = _Course(backend, transfer, source, destination, tell)
+        copy = Copy(transfer, source, destination, size, _SEED)
+        course = _Course(backend, source, destination, copy, tell)
         every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
         heats = [tried for settings in every if (tried := course.run(settings)) is not None]
         # Where the defaults cannot run, or copy wrongly, there is nothing to compare with.
@@ -131,45 +132,37 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
     return [heats[0].settings, *chosen]
 
 
-class _Course:
+class _Course(msgspec.Struct, frozen=True):
     """One copy, run with different settings."""
 
-    def __init__(
-        self,
-        backend: CudaBackend,
-        transfer: Transfer,
-        source: CudaBuffer,
-        destination: CudaBuffer,
-        tell: Callable[[Tried], None],
-    ) -> None:
-        self._backend = backend
-        self._tell = tell
-        self._source = source
-        self._destination = destination
-        self._copy = Copy(transfer, source, destination, source.size, _SEED)
+    backend: CudaBackend
+    source: CudaBuffer
+    destination: CudaBuffer
+    copy: Copy
+    tell: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
         """The rate of one sample; None where it cannot run here, meets an error or copies wrongly.
 
         Raises BackendError where not even the buffers can be filled: the device is dead."""
-        transfer, size = self._copy.transfer, self._copy.size
-        self._backend.fill(self._source, size, Pattern.WORDS, _SEED, inverted=False)
-        self._backend.fill(self._destination, size, Pattern.WORDS, _SEED, inverted=True)
+        transfer, size = self.copy.transfer, self.copy.size
+        self.backend.fill(self.source, size, Pattern.WORDS, _SEED, inverted=False)
+        self.backend.fill(self.destination, size, Pattern.WORDS, _SEED, inverted=True)
         try:
             with suppress(Unsupported):
                 rate = self._measured(settings)
-                wrong = self._backend.first_mismatch(self._destination, size, Pattern.WORDS, _SEED)
+                wrong = self.backend.first_mismatch(self.destination, size, Pattern.WORDS, _SEED)
                 return Candidate(settings, rate) if wrong is None else None
         except BackendError as error:
             words = settings.describe(transfer.engine.kind)
-            self._tell(Tried(key(transfer), words, 0.0, str(error)))
+            self.tell(Tried(key(transfer), words, 0.0, str(error)))
         return None
 
     def _measured(self, settings: CopySettings) -> float:
-        group = self._backend.prepare_with([self._copy], settings)
+        group = self.backend.prepare_with([self.copy], settings)
         try:
             loops = min(max(2, int(_SAMPLE_SECONDS / _seconds(group, 1))), group.most_loops)
-            moved = self._copy.transfer.bytes_moved(self._copy.size) * loops
+            moved = self.copy.transfer.bytes_moved(self.copy.size) * loops
             return moved / _seconds(group, loops)
         finally:
             group.close()

@@ -15,7 +15,6 @@ from linkgauge.backends.base import Pattern
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice, Launch
-from .driver import Driver
 from .launches import compare_launch, fill_launch, read_launch
 from .memory import CudaBuffer
 
@@ -26,8 +25,7 @@ _WORD = 8
 class Verifier:
     """Fills and checks buffers; keeps one word on each device for a kernel's answer."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    def __init__(self) -> None:
         self._words: dict[int, tuple[CudaDevice, int]] = {}
 
     def fill(
@@ -58,8 +56,7 @@ class Verifier:
     def close(self) -> None:
         for device, word in self._words.values():
             with suppress(BackendError):  # on a lost device, with all that was there
-                device.enter()
-                self._driver.call("cuMemFree", word)
+                device.call("cuMemFree", word)
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:
@@ -69,7 +66,7 @@ class Verifier:
         word = self._words[device.index][1]
         device.enter()
         # On the same stream as what then uses it: nothing else would keep the order.
-        self._driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
+        device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
         return word
 
 
@@ -83,15 +80,13 @@ def run(device: CudaDevice, launch: Launch) -> None:
 
 def new_word(device: CudaDevice) -> int:
     """Address of 8 fresh bytes on the device."""
-    device.enter()
-    return int(device.driver.call("cuMemAlloc", _WORD))
+    return int(device.call("cuMemAlloc", _WORD))
 
 
 def read_word(device: CudaDevice, address: int) -> int:
     """The 64-bit word at a device address."""
     value = bytearray(_WORD)
-    device.enter()
-    device.driver.call("cuMemcpyDtoH", value, address, _WORD)
+    device.call("cuMemcpyDtoH", value, address, _WORD)
     return int.from_bytes(value, "little")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from linkgauge.backends.base import Copy
 
-from .device import CudaDevice
-from .launches import LoopLaunch, copy_launch
+from .device import CudaDevice, Launch
+from .launches import copy_launch
 from .marks import Marks
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
 from .verify import read_word
@@ -189,7 +189,7 @@ class KernelWork(Work):
     def __init__(
         self,
         device: CudaDevice,
-        kernel: LoopLaunch,
+        kernel: Launch,
         in_kernel: bool,
         warm_up: int = 1,
         least_loops: int = 1,
@@ -204,7 +204,7 @@ class KernelWork(Work):
         return 1 if self._in_kernel else loops
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        self.kernel.set_loops(loops if self._in_kernel else 1)
+        self.kernel.varying.value = loops if self._in_kernel else 1
         for _ in range(self.operations(loops)):
             self.kernel.enqueue(streams[0])
 
@@ -213,13 +213,13 @@ class RecordedWork(KernelWork):
     """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
     leaves in `marks` how far it is, of a `plain` one that does not."""
 
-    def __init__(self, plain: KernelWork, recording: LoopLaunch, marks: Marks) -> None:
+    def __init__(self, plain: KernelWork, recording: Launch, marks: Marks) -> None:
         super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
         self.marks = marks
         self._recording = recording
 
     def enqueue_recorded(self, streams: Sequence[Any], loops: int) -> None:
-        self._recording.set_loops(loops)
+        self._recording.varying.value = loops
         self._recording.enqueue(streams[0])
 
     def close(self) -> None:
@@ -235,12 +235,23 @@ def warm_ups(copy: Copy) -> int:
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
 
 
+def copying(device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings) -> Work:
+    """What copies from one memory to another: `ends` are the addresses, the destination's first."""
+    if copy.transfer.engine.kind == "ce":
+        if copy.interference and settings.streams == 1:
+            return Interference(device, engine_pieces(device, *ends, copy.size))
+        return EngineCopy(device, *ends, copy.size, settings.streams, warm_ups(copy))
+    if copy.interference and not copy.transfer.both_ways:
+        return Interference(device, kernel_pieces(device, *ends, copy.size, settings))
+    return kernel_copy(device, copy, ends, settings)
+
+
 def kernel_copy(
-    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings, warm_up: int
+    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> KernelWork:
     """A copy by a kernel; of a tracked one, also its progress where one launch is all loops."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
-    kernel = copy_launch(device, *how)
+    kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
     if copy.size < IN_KERNEL_LOOPS:
         return KernelWork(device, kernel, False, warm_up)
     # How often a step is repeated where it is decides what caches serve of it.
@@ -260,7 +271,7 @@ def kernel_copy(
 class ReadWork(KernelWork):
     """A pure read by a kernel; `word` is where on the device its checksum goes."""
 
-    def __init__(self, device: CudaDevice, kernel: LoopLaunch, word: int, in_kernel: bool) -> None:
+    def __init__(self, device: CudaDevice, kernel: Launch, word: int, in_kernel: bool) -> None:
         super().__init__(device, kernel, in_kernel)
         self._word = word
 
@@ -269,7 +280,7 @@ class ReadWork(KernelWork):
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         launches = super().operations(loops)
-        self.kernel.set_loops(loops if self._in_kernel else 1)
+        self.kernel.varying.value = loops if self._in_kernel else 1
         for launch in range(launches):
             if launch == launches - 1:
                 # Each launch xors what it read into the word: an even number would leave 0.
@@ -280,8 +291,7 @@ class ReadWork(KernelWork):
         return read_word(self.device, self._word)
 
     def close(self) -> None:
-        self.device.enter()
-        self.device.driver.call("cuMemFree", self._word)
+        self.device.call("cuMemFree", self._word)
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
