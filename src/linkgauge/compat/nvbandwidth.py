@@ -22,7 +22,7 @@ from linkgauge.model.result import Result, exit_code
 from linkgauge.report.notes import note_lines
 from linkgauge.report.terminal import make_console
 
-from .base import Completed, Context, UsageError, Where, measure, opened
+from .base import Context, Quiet, UsageError, Where, measure, opened
 from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
 from .nvbandwidth_figures import Matrix, grid, outcome
 from .nvbandwidth_json import JsonPrinter
@@ -32,8 +32,6 @@ from .nvbandwidth_text import TextPrinter
 
 GIT_VERSION = f"linkgauge {__version__}"
 """Where the tool names the commit that it was built from."""
-USAGE = 1
-"""Its exit code for bad usage."""
 Printer = TextPrinter | JsonPrinter
 
 
@@ -71,7 +69,7 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
         print(*(dialect.name, *arguments), ":\n")
         print(dialect.help)
         print(f"{dialect.name}: {error}", file=sys.stderr)
-        return USAGE
+        return error.exit_code
     printer: Printer = TextPrinter(
         dialect.header, verbose=options.verbose, perf=options.perf_formatter
     )
@@ -137,7 +135,7 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
         code = 0
         if rows:
             benchmarks = [row.lay_out(context.fabric) for row in rows]
-            measured = measure(context, benchmarks, observer=Completed(telling.of))
+            measured = measure(context, benchmarks, observer=telling)
             code = exit_code(measured)
             if measured.finished is None:
                 telling.of_interrupted(measured.results)
@@ -145,10 +143,10 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
                 make_console(stderr=True).print(note)
     telling.of_missing()
     printer.end()
-    return code or (USAGE if len(cases) < len(found) else 0)
+    return code or (UsageError.exit_code if len(cases) < len(found) else 0)
 
 
-class _Telling:
+class _Telling(Quiet):
     """Tells of results as they come, and of tests that do not exist where they were asked for."""
 
     def __init__(
@@ -166,7 +164,7 @@ class _Telling:
         self._printer = printer
         self._expectations = Expectations(context.machine) if options.display_ur else None
 
-    def of(self, result: Result) -> None:
+    def completed(self, result: Result) -> None:
         self.of_missing()
         self._left.popleft()
         case = BY_NAME[result.benchmark]

@@ -116,14 +116,9 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
     """Bytes/s in GB/s, source by row, destination by column."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
-    yield _CORNER.ljust(side) + "".join(
-        f"{name:>{width}}" for name, width in zip(names, widths, strict=True)
-    )
-    for name, row in zip(names, rows, strict=True):
-        yield f"{name:<{side}}" + "".join(
-            f"{NONE if value is None else f'{value / 1e9:.2f}':>{width}}"
-            for value, width in zip(row, widths, strict=True)
-        )
+    shown = [[NONE if rate is None else f"{rate / 1e9:.2f}" for rate in row] for row in rows]
+    for head, row in zip((_CORNER, *names), (names, *shown), strict=True):
+        yield head.ljust(side) + "".join(map(str.rjust, row, widths))
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
