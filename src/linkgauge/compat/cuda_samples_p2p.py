@@ -69,7 +69,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
     with opened_devices(where, settings) as context, _without_access(where, context) as apart:
         gauge = Gauge(context, TOOL)
-        reached = _bandwidths(gauge, apart, context.devices, options)
+        reached = _bandwidths(gauge, apart, options)
         codes = [gauge.exit_code, apart.code]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
     with (
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         _without_access(where, context) as apart,
     ):
         gauge = Gauge(context, TOOL)
-        _latencies(gauge, apart, context.devices, options, reached)
+        _latencies(gauge, apart, options, reached)
         codes += [gauge.exit_code, apart.code]
     print(NOTE)
     return next((code for code in codes if code), 0)
@@ -115,10 +115,9 @@ def _without_access(where: Where, context: Context) -> Iterator[Apart]:
         yield Apart(Gauge(closed, TOOL))
 
 
-def _bandwidths(
-    gauge: Gauge, apart_from: Apart, devices: Sequence[Device], options: Options
-) -> frozenset[Pair]:
+def _bandwidths(gauge: Gauge, apart_from: Apart, options: Options) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
+    devices = gauge.context.devices
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
     engine = options.engine
@@ -144,14 +143,9 @@ def _bandwidths(
     return reached
 
 
-def _latencies(
-    gauge: Gauge,
-    apart_from: Apart,
-    devices: Sequence[Device],
-    options: Options,
-    reached: frozenset[Pair],
-) -> None:
+def _latencies(gauge: Gauge, apart_from: Apart, options: Options, reached: frozenset[Pair]) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
+    devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
     if (driver := apart_from.driver) is not None:

@@ -167,22 +167,12 @@ _WORDS = {
 }
 """argparse's complaints in the tool's words."""
 _FLAGS = (
-    ("-j", "--json-output"),
-    ("-r", "--remote-buffers"),
-    ("--tile-read",),
-    ("--tile-write",),
-    ("--tile",),
-    ("--host-read",),
-    ("--host-write",),
-    ("--host",),
-    ("--no-timeout",),
-    ("--suppress-failure-reset",),
-    ("-v", "--verbose"),
-    ("--use-secondary",),
-    ("--dump-tile-overview",),
-    ("-h", "--help"),
-    ("--version",),
-)
+    ("-j", "--json-output"), ("-r", "--remote-buffers"),
+    ("--tile-read",), ("--tile-write",), ("--tile",),
+    ("--host-read",), ("--host-write",), ("--host",),
+    ("--no-timeout",), ("--suppress-failure-reset",), ("-v", "--verbose"),
+    ("--use-secondary",), ("--dump-tile-overview",), ("-h", "--help"), ("--version",),
+)  # fmt: skip
 _VALUES = (
     ("device", "-d", "--device-id", whole, None, 0, 4095),
     ("tiles", "-n", "--num-tiles", whole, MOST_TILES, 1, MOST_TILES),
@@ -206,7 +196,8 @@ def parse(arguments: Sequence[str]) -> Options | str:
     if not given or given["version"]:
         return f"{TOOL} of linkgauge {__version__}"
     values: dict[str, Any] = {
-        field: _checked(given.get(field), name, *rest) for field, _, name, _, *rest in _VALUES
+        field: _checked(given.get(field, default), name, *bounds)
+        for field, _, name, _, default, *bounds in _VALUES
     }
     if values["blocks"] == 3:
         raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
@@ -238,11 +229,7 @@ def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
     return vars(parser.parse_args(list(arguments)))
 
 
-def _checked(
-    value: float | None, name: str, default: float | None, least: float, most: float
-) -> float:
-    if value is None:
-        value = default
+def _checked(value: float | None, name: str, least: float, most: float) -> float:
     if value is None:
         raise UsageError(f"the option '{name}' is required but missing")
     if not least <= value <= most:

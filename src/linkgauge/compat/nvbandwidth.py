@@ -55,10 +55,6 @@ NVBANDWIDTH = Dialect(
 )
 
 
-def run(arguments: Sequence[str], where: Where) -> int:
-    return speak(NVBANDWIDTH, arguments, where)
-
-
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     """Does what the arguments say. Exit codes: 1 bad usage or an unknown test, else those of
     `linkgauge run`: nvbandwidth itself ends with 0 after errors."""
@@ -70,12 +66,11 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
         print(dialect.help)
         print(f"{dialect.name}: {error}", file=sys.stderr)
         return error.exit_code
-    printer: Printer = TextPrinter(
-        dialect.header, verbose=options.verbose, perf=options.perf_formatter
-    )
+    printer: Printer = TextPrinter(verbose=options.verbose, perf=options.perf_formatter)
     if options.json:
         printer = JsonPrinter(dialect.name, dialect.version, GIT_VERSION, verbose=options.verbose)
-    printer.begin()
+    else:
+        print(*dialect.header, sep="\n")
     if options.help:
         print(dialect.help)
         return 0
@@ -87,6 +82,9 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     except LinkgaugeError as error:
         printer.fail(str(error))
         return error.exit_code
+
+
+run = partial(speak, NVBANDWIDTH)
 
 
 def _list() -> None:

@@ -13,8 +13,6 @@ from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.pcie import generation
 
-from .paths import Path
-
 HELP = """\
 Usage: rblnBandwidthLatencyTest [options]
        rblnBandwidthLatencyTest --tc <id> [options]
@@ -67,10 +65,6 @@ class Figure(msgspec.Struct, frozen=True):
 def label(end: Device | None) -> str:
     """The tool's name of a memory."""
     return "HOST" if end is None else f"rbln{end.index}"
-
-
-def path_label(path: Path) -> str:
-    return f"{label(path.source)} -> {label(path.destination)}"
 
 
 def banner(what: str, name: str) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from .base import Once, Where
+from .base import Once
 from .nvbandwidth import Dialect, speak
 from .nvbandwidth_options import HELP, Options, make_parser, number, parse
 
@@ -62,6 +62,4 @@ SAILBANDWIDTH = Dialect(
     sailbandwidth_options,
 )
 
-
-def run(arguments: Sequence[str], where: Where) -> int:
-    return speak(SAILBANDWIDTH, arguments, where)
+run = partial(speak, SAILBANDWIDTH)
