@@ -21,6 +21,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.result import Run, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
+from linkgauge.model.units import parse_size
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -146,6 +147,14 @@ class UsageError(InputError):
     """Arguments that the tool refuses."""
 
     exit_code = 1
+
+
+def size_of(option: str, written: str) -> int:
+    """Bytes, as linkgauge reads sizes. Raises UsageError."""
+    try:
+        return parse_size(written)
+    except InputError as error:
+        raise UsageError(f"{option}: {error}") from error
 
 
 @contextmanager

@@ -83,12 +83,11 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return next((code for code in codes if code), 0)
 
 
-class Apart:
+class Apart(msgspec.Struct, frozen=True):
     """How copies go between devices that do not reach each other: `driver` measures those that are
     left to CUDA's driver; without it, there are two legs by way of the host."""
 
-    def __init__(self, driver: Gauge | None) -> None:
-        self.driver = driver
+    driver: Gauge | None
 
     @property
     def code(self) -> int:
@@ -183,9 +182,8 @@ def _show(title: str, devices: Sequence[Device], *matrices: Matrix) -> None:
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
     """What the row's device does: it writes to the column's, or reads from it."""
-    if reads:
-        return Path(column, row, reads=True).transfer(engine)
-    return Path(row, column).transfer(engine)
+    ends = (column, row) if reads else (row, column)
+    return Path(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:

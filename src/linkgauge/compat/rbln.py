@@ -12,13 +12,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import EngineSettings, Settings
-from linkgauge.model.units import parse_size
 
 from . import rbln_text as text
-from .base import Context, Parser, UsageError, Where, hinting, opened_devices, whole
+from .base import Context, Parser, UsageError, Where, hinting, opened_devices, size_of, whole
 from .paths import Gauge
 from .rbln_cases import CASES, Asked
 
@@ -138,7 +136,7 @@ def parse(arguments: Sequence[str]) -> Options:
     _check(given)
     read = {
         "case": given.case or 0,
-        "sizes": (_size(given.test_size or _DEFAULT_SIZE),),
+        "sizes": (size_of("--test_size", given.test_size or _DEFAULT_SIZE),),
         "size_is_given": given.test_size is not None,
         "npus": () if given.npu_id_list is None else _npus(given.npu_id_list),
         "reads": given.reads == 1,
@@ -173,13 +171,6 @@ def _whole(written: str) -> int:
         return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
     except ValueError:
         raise ArgumentTypeError(f"{written!r} is not a whole number") from None
-
-
-def _size(written: str) -> int:
-    try:
-        return parse_size(written)
-    except InputError as error:
-        raise UsageError(f"--test_size: {error}") from error
 
 
 def _npus(written: str) -> tuple[int, ...]:

@@ -117,7 +117,7 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
     """Hops over PCI between all NPUs, one row each."""
-    tree = PciTree(_inventory(machine).pci)
+    tree = PciTree((machine.inventory or Inventory()).pci)
     yield "P2P Connectivity Distance"
     for one in devices:
         hops = [_distance(tree, one, other) for other in devices]
@@ -132,7 +132,7 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
     """The processor, and the devices below their PCI bridges, with `links` also their links."""
-    found = _inventory(machine)
+    found = machine.inventory or Inventory()
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
     yield "Device :"
@@ -145,10 +145,6 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
             yield (_NODE_INDENT if line else "") + _device_line(device, function)
             if links:
                 yield from _link_lines(function, _link(found, device, function))
-
-
-def _inventory(machine: Machine) -> Inventory:
-    return machine.inventory or Inventory()
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
