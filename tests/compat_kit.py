@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load
 from linkgauge.compat import base, tool
-from linkgauge.compat.base import Where
+from linkgauge.compat.base import UsageError, Where
 from linkgauge.model.result import Simulation
 
 ONE_DEVICE = """
@@ -40,8 +41,12 @@ def where(machine="ppu-8", *faults):
 
 
 def speak(capfd, name, *arguments, on=None):
-    """What the tool printed, and its exit code."""
-    code = tool(name)(arguments, on or where())
+    """What the tool printed, and its exit code; what it refuses is said as `linkgauge as` does."""
+    try:
+        code = tool(name)(arguments, on or where())
+    except UsageError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        code = error.exit_code
     out, err = capfd.readouterr()
     return Spoken(code, out, err)
 

@@ -11,7 +11,7 @@ from compat_kit import ONE_DEVICE, where
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.cli.as_tool import complete_tool
 from linkgauge.compat import TOOLS
-from linkgauge.compat.base import Completed, Parser, UsageError, Where, measure, opened
+from linkgauge.compat.base import Parser, Quiet, UsageError, Where, measure, opened
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Settings, exit_code
 
@@ -55,10 +55,12 @@ class TestMeasure:
     def test_results_come_as_they_are_complete_and_nothing_is_kept(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         told = []
+        observer = Quiet()
+        observer.completed = told.append
         with opened(where(ONE_DEVICE), SETTINGS) as context:
             rows = [CATALOG[COPIES], CATALOG["device_local_copy"]]
             benchmarks = [row.lay_out(context.fabric) for row in rows]
-            run = measure(context, benchmarks, observer=Completed(told.append))
+            run = measure(context, benchmarks, observer=observer)
         assert tuple(told) == run.results
         assert [result.benchmark for result in told] == [COPIES, "device_local_copy"]
         assert {cell.status for result in told for cell in result.cells} == {"pass"}

@@ -20,6 +20,7 @@ class Measured:
     """A gauge that remembers what it is asked for: each copy has 40 GB/s, or takes 5 us."""
 
     exit_code = 0
+    context = SimpleNamespace(devices=DEVICES)
 
     def __init__(self):
         self.asked = []
@@ -56,7 +57,7 @@ def test_where_no_driver_does_it_there_are_two_legs(gauges):
 def test_so_are_its_latencies(gauges, capsys):
     reaching, closed = gauges
     options = Options(reads=False, engine="ce", size=16)
-    cuda_samples_p2p._latencies(reaching, Apart(closed), DEVICES, options, frozenset())
+    cuda_samples_p2p._latencies(reaching, Apart(closed), options, frozenset())
     there, back = ("cuda:0 -> cuda:1 by ce",), ("cuda:1 -> cuda:0 by ce",)
     assert closed.asked == [there, back] * 2  # of the device, then of the host
     assert set(reaching.asked) == {("cuda:0 -> cuda:0 by ce",), ("cuda:1 -> cuda:1 by ce",)}

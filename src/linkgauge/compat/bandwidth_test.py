@@ -18,9 +18,9 @@ from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult, Settings
 from linkgauge.model.transfer import Transfer
-from linkgauge.model.units import format_size, parse_size
+from linkgauge.model.units import format_size
 
-from .base import Parser, UsageError, Where, opened_devices, whole
+from .base import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
 from .paths import Gauge, Path
 
 TOOL = "bandwidth_test"
@@ -35,16 +35,13 @@ MOST = 1_000_000
 COLUMNS = ("direction", "source", "destination", "bytes", "iteration", "seconds", "gb_per_s")
 
 
+@hinting(HELP.splitlines()[0])
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and writes the table."""
     if {"-h", "--help"} & set(arguments):
         print(HELP)
         return 0
-    try:
-        size, iterations, out = parse(arguments)
-    except UsageError as error:
-        print(f"{TOOL}: {error}\n{HELP.partition(chr(10))[0]}", file=sys.stderr)
-        return error.exit_code
+    size, iterations, out = parse(arguments)
     settings = Settings(sizes=(size,), samples=iterations, loops=1)
     with ExitStack() as stack:
         # Before anything is measured: it may not be writable.
@@ -73,10 +70,7 @@ def parse(arguments: Sequence[str]) -> tuple[int, int, str | None]:
         raise UsageError(f"--iter: give 1 to {MOST}")
     if not given.out:
         raise UsageError("--out: give the name of a file")
-    try:
-        return parse_size(given.size), given.iter, None if given.out == "-" else given.out
-    except InputError as error:
-        raise UsageError(f"--size: {error}") from error
+    return size_of("--size", given.size), given.iter, None if given.out == "-" else given.out
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -17,8 +19,9 @@ from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_session
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.result import Result, Run, Settings, Simulation
+from linkgauge.model.result import Run, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
+from linkgauge.model.units import parse_size
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -59,16 +62,6 @@ class Quiet(Observer):
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr)
-
-
-class Completed(Quiet):
-    """An observer that tells of each result as soon as all of its cells are measured."""
-
-    def __init__(self, tell: Callable[[Result], None]) -> None:
-        self._tell = tell
-
-    def completed(self, result: Result) -> None:
-        self._tell(result)
 
 
 @contextmanager
@@ -151,22 +144,52 @@ def decimal(written: str) -> float:
 
 
 class UsageError(InputError):
-    """Arguments that the tool refuses. `exit_code` is the tool's own; the text of a tool that
-    prints it itself is empty."""
+    """Arguments that the tool refuses."""
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    exit_code = 1
+
+
+def size_of(option: str, written: str) -> int:
+    """Bytes, as linkgauge reads sizes. Raises UsageError."""
+    try:
+        return parse_size(written)
+    except InputError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+@contextmanager
+def hinting(hint: str) -> Iterator[None]:
+    """Adds what helps whoever gave arguments that are refused."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{error}\n{hint}") from error
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that ends nothing and prints nothing: what is wrong is a UsageError with
-    argparse's words, which the tool says in its own. It has no --help of its own, and takes no
-    shortened names unless `allow_abbrev`."""
+    argparse's words, or the tool's own where `words` has a pattern of them. It has no --help of
+    its own, and takes no shortened names unless `allow_abbrev`."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, words: Mapping[str, str] = MappingProxyType({}), **options: object) -> None:
         given = {"add_help": False, "allow_abbrev": False} | options
         super().__init__(**given)  # type: ignore[arg-type]  # argparse's own options
+        self._words = words
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        found = ((re.fullmatch(pattern, message), words) for pattern, words in self._words.items())
+        raise UsageError(next((match.expand(own) for match, own in found if match), message))
+
+
+class Once(argparse.Action):
+    """A value that may be given once, and is absent until then: its default is suppressed."""
+
+    refusal = "option {given} is given more than once"
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, flag: str | None = None
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            longest = max(self.option_strings, key=len)
+            raise UsageError(self.refusal.format(given=flag, longest=longest))
+        setattr(namespace, self.dest, values)

@@ -25,14 +25,9 @@ _LOOPS = 100
 _QUICK = 32_000_000
 _LARGEST = 64_000_000
 _SHMOO = (
-    (20_000, 1_000),
-    (50_000, 2_000),
-    (100_000, 10_000),
-    (1_000_000, 100_000),
-    (16_000_000, 1_000_000),
-    (32_000_000, 2_000_000),
-    (_LARGEST + 1, 4_000_000),
-)
+    (20_000, 1_000), (50_000, 2_000), (100_000, 10_000), (1_000_000, 100_000),
+    (16_000_000, 1_000_000), (32_000_000, 2_000_000), (_LARGEST + 1, 4_000_000),
+)  # fmt: skip
 """Below each size, the step to the next."""
 
 PARITY = EngineSettings(tuned=False, streams=1)
@@ -82,21 +77,16 @@ Range mode options
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The command line, checked. `device` is an index, or null for all."""
+    """The command line, checked. `device` is an index, or null for all; `memory` is
+    the kind of host memory, as the notation names it."""
 
     sizes: Sequence[int]
     mode: str
     kinds: tuple[str, ...]
     device: int | None
-    pageable: bool
-    write_combined: bool
+    memory: str
     csv: bool
     verify: bool
-
-    @property
-    def memory(self) -> str:
-        """The kind of host memory, as the notation names it."""
-        return "pageable" if self.pageable else "wc" if self.write_combined else ""
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
@@ -158,8 +148,7 @@ def _options(given: Mapping[str, str]) -> Options:
         mode=mode,
         kinds=tuple(kind for kind in _KINDS if kind in given) or tuple(_KINDS),
         device=None if device == "all" else whole("device", device, least=None),
-        pageable=memory == "pageable",
-        write_combined="wc" in given,
+        memory="pageable" if memory == "pageable" else "wc" if "wc" in given else "",
         csv="csv" in given,
         verify="noverify" not in given,
     )
@@ -258,25 +247,26 @@ def _readable(
     options: Options, kind: str, devices: int, rates: Sequence[float | None]
 ) -> Iterator[str]:
     yield f" {_KINDS[kind][0]} Bandwidth, {devices} Device(s)"
-    yield f" {'PAGEABLE' if options.pageable else 'PINNED'} Memory Transfers"
-    combined = " Write-Combined Memory Writes are Enabled" if options.write_combined else ""
+    yield f" {'PAGEABLE' if options.memory == 'pageable' else 'PINNED'} Memory Transfers"
+    combined = " Write-Combined Memory Writes are Enabled" if options.memory == "wc" else ""
     yield f"{combined}   Transfer Size (Bytes)\tBandwidth(GB/s)"
     for size, rate in zip(options.sizes, rates, strict=True):
         tab = "\t" if size < 10_000 else ""
-        yield f"   {size}\t\t\t{tab}{'N/A' if rate is None else f'{rate:.1f}'}"
+        yield f"   {size}\t\t\t{tab}{_shown(rate)}"
     yield ""
+
+
+def _shown(rate: float | None) -> str:
+    return "N/A" if rate is None else f"{rate:.1f}"
 
 
 def _csv(options: Options, kind: str, devices: int, rates: Sequence[float | None]) -> Iterator[str]:
     name = _KINDS[kind][1]
     if kind != "dtod":
-        combined = "-WriteCombined" if options.write_combined else ""
-        name += "-Paged" if options.pageable else f"-Pinned{combined}"
+        name += {"pageable": "-Paged", "wc": "-Pinned-WriteCombined", "": "-Pinned"}[options.memory]
     for size, rate in zip(options.sizes, rates, strict=True):
-        shown, seconds = ("N/A", "N/A")
-        if rate is not None:
-            shown, seconds = f"{rate:.1f}", f"{size / rate / 1e9:.5f}"
+        seconds = "N/A" if rate is None else f"{size / rate / 1e9:.5f}"
         yield (
-            f"{TOOL}-{name}, Bandwidth = {shown} GB/s, Time = {seconds} s, "
+            f"{TOOL}-{name}, Bandwidth = {_shown(rate)} GB/s, Time = {seconds} s, "
             f"Size = {size} bytes, NumDevsUsed = {devices}"
         )

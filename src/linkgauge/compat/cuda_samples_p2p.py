@@ -11,7 +11,6 @@ one both legs; nan where the backend does not tell.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +22,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
 
-from .base import Context, UsageError, Where, opened_devices
+from .base import Context, Where, hinting, opened_devices
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
 from .paths import Gauge, Path, memory_of
 
@@ -57,14 +56,11 @@ class Options(msgspec.Struct, frozen=True):
     size: int
 
 
+@hinting("See --help for more information")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the sample prints."""
-    try:
-        given = sample_arguments(arguments, ("help", "p2p_read", "sm_copy"), ("numElems",))
-        elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
-    except UsageError as error:
-        print(f"{TOOL}: {error}\nSee --help for more information", file=sys.stderr)
-        return error.exit_code
+    given = sample_arguments(arguments, ("help", "p2p_read", "sm_copy"), ("numElems",))
+    elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
     if "help" in given:
         print(HELP)
         return 0
@@ -73,7 +69,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
     with opened_devices(where, settings) as context, _without_access(where, context) as apart:
         gauge = Gauge(context, TOOL)
-        reached = _bandwidths(gauge, apart, context.devices, options)
+        reached = _bandwidths(gauge, apart, options)
         codes = [gauge.exit_code, apart.code]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
     with (
@@ -81,18 +77,17 @@ def run(arguments: Sequence[str], where: Where) -> int:
         _without_access(where, context) as apart,
     ):
         gauge = Gauge(context, TOOL)
-        _latencies(gauge, apart, context.devices, options, reached)
+        _latencies(gauge, apart, options, reached)
         codes += [gauge.exit_code, apart.code]
     print(NOTE)
     return next((code for code in codes if code), 0)
 
 
-class Apart:
+class Apart(msgspec.Struct, frozen=True):
     """How copies go between devices that do not reach each other: `driver` measures those that are
     left to CUDA's driver; without it, there are two legs by way of the host."""
 
-    def __init__(self, driver: Gauge | None) -> None:
-        self.driver = driver
+    driver: Gauge | None
 
     @property
     def code(self) -> int:
@@ -119,10 +114,9 @@ def _without_access(where: Where, context: Context) -> Iterator[Apart]:
         yield Apart(Gauge(closed, TOOL))
 
 
-def _bandwidths(
-    gauge: Gauge, apart_from: Apart, devices: Sequence[Device], options: Options
-) -> frozenset[Pair]:
+def _bandwidths(gauge: Gauge, apart_from: Apart, options: Options) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
+    devices = gauge.context.devices
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
     engine = options.engine
@@ -135,16 +129,11 @@ def _bandwidths(
     local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
     staged = local | apart_from.rates(gauge, {pair: [pair] for pair in apart})
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
-    _show(
-        "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)", devices, staged | writes
-    )
+    enabled = "Unidirectional P2P=Enabled Bandwidth (P2P {}) Matrix (GB/s)"
+    _show(enabled.format("Writes"), devices, staged | writes)
     if options.reads:
         reads = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
-        _show(
-            "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)",
-            devices,
-            staged | reads,
-        )
+        _show(enabled.format("Reads"), devices, staged | reads)
     local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
     staged = local | apart_from.rates(gauge, {(a, b): [(a, b), (b, a)] for a, b in apart})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
@@ -153,29 +142,25 @@ def _bandwidths(
     return reached
 
 
-def _latencies(
-    gauge: Gauge,
-    apart_from: Apart,
-    devices: Sequence[Device],
-    options: Options,
-    reached: frozenset[Pair],
-) -> None:
+def _latencies(gauge: Gauge, apart_from: Apart, options: Options, reached: frozenset[Pair]) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
-    ways_to_measure = (_times, _enqueuing_times)
-    measures = [partial(measure, gauge) for measure in ways_to_measure]
+    devices = gauge.context.devices
+    measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
     if (driver := apart_from.driver) is not None:
         copies = {pair: _copy(*pair) for pair in permutations(devices, 2)}
         own = {(one, one): _copy(one, one) for one in devices}
-        staged = [measure(gauge, own) | measure(driver, copies) for measure in ways_to_measure]
+        staged = [measure(gauge, own) | measure(driver, copies) for measure in measures]
     else:
-        staged = [_staged_times(measure, devices) for measure in measures]
-    _show_times("P2P=Disabled Latency Matrix (us)", devices, staged)
+        staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
+    _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
     ways = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
     for name, reads in ways:
         copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
-        times = [own | measure(copies) for own, measure in zip(staged, measures, strict=True)]
-        _show_times(f"P2P=Enabled Latency (P2P {name}) Matrix (us)", devices, times)
+        times = [
+            own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
+        ]
+        _show(f"P2P=Enabled Latency (P2P {name}) Matrix (us)", devices, *times)
 
 
 def _staged_times(measure: Measure, devices: Sequence[Device]) -> dict[Pair, float]:
@@ -187,24 +172,18 @@ def _staged_times(measure: Measure, devices: Sequence[Device]) -> dict[Pair, flo
     return own | {(a, b): up[a, a] + time for (a, b), time in down.items() if (a, a) in up}
 
 
-def _show(title: str, devices: Sequence[Device], rates: Matrix) -> None:
+def _show(title: str, devices: Sequence[Device], *matrices: Matrix) -> None:
+    """One of rates, or two of times: that of the devices, then that of the host."""
+    corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
+    shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
-    print("\n".join(_matrix("D\\D", devices, rates)), flush=True)
-
-
-def _show_times(title: str, devices: Sequence[Device], times: Sequence[Matrix]) -> None:
-    """The matrix of the devices, then that of the host."""
-    of_devices, of_host = times
-    print(title)
-    print("\n".join(_matrix("GPU", devices, of_devices)))
-    print("\n" + "\n".join(_matrix("CPU", devices, of_host)), flush=True)
+    print("\n\n".join(map("\n".join, shown)), flush=True)
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
     """What the row's device does: it writes to the column's, or reads from it."""
-    if reads:
-        return Path(column, row, reads=True).transfer(engine)
-    return Path(row, column).transfer(engine)
+    ends = (column, row) if reads else (row, column)
+    return Path(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
@@ -282,7 +261,7 @@ def _address(device: Device) -> tuple[int, int, int]:
     return domain, bus, slot
 
 
-def _matrix(corner: str, devices: Sequence[Device], figures: Matrix) -> Iterator[str]:
+def _matrix(devices: Sequence[Device], corner: str, figures: Matrix) -> Iterator[str]:
     yield f"   {corner}" + "".join(f"{device.index:6} " for device in devices)
     for one in devices:
         values = (figures.get((one, other), math.nan) for other in devices)

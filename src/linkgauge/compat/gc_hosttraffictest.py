@@ -8,9 +8,7 @@ there are no tiles to dump. `--use-secondary` is refused.
 
 from __future__ import annotations
 
-import argparse
-import re
-import sys
+from argparse import SUPPRESS
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -18,23 +16,14 @@ from typing import Any
 import msgspec
 
 from linkgauge import __version__
-from linkgauge.benchmarks.traffic import (
-    BUFFER,
-    DEVICE_ALONE,
-    HOST_ALONE,
-    TOGETHER,
-    Combination,
-    lay_out,
-    make_pieces,
-    sides_of,
-)
+from linkgauge.benchmarks import traffic
+from linkgauge.benchmarks.traffic import BUFFER, Combination
 from linkgauge.judge.thresholds import hold_run, objection
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
-from linkgauge.model.transfer import Access
 
 from . import gc_hosttraffictest_text as text
-from .base import Context, Parser, UsageError, Where, decimal, measure, opened, whole
+from .base import Context, Once, Parser, UsageError, Where, decimal, hinting, measure, opened, whole
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096
@@ -72,13 +61,10 @@ class Options(msgspec.Struct, frozen=True):
         return any(test.host for test in self.tests)
 
 
+@hinting(f"Try '{TOOL} --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the tool prints."""
-    try:
-        options = parse(arguments)
-    except UsageError as error:
-        print(f"{TOOL}: {error}\nTry '{TOOL} --help' for more information.", file=sys.stderr)
-        return error.exit_code
+    options = parse(arguments)
     if isinstance(options, str):
         print(options)
         return 0
@@ -95,8 +81,8 @@ def _run_in(context: Context, options: Options) -> int:
     )
     if context.backend == "host" and options.device:
         raise InputError("backend host has one device, 0")
-    sides = sides_of(context.fabric, "sm", options.tiles)
-    benchmarks = lay_out(options.tests, sides, context.backend)
+    sides = traffic.sides_of(context.fabric, "sm", options.tiles)
+    benchmarks = traffic.lay_out(options.tests, sides, context.backend)
     if options.verbose and not options.as_json:
         print(text.heading(next(iter(context.devices), None), options.tests, options.tiles))
     runs: list[Run] = []
@@ -127,7 +113,7 @@ def _settings(options: Options) -> Settings:
         loops=loops,
         timeout=None if options.has_timeout else _NO_TIMEOUT,
         engines=EngineSettings(
-            tuned=False, pieces=make_pieces(TRANSFER, options.blocks * BLOCK, streams)
+            tuned=False, pieces=traffic.make_pieces(TRANSFER, options.blocks * BLOCK, streams)
         ),
     )
     if options.uses_tiles:
@@ -162,35 +148,31 @@ def _configuration(options: Options) -> dict[str, str]:
     }
 
 
-class _Once(argparse.Action):
-    """A value that may be given once."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, flag: str | None = None
-    ) -> None:
-        if getattr(namespace, self.dest) is not None:
-            name = max(self.option_strings, key=len)
-            raise UsageError(f"option '{name}' cannot be specified more than once")
-        setattr(namespace, self.dest, values)
+class _Once(Once):
+    refusal = "option '{longest}' cannot be specified more than once"
 
 
+_WORDS = {
+    r"unrecognized arguments: (-\S*).*": r"unrecognised option '\1'",
+    r"unrecognized arguments: .*": (
+        "too many positional options have been specified on the command line"
+    ),
+    r"ambiguous option: (\S+) could match (.*)": r"option '\1' is ambiguous and matches \2",
+    r"argument \S*?(--[a-z-]+): expected one argument": (
+        r"the required argument for option '\1' is missing"
+    ),
+    r"argument \S*?(--[a-z-]+): invalid \w+ value: (.*)": (
+        r"the argument (\2) for option '\1' is invalid"
+    ),
+}
+"""argparse's complaints in the tool's words."""
 _FLAGS = (
-    ("-j", "--json-output"),
-    ("-r", "--remote-buffers"),
-    ("--tile-read",),
-    ("--tile-write",),
-    ("--tile",),
-    ("--host-read",),
-    ("--host-write",),
-    ("--host",),
-    ("--no-timeout",),
-    ("--suppress-failure-reset",),
-    ("-v", "--verbose"),
-    ("--use-secondary",),
-    ("--dump-tile-overview",),
-    ("-h", "--help"),
-    ("--version",),
-)
+    ("-j", "--json-output"), ("-r", "--remote-buffers"),
+    ("--tile-read",), ("--tile-write",), ("--tile",),
+    ("--host-read",), ("--host-write",), ("--host",),
+    ("--no-timeout",), ("--suppress-failure-reset",), ("-v", "--verbose"),
+    ("--use-secondary",), ("--dump-tile-overview",), ("-h", "--help"), ("--version",),
+)  # fmt: skip
 _VALUES = (
     ("device", "-d", "--device-id", whole, None, 0, 4095),
     ("tiles", "-n", "--num-tiles", whole, MOST_TILES, 1, MOST_TILES),
@@ -213,21 +195,21 @@ def parse(arguments: Sequence[str]) -> Options | str:
         return text.HELP
     if not given or given["version"]:
         return f"{TOOL} of linkgauge {__version__}"
-    values = {field: _checked(given[field], name, *rest) for field, _, name, _, *rest in _VALUES}
+    values: dict[str, Any] = {
+        field: _checked(given.get(field, default), name, *bounds)
+        for field, _, name, _, default, *bounds in _VALUES
+    }
     if values["blocks"] == 3:
         raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
     if given["use_secondary"]:
         raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
-    chosen = (
-        given
-        | values
-        | {
-            "tests": _tests(given),
-            "has_timeout": not given["no_timeout"],
-            "as_json": given["json_output"],
-        }
+    options = Options(
+        tests=_tests(given),
+        has_timeout=not given["no_timeout"],
+        as_json=given["json_output"],
+        verbose=given["verbose"],
+        **values,
     )
-    options = Options(**{name: chosen[name] for name in Options.__struct_fields__})
     for side, least, used in (
         ("tile", options.least_tile, options.uses_tiles),
         ("host", options.least_host, options.uses_host),
@@ -238,41 +220,16 @@ def parse(arguments: Sequence[str]) -> Options | str:
 
 
 def _parsed(arguments: Sequence[str]) -> dict[str, Any]:
-    parser = Parser(allow_abbrev=True)  # the page itself writes --device
+    parser = Parser(_WORDS, allow_abbrev=True)  # the page itself writes --device
     for names in _FLAGS:
         parser.add_argument(*names, action="store_true")
     for field, short, name, kind, *_ in _VALUES:
-        parser.add_argument(*filter(None, (short, name)), dest=field, type=kind, action=_Once)
-    try:
-        return vars(parser.parse_args(list(arguments)))
-    except UsageError as error:
-        raise UsageError(_reworded(str(error))) from None
+        given = filter(None, (short, name))
+        parser.add_argument(*given, dest=field, type=kind, action=_Once, default=SUPPRESS)
+    return vars(parser.parse_args(list(arguments)))
 
 
-def _reworded(complaint: str) -> str:
-    """argparse's complaint in the tool's words."""
-    unknown = re.fullmatch(r"unrecognized arguments: (\S*).*", complaint)
-    if unknown and unknown[1].startswith("-"):
-        return f"unrecognised option '{unknown[1]}'"
-    if unknown:
-        return "too many positional options have been specified on the command line"
-    ambiguous = re.fullmatch(r"ambiguous option: (\S+) could match (.*)", complaint)
-    if ambiguous:
-        return f"option '{ambiguous[1]}' is ambiguous and matches {ambiguous[2]}"
-    missing = re.fullmatch(r"argument \S*?(--[a-z-]+): expected one argument", complaint)
-    if missing:
-        return f"the required argument for option '{missing[1]}' is missing"
-    invalid = re.fullmatch(r"argument \S*?(--[a-z-]+): invalid \w+ value: (.*)", complaint)
-    if invalid:
-        return f"the argument ({invalid[2]}) for option '{invalid[1]}' is invalid"
-    return complaint
-
-
-def _checked(
-    value: float | None, name: str, default: float | None, least: float, most: float
-) -> float:
-    if value is None:
-        value = default
+def _checked(value: float | None, name: str, least: float, most: float) -> float:
     if value is None:
         raise UsageError(f"the option '{name}' is required but missing")
     if not least <= value <= most:
@@ -286,15 +243,15 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
     """All four combinations without any asked for; else each host access asked for beside each
     tile access asked for, or alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
-    if not tile and not host:
-        return TOGETHER
-    if not host:
-        return tuple(test for test in DEVICE_ALONE if test.device in tile)
-    if not tile:
-        return tuple(test for test in HOST_ALONE if test.host in host)
-    return tuple(test for test in TOGETHER if test.host in host and test.device in tile)
+    if tile == host == {None}:
+        return traffic.TOGETHER
+    tests = (*traffic.DEVICE_ALONE, *traffic.HOST_ALONE, *traffic.TOGETHER)
+    return tuple(test for test in tests if test.device in tile and test.host in host)
 
 
-def _accesses(given: dict[str, Any], side: str) -> set[Access]:
-    accesses: tuple[Access, ...] = ("read", "write")
-    return {access for access in accesses if given[side] or given[f"{side}_{access}"]}
+def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
+    """Null alone where the side takes no part."""
+    asked: set[str | None] = {
+        access for access in ("read", "write") if given[side] or given[f"{side}_{access}"]
+    }
+    return asked or {None}

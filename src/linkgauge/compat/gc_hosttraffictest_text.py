@@ -63,19 +63,16 @@ class Progress(Quiet):
 
     def completed(self, result: Result) -> None:
         for cell in hold(result, self._objection).cells:
-            self._show(cell)
-
-    def _show(self, cell: CellResult) -> None:
-        self._done += 1
-        if self._verbose:
-            print(bar(self._done, self._tests), file=sys.stderr, flush=True)
-        title, volume = _title(cell), volume_of(cell)
-        if volume is not None and self._lines:
-            print(line(title, volume), flush=True)
+            self._done += 1
             if self._verbose:
-                print("\n".join(details(cell, volume)), flush=True)
-        if cell.reason is not None:
-            print(f"ERROR: {title}: {cell.reason}", file=sys.stderr, flush=True)
+                print(bar(self._done, self._tests), file=sys.stderr, flush=True)
+            title, volume = _title(cell), volume_of(cell)
+            if volume is not None and self._lines:
+                print(line(title, volume), flush=True)
+                if self._verbose:
+                    print("\n".join(details(cell, volume)), flush=True)
+            if cell.reason is not None:
+                print(f"ERROR: {title}: {cell.reason}", file=sys.stderr, flush=True)
 
 
 def bar(done: int, count: int) -> str:

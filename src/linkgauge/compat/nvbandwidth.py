@@ -22,7 +22,7 @@ from linkgauge.model.result import Result, exit_code
 from linkgauge.report.notes import note_lines
 from linkgauge.report.terminal import make_console
 
-from .base import Completed, Context, UsageError, Where, measure, opened
+from .base import Context, Quiet, UsageError, Where, measure, opened
 from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
 from .nvbandwidth_figures import Matrix, grid, outcome
 from .nvbandwidth_json import JsonPrinter
@@ -32,8 +32,6 @@ from .nvbandwidth_text import TextPrinter
 
 GIT_VERSION = f"linkgauge {__version__}"
 """Where the tool names the commit that it was built from."""
-USAGE = 1
-"""Its exit code for bad usage."""
 Printer = TextPrinter | JsonPrinter
 
 
@@ -57,10 +55,6 @@ NVBANDWIDTH = Dialect(
 )
 
 
-def run(arguments: Sequence[str], where: Where) -> int:
-    return speak(NVBANDWIDTH, arguments, where)
-
-
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     """Does what the arguments say. Exit codes: 1 bad usage or an unknown test, else those of
     `linkgauge run`: nvbandwidth itself ends with 0 after errors."""
@@ -71,13 +65,12 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
         print(*(dialect.name, *arguments), ":\n")
         print(dialect.help)
         print(f"{dialect.name}: {error}", file=sys.stderr)
-        return USAGE
-    printer: Printer = TextPrinter(
-        dialect.header, verbose=options.verbose, perf=options.perf_formatter
-    )
+        return error.exit_code
+    printer: Printer = TextPrinter(verbose=options.verbose, perf=options.perf_formatter)
     if options.json:
         printer = JsonPrinter(dialect.name, dialect.version, GIT_VERSION, verbose=options.verbose)
-    printer.begin()
+    else:
+        print(*dialect.header, sep="\n")
     if options.help:
         print(dialect.help)
         return 0
@@ -89,6 +82,9 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     except LinkgaugeError as error:
         printer.fail(str(error))
         return error.exit_code
+
+
+run = partial(speak, NVBANDWIDTH)
 
 
 def _list() -> None:
@@ -137,7 +133,7 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
         code = 0
         if rows:
             benchmarks = [row.lay_out(context.fabric) for row in rows]
-            measured = measure(context, benchmarks, observer=Completed(telling.of))
+            measured = measure(context, benchmarks, observer=telling)
             code = exit_code(measured)
             if measured.finished is None:
                 telling.of_interrupted(measured.results)
@@ -145,10 +141,10 @@ def _run(options: Options, where: Where, printer: Printer) -> int:
                 make_console(stderr=True).print(note)
     telling.of_missing()
     printer.end()
-    return code or (USAGE if len(cases) < len(found) else 0)
+    return code or (UsageError.exit_code if len(cases) < len(found) else 0)
 
 
-class _Telling:
+class _Telling(Quiet):
     """Tells of results as they come, and of tests that do not exist where they were asked for."""
 
     def __init__(
@@ -166,7 +162,7 @@ class _Telling:
         self._printer = printer
         self._expectations = Expectations(context.machine) if options.display_ur else None
 
-    def of(self, result: Result) -> None:
+    def completed(self, result: Result) -> None:
         self.of_missing()
         self._left.popleft()
         case = BY_NAME[result.benchmark]

@@ -103,10 +103,6 @@ class Case(msgspec.Struct, frozen=True):
         """Whether its rows are devices, as its columns."""
         return self.row.layout is Layout.PAIRS
 
-    def heading_of(self, part: str) -> str:
-        """The line above the matrix of one part: `read1`."""
-        return self.heading.replace(" Total ", f" {part.capitalize()} ")
-
     @property
     def row_with_local_copies(self) -> Row:
         """With the diagonal, where it is of copies between pairs of devices."""

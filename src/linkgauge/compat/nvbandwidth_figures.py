@@ -106,7 +106,8 @@ def _matrices(
         figures = dict.fromkeys(passed, 0.0)
     for number, name in enumerate(result.parts):
         own = {at: value(cell.parts[number]) for at, cell in passed.items()}
-        yield grid(case, f"{case.name}_{name}", case.heading_of(name), devices, own)
+        heading = case.heading.replace(" Total ", f" {name.capitalize()} ")
+        yield grid(case, f"{case.name}_{name}", heading, devices, own)
         figures = {at: (total or 0.0) + (own[at] or 0.0) for at, total in figures.items()}
     suffix = "_total" if result.parts else ""
     yield grid(case, case.name + suffix, case.heading, devices, figures)

@@ -19,8 +19,6 @@ class JsonPrinter:
         self._content: dict[str, Value] = {"git_version": git_version, "version": version}
         self._tests: list[Value] = []
 
-    def begin(self) -> None: ...
-
     def warn(self, text: str) -> None:
         self._content["warning"] = text
 
@@ -41,22 +39,15 @@ class JsonPrinter:
             test[key] = "; ".join(outcome.reasons)
         if outcome.matrices:
             test["bandwidth_matrix"] = [row for m in outcome.matrices for row in _rows(m)]
-            test |= self._summary(outcome.matrices[-1])
+            last = outcome.matrices[-1]  # of several, that is the total
+            figures = last.known
+            test |= {"bandwidth_description": last.heading, "sum": sum(figures)}
+            if self._verbose:
+                mean = sum(figures) / len(figures)
+                test |= {"min": min(figures), "max": max(figures), "average": mean}
         if outcome.shares is not None:
             test["utilization_ratio_matrix"] = list(_rows(outcome.shares))
         self._tests.append(test)
-
-    def _summary(self, last: Matrix) -> dict[str, Value]:
-        """What is told of the last matrix: of several, that is the total."""
-        figures = last.known
-        told: dict[str, Value] = {"bandwidth_description": last.heading, "sum": sum(figures)}
-        if self._verbose:
-            told |= {
-                "min": min(figures),
-                "max": max(figures),
-                "average": sum(figures) / len(figures),
-            }
-        return told
 
     def fail(self, message: str) -> None:
         self._content["error"] = message

@@ -6,15 +6,16 @@ follow a switch (scripts write `-s true`).
 
 from __future__ import annotations
 
-import argparse
+from argparse import SUPPRESS, ArgumentTypeError
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
 from linkgauge.model.result import EngineSettings, Settings
 
-from .base import Parser, UsageError, digits
+from .base import Once, Parser, UsageError, digits
 
 HELP = """\
   -h [ --help ]                  Produce help message
@@ -76,52 +77,36 @@ class Options(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-def count(text: str) -> int:
-    """A number of something, from 1 to a thousand million."""
-    number = digits(text)
-    if number is None or not 1 <= number <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000000000")
-    return number
-
-
-class Once(argparse.Action):
-    """A value that may be given once."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        if hasattr(namespace, self.dest):
-            parser.error(f"option {option_string} is given more than once")
-        setattr(namespace, self.dest, values)
+def number(text: str, allowed: range, what: str) -> int:
+    """One of those allowed, which `what` describes."""
+    found = digits(text)
+    if found is None or found not in allowed:
+        raise ArgumentTypeError(f"{text!r} is not {what}")
+    return found
 
 
 def make_parser() -> Parser:
     """Values that are not given are absent from the namespace."""
-    parser = Parser(allow_abbrev=True, argument_default=argparse.SUPPRESS)
+    parser = Parser(allow_abbrev=True, argument_default=SUPPRESS)
     for name in ("help", "list", "verbose", "skipVerification", "disableAffinity", "json"):
         parser.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=False)
     parser.add_argument("-m", "--useMean", action="store_true", default=False)
     parser.add_argument("--perfFormatter", action="store_true", default=False)
-    parser.add_argument("-b", "--bufferSize", type=count, action=Once)
-    parser.add_argument("-i", "--testSamples", type=count, action=Once)
-    parser.add_argument("--loopCount", type=count, action=Once)
-    parser.add_argument("-t", "--testcase", nargs="+", action="extend")
-    parser.add_argument("-p", "--testcasePrefixes", nargs="+", action="extend")
+    count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
+    for names in (("-b", "--bufferSize"), ("-i", "--testSamples"), ("--loopCount",)):
+        parser.add_argument(*names, type=count, action=Once)
+    for names in (("-t", "--testcase"), ("-p", "--testcasePrefixes")):
+        parser.add_argument(*names, nargs="+", action="extend")
     return parser
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
     """What was given, by the options' names. Raises UsageError."""
     given, rest = parser.parse_known_args(arguments)
-    strays = [word for word in rest if word != "true"]
-    for word in strays:
-        if word.startswith("-"):
-            raise UsageError(f"unrecognised option '{word}'")
-        raise UsageError(f"no option takes the word '{word}'")
+    for word in rest:
+        if word != "true":
+            what = "unrecognised option" if word.startswith("-") else "no option takes the word"
+            raise UsageError(f"{what} '{word}'")
     return vars(given)
 
 

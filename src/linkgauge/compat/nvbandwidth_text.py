@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 from .nvbandwidth_figures import Matrix, Outcome
 from .nvbandwidth_system import System
@@ -19,13 +18,9 @@ _UNITS = {"higher": "+GB/s", "lower": "-ns"}
 class TextPrinter:
     """Prints each test as soon as it is measured."""
 
-    def __init__(self, header: Sequence[str], *, verbose: bool, perf: bool) -> None:
-        self._header = header
+    def __init__(self, *, verbose: bool, perf: bool) -> None:
         self._verbose = verbose
         self._perf = perf
-
-    def begin(self) -> None:
-        _say(*self._header)
 
     def warn(self, text: str) -> None:
         _say(text)

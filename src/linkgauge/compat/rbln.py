@@ -7,19 +7,16 @@ change nothing here: contexts have no priority, and every cell is warmed up.
 from __future__ import annotations
 
 import re
-import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 
 import msgspec
 
-from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.result import EngineSettings, Settings
-from linkgauge.model.units import parse_size
 
 from . import rbln_text as text
-from .base import Context, Parser, UsageError, Where, opened_devices, whole
+from .base import Context, Parser, UsageError, Where, hinting, opened_devices, size_of, whole
 from .paths import Gauge
 from .rbln_cases import CASES, Asked
 
@@ -43,25 +40,19 @@ class Options(msgspec.Struct, frozen=True):
     pattern: int | None
     only_d2d: bool
     performance: int
-    lists: bool
-    tells_environment: bool
-    only_environment: bool
+    test_list: bool
+    skip_test_env_info: bool
+    test_env_info: bool
 
 
+@hinting(f"Try '{TOOL} --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
     """Measures as this command line asks and prints what the tool prints."""
     if {"-h", "--help"} & set(arguments):
         print(text.HELP)
         return 0
-    try:
-        return _run(parse(arguments), where)
-    except UsageError as error:
-        print(f"{TOOL}: {error}\nTry '{TOOL} --help' for more information.", file=sys.stderr)
-        return error.exit_code
-
-
-def _run(options: Options, where: Where) -> int:
-    if options.lists:
+    options = parse(arguments)
+    if options.test_list:
         print("\n".join(("List of tests:", *(case.name for case in CASES))))
         return 0
     settings = Settings(
@@ -77,12 +68,12 @@ def _run(options: Options, where: Where) -> int:
 
 
 def _run_in(context: Context, options: Options) -> int:
-    if options.only_environment:
+    if options.test_env_info:
         print("\n".join(text.environment(context.machine, context.devices, links=True)))
         return 0
     asked = _asked(context.devices, options)
     case = CASES[options.case]
-    if options.tells_environment:
+    if not options.skip_test_env_info:
         print("\n".join(text.environment(context.machine, context.devices, links=False)))
     if options.size_is_given:
         print(f"This test will run with size ({options.sizes[0]:#x})")
@@ -115,69 +106,62 @@ def _asked(devices: Sequence[Device], options: Options) -> Asked:
     return Asked(npus, options.reads, not options.only_d2d)
 
 
-_NUMBERS: tuple[tuple[tuple[str, ...], int | None, int | None, int | None], ...] = (
-    (("-t", "--timeout"), None, 1, None),
-    (("-i", "--iteration_cnt"), 1, 1, _MOST_ITERATIONS),
-    (("--tc",), None, None, None),
-    (("-n", "--device_name"), None, None, None),
-    (("--get_perf",), 0, 0, 2),
-    (("--priority",), 0, 0, 4),
-    (("-r", "--hdma_read"), 0, 0, 1),
-    (("--numa_node",), -1, -1, None),
-    (("--data_pattern",), None, 0, (1 << 64) - 1),
-    (("-f", "--flags"), 0, None, None),
-    (("-g",), 0, None, None),
+_NUMBERS: tuple[tuple[str, tuple[str, ...], int | None, int | None, int | None], ...] = (
+    ("timeout", ("-t", "--timeout"), None, 1, None),
+    ("iterations", ("-i", "--iteration_cnt"), 1, 1, _MOST_ITERATIONS),
+    ("case", ("--tc",), None, None, None),
+    ("source", ("-n", "--device_name"), None, None, None),
+    ("performance", ("--get_perf",), 0, 0, 2),
+    ("priority", ("--priority",), 0, 0, 4),
+    ("reads", ("-r", "--hdma_read"), 0, 0, 1),
+    ("numa_node", ("--numa_node",), -1, -1, None),
+    ("pattern", ("--data_pattern",), None, 0, (1 << 64) - 1),
+    ("flags", ("-f", "--flags"), 0, None, None),
+    ("group", ("-g",), 0, None, None),
 )
-"""Options with a whole number: their names, default, least (null: any number) and most."""
+"""Options with a whole number: field, names, default, least (null: any number) and most."""
 _FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_info")
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Raises UsageError for what the tool does not know, and for options that contradict."""
     parser = Parser()
-    for names, default, *_ in _NUMBERS:
-        parser.add_argument(*names, type=_whole, default=default)
+    for field, names, default, *_ in _NUMBERS:
+        parser.add_argument(*names, dest=field, type=_whole, default=default)
     for flag in _FLAGS:
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--test_size")
     parser.add_argument("--npu_id_list")
     given = parser.parse_args(list(arguments))
     _check(given)
-    return Options(
-        case=given.tc or 0,
-        sizes=(_size(given.test_size or _DEFAULT_SIZE),),
-        size_is_given=given.test_size is not None,
-        npus=() if given.npu_id_list is None else _npus(given.npu_id_list),
-        source=given.device_name,
-        iterations=given.iteration_cnt,
-        timeout=given.timeout,
-        reads=given.hdma_read == 1,
-        numa_node=None if given.numa_node < 0 else given.numa_node,
-        pattern=None if given.data_pattern is None else _repeated(given.data_pattern),
-        only_d2d=given.only_d2d,
-        performance=given.get_perf,
-        lists=given.test_list,
-        tells_environment=not given.skip_test_env_info,
-        only_environment=given.test_env_info,
-    )
+    read = {
+        "case": given.case or 0,
+        "sizes": (size_of("--test_size", given.test_size or _DEFAULT_SIZE),),
+        "size_is_given": given.test_size is not None,
+        "npus": () if given.npu_id_list is None else _npus(given.npu_id_list),
+        "reads": given.reads == 1,
+        "numa_node": None if given.numa_node < 0 else given.numa_node,
+        "pattern": None if given.pattern is None else _repeated(given.pattern),
+    }
+    return msgspec.convert(vars(given) | read, Options)
 
 
 def _check(given: Namespace) -> None:
     """Raises UsageError for a number out of its range, and for options that contradict."""
-    for names, _, low, high in _NUMBERS:
+    for field, names, _, low, high in _NUMBERS:
         name = names[-1].lstrip("-")
-        value = getattr(given, name)
+        value = getattr(given, field)
         if low is None or value is None:
             continue
         if value < low or (high is not None and value > high):
             raise UsageError(
                 f"--{name} {value}: give {low} {'or more' if high is None else f'to {high}'}"
             )
-    if given.tc is not None and not 0 <= given.tc < len(CASES):
-        raise UsageError(f"unknown test case {given.tc}: --test_list shows 0 to {len(CASES) - 1}")
+    if given.case is not None and not 0 <= given.case < len(CASES):
+        raise UsageError(f"unknown test case {given.case}: --test_list shows 0 to {len(CASES) - 1}")
     if given.test_env_info and given.skip_test_env_info:
         raise UsageError("--test_env_info and --skip_test_env_info contradict each other")
-    if given.test_env_info and given.tc is not None:
+    if given.test_env_info and given.case is not None:
         raise UsageError("--test_env_info measures nothing: leave out --tc")
 
 
@@ -187,13 +171,6 @@ def _whole(written: str) -> int:
         return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
     except ValueError:
         raise ArgumentTypeError(f"{written!r} is not a whole number") from None
-
-
-def _size(written: str) -> int:
-    try:
-        return parse_size(written)
-    except InputError as error:
-        raise UsageError(f"--test_size: {error}") from error
 
 
 def _npus(written: str) -> tuple[int, ...]:

@@ -65,7 +65,8 @@ class Case(msgspec.Struct, frozen=True):
 def _own(path: Path, cell: CellResult, place: int = 0) -> Figure:
     """One path of a cell."""
     of = cell.parts[place] if cell.parts else cell
-    return Figure(path.tag, text.path_label(path), of.samples, of.bytes)
+    ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
+    return Figure(path.tag, ends, of.samples, of.bytes)
 
 
 def _each(gauge: Gauge, paths: Sequence[Path]) -> list[Figure]:
@@ -79,11 +80,8 @@ def _matrix(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [Path(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
-    means = {
-        (path.source, path.destination): figure.mean
-        for path, figure in zip(paths, figures, strict=True)
-    }
-    rows = [[0.0 if row == column else means[row, column] for column in ends] for row in ends]
+    means = (figure.mean for figure in figures)  # row by row, without the diagonal
+    rows = [[0.0 if row == column else next(means) for column in ends] for row in ends]
     lines = text.matrix([text.label(end) for end in ends], rows)
     return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 

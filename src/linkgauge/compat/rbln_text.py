@@ -13,8 +13,6 @@ from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.pcie import generation
 
-from .paths import Path
-
 HELP = """\
 Usage: rblnBandwidthLatencyTest [options]
        rblnBandwidthLatencyTest --tc <id> [options]
@@ -69,10 +67,6 @@ def label(end: Device | None) -> str:
     return "HOST" if end is None else f"rbln{end.index}"
 
 
-def path_label(path: Path) -> str:
-    return f"{label(path.source)} -> {label(path.destination)}"
-
-
 def banner(what: str, name: str) -> str:
     """Three lines: `what` is Run, PASS or FAIL."""
     return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
@@ -116,19 +110,14 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
     """Bytes/s in GB/s, source by row, destination by column."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
-    yield _CORNER.ljust(side) + "".join(
-        f"{name:>{width}}" for name, width in zip(names, widths, strict=True)
-    )
-    for name, row in zip(names, rows, strict=True):
-        yield f"{name:<{side}}" + "".join(
-            f"{NONE if value is None else f'{value / 1e9:.2f}':>{width}}"
-            for value, width in zip(row, widths, strict=True)
-        )
+    shown = [[NONE if rate is None else f"{rate / 1e9:.2f}" for rate in row] for row in rows]
+    for head, row in zip((_CORNER, *names), (names, *shown), strict=True):
+        yield head.ljust(side) + "".join(map(str.rjust, row, widths))
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
     """Hops over PCI between all NPUs, one row each."""
-    tree = PciTree(_inventory(machine).pci)
+    tree = PciTree((machine.inventory or Inventory()).pci)
     yield "P2P Connectivity Distance"
     for one in devices:
         hops = [_distance(tree, one, other) for other in devices]
@@ -143,7 +132,7 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
     """The processor, and the devices below their PCI bridges, with `links` also their links."""
-    found = _inventory(machine)
+    found = machine.inventory or Inventory()
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
     yield "Device :"
@@ -156,10 +145,6 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
             yield (_NODE_INDENT if line else "") + _device_line(device, function)
             if links:
                 yield from _link_lines(function, _link(found, device, function))
-
-
-def _inventory(machine: Machine) -> Inventory:
-    return machine.inventory or Inventory()
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:

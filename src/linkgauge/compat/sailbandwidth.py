@@ -5,16 +5,15 @@ Source: "PCCL: sailbandwidth user guide (v2.1)".
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
-from .base import Where, digits
+from .base import Once
 from .nvbandwidth import Dialect, speak
-from .nvbandwidth_options import HELP, Once, Options, make_parser, parse
+from .nvbandwidth_options import HELP, Options, make_parser, number, parse
 
 _HELP = HELP.replace("plain \n" + " " * 33, "plain ")
 """Its lines are not broken."""
@@ -33,12 +32,7 @@ _WITHOUT_MEANING = ("isSingleDie", "disableVm")
 
 def _number(text: str, allowed: range, what: str) -> int | None:
     """None for -1, which leaves the choice to the backend."""
-    if text == "-1":
-        return None
-    number = digits(text)
-    if number is None or number not in allowed:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-    return number
+    return None if text == "-1" else number(text, allowed, what)
 
 
 def sailbandwidth_options(arguments: Sequence[str]) -> Options:
@@ -68,6 +62,4 @@ SAILBANDWIDTH = Dialect(
     sailbandwidth_options,
 )
 
-
-def run(arguments: Sequence[str], where: Where) -> int:
-    return speak(SAILBANDWIDTH, arguments, where)
+run = partial(speak, SAILBANDWIDTH)
