@@ -27,9 +27,9 @@ import msgspec
 import numpy as np
 
 from linkgauge import _native
-from linkgauge.backends.base import Copy
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import kernels_of
+from linkgauge.backends.protocol import Copy
 from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import read_host

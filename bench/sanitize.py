@@ -19,11 +19,11 @@ from importlib.resources import files
 from typing import Any
 
 from linkgauge.backends import cuda
-from linkgauge.backends.base import Copy, Group, Pattern
 from linkgauge.backends.cuda import CudaBackend, group, work
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver, open_driver
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
+from linkgauge.backends.protocol import Copy, Group, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Set
 
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.hardware import Hardware, Link
+from linkgauge.backends.sim.hardware import Hardware, SimLink
 from linkgauge.backends.sim.resources import names_of
 from linkgauge.judge.findings import Evidence
 from sim_tree.functions import Tree
@@ -63,13 +63,13 @@ class Names:
     def _pcie_of(self, device: str) -> Set[str]:
         return _names(
             link for link in self._hardware.links
-            if link.kind.kind == "pcie" and device in (link.a, link.b)
+            if link.kind == "pcie" and device in (link.a, link.b)
         )  # fmt: skip
 
     def _switches(self, devices: Set[str]) -> Set[str]:
         """Names of the switches that these devices hang from."""
         return {link.b for link in self._hardware.links
-                if link.a in devices and link.kind.kind == "pcie"}  # fmt: skip
+                if link.a in devices and link.kind == "pcie"}  # fmt: skip
 
     def _above(self, devices: Set[str]) -> Set[str]:
         """Names of the links from the switches that these devices hang from, away from them."""
@@ -79,5 +79,5 @@ class Names:
         )
 
 
-def _names(links: Iterable[Link]) -> Set[str]:
+def _names(links: Iterable[SimLink]) -> Set[str]:
     return frozenset[str]().union(*map(names_of, links))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkgauge.backends.base import Copy, Pace, Pattern, Timing, lacking
+from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing, lacking
 from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import Placement
 
@@ -12,7 +12,7 @@ MASK = (1 << 64) - 1
 
 
 def word(index: int, seed: int) -> int:
-    """backends/base.py's definition of the pattern, written down once more."""
+    """backends/protocol.py's definition of the pattern, written down once more."""
     x = (index + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 & MASK
     return x ^ x >> 29
 

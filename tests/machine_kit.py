@@ -10,7 +10,7 @@ from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.machine.archive import read_archive, write_archive
 from linkgauge.machine.host import read_host
-from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import EngineSettings, Simulation

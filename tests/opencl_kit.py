@@ -13,7 +13,7 @@ import pytest
 os.environ.setdefault("POCL_DEVICES", "pthread pthread")
 
 from linkgauge.backends import open_backend, opencl
-from linkgauge.backends.base import Buffer, Copy, Pattern
+from linkgauge.backends.protocol import Buffer, Copy, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.transfer import Memory, Transfer
@@ -24,7 +24,7 @@ try:
 except Unsupported as unsupported:
     pytest.skip(str(unsupported), allow_module_level=True)
 
-from linkgauge.backends.opencl.runtime import Unit
+from linkgauge.backends.opencl.runtime import OpenCLDevice
 
 SEED = 0xFEDC_BA98_7654_3210
 _CPU_NAME = ctypes.create_string_buffer(b"x86-64")
@@ -47,13 +47,13 @@ def teach_pocl_this_cpu() -> None:
 teach_pocl_this_cpu()
 
 
-class AsGpu(Unit):
+class AsGpu(OpenCLDevice):
     """The device with the kernels' strided variant, which is a GPU's."""
 
     _is_cpu = False
 
 
-def backend_of(units: list[Unit]) -> opencl.OpenCL:
+def backend_of(units: list[OpenCLDevice]) -> opencl.OpenCL:
     return opencl.OpenCL(units, [Node(0, tuple(sorted(os.sched_getaffinity(0))))])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from linkgauge.backends.base import Copy
+from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import parse_description
 from linkgauge.model.notation import parse_transfers

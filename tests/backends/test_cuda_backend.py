@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from cuda_kit import FakeCompiler, Status, engine_copies, gpu
-from linkgauge.backends.base import Copy
 from linkgauge.backends.cuda import CudaBackend, enqueuing
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.gate import PATIENCE
 from linkgauge.backends.cuda.group import CudaGroup
 from linkgauge.backends.cuda.settings import CopySettings, store_tuned
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer

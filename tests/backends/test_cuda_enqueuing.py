@@ -5,12 +5,12 @@ import ctypes
 import pytest
 
 from cuda_kit import Bindings, FakeCompiler, FakeDevice, Status, gpu
-from linkgauge.backends.base import Copy
 from linkgauge.backends.cuda import CudaBackend, enqueuing
 from linkgauge.backends.cuda.device import Launch
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.enqueuing import Call, EnqueuingGroup
 from linkgauge.backends.cuda.group import QUEUE
+from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from linkgauge.backends import cuda
-from linkgauge.backends.base import Copy, Pattern
 from linkgauge.backends.cuda import driver as cuda_driver
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
+from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers

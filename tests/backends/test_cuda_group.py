@@ -7,7 +7,6 @@ import struct
 import pytest
 
 from cuda_kit import Bindings, FakeDevice, Status, engine_copies
-from linkgauge.backends.base import MOST_LAPS, Copy
 from linkgauge.backends.cuda import group as cuda_group
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.group import CudaGroup, batches, most_loops
@@ -23,6 +22,7 @@ from linkgauge.backends.cuda.work import (
     kernel_copy,
     kernel_pieces,
 )
+from linkgauge.backends.protocol import MOST_LAPS, Copy
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfer
 

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends import cuda
-from linkgauge.backends.base import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from linkgauge.backends import cuda
-from linkgauge.backends.base import Copy, Pattern
 from linkgauge.backends.cuda.settings import BULK_DEFAULT, DEFAULT, SPLIT_DEFAULT
+from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool

@@ -2,8 +2,8 @@
 
 import pytest
 
-from linkgauge.backends.base import Copy
 from linkgauge.backends.host import HostBackend
+from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfers

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from linkgauge import _native
-from linkgauge.backends.base import Copy
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import (
     EVERYWHERE,
@@ -23,6 +22,7 @@ from linkgauge.backends.host_kernels import (
     surroundings,
 )
 from linkgauge.backends.host_search import is_reversed, search
+from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node

@@ -19,11 +19,11 @@ from fake_nvml import (
     FakeNvml,
     address,
 )
-from linkgauge.backends.cuda.nvml import Sensors
+from linkgauge.backends.cuda.nvml import NvmlTelemetry
 from linkgauge.backends.cuda.processes import others
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import BackendError
-from linkgauge.model.inventory import Accelerator, PciLink, Sense
+from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def nvml(monkeypatch):
 
 
 def only(*devices):
-    (found,) = Sensors(devices or [Device()]).inventory()
+    (found,) = NvmlTelemetry(devices or [Device()]).inventory()
     return found
 
 
@@ -112,7 +112,7 @@ class TestInventory:
             library.failing = {**failing}
             library.failing.pop("nvmlShutdown", None)
             patch.setitem(sys.modules, "pynvml", library)
-            sensors = Sensors([Device(0), Device(1)])
+            sensors = NvmlTelemetry([Device(0), Device(1)])
             first, second = sensors.inventory()
             sensors.sense([0, 1])
             sensors.close()
@@ -181,7 +181,7 @@ class TestLinks:
         nvml.answers["nvmlDeviceGetNvLinkRemotePciInfo"] = lambda handle, link: (
             address(bus=0x1C) if link else address(domain=0x10000, bus=0xAA, device=1)
         )
-        first, _ = Sensors([Device(0), Device(1)]).inventory()
+        first, _ = NvmlTelemetry([Device(0), Device(1)]).inventory()
         assert first.links[0].remote == "gpu 10000:aa:01.0"
         assert {link.remote for link in first.links[1:]} == {"cuda:1"}
 
@@ -238,7 +238,7 @@ class TestLinks:
             "C2C_LINK_GET_STATUS": lambda link: 1 - link,
             "C2C_LINK_GET_MAX_BW": 44712,
         }
-        _, found = Sensors([Device(0), Device(1)]).inventory()
+        _, found = NvmlTelemetry([Device(0), Device(1)]).inventory()
         assert [(one.index, one.kind, one.active, one.rate, one.remote) for one in found.links] == [
             (0, "c2c", True, 44.712e9, "host:1"),
             (1, "c2c", False, 44.712e9, "host:1"),
@@ -249,9 +249,9 @@ class TestSense:
     def test_is_the_device_at_this_moment(self, nvml):
         nvml.answers["nvmlDeviceGetCurrPcieLinkGeneration"] = 1
         nvml.answers["nvmlDeviceGetCurrentClocksThrottleReasons"] = 0x80
-        sensors = Sensors([Device(0), Device(1)])
+        sensors = NvmlTelemetry([Device(0), Device(1)])
         assert sensors.sense([1]) == (
-            Sense(
+            Telemetry(
                 memory="cuda:1",
                 link_speed=2.5,
                 link_width=16,
@@ -265,11 +265,11 @@ class TestSense:
     @pytest.mark.parametrize("generation", [0, 8, 99])
     def test_has_no_speed_for_a_generation_that_does_not_exist(self, nvml, generation):
         nvml.answers["nvmlDeviceGetCurrPcieLinkGeneration"] = generation
-        (sense,) = Sensors([Device()]).sense([0])
+        (sense,) = NvmlTelemetry([Device()]).sense([0])
         assert sense.link_speed is None
 
     def test_asks_for_the_device_once(self, nvml):
-        sensors = Sensors([Device()])
+        sensors = NvmlTelemetry([Device()])
         for _ in range(3):
             sensors.sense([0])
         assert nvml.calls.count("nvmlDeviceGetHandleByPciBusId") == 1
@@ -277,7 +277,7 @@ class TestSense:
 
     def test_leaves_out_a_device_that_nvml_does_not_know(self, nvml):
         nvml.failing["nvmlDeviceGetHandleByPciBusId"] = NOT_FOUND
-        assert Sensors([Device()]).sense([0]) == ()
+        assert NvmlTelemetry([Device()]).sense([0]) == ()
 
 
 class TestWithoutNvml:
@@ -286,7 +286,7 @@ class TestWithoutNvml:
         found = only()
         assert found.memory == "cuda:0"
         assert "pip install nvidia-ml-py" in found.unknown[0]
-        assert Sensors([Device()]).sense([0]) == ()
+        assert NvmlTelemetry([Device()]).sense([0]) == ()
 
     def test_says_why_the_library_does_not_open(self, nvml):
         nvml.failing["nvmlInit"] = 12
@@ -305,14 +305,14 @@ class TestWithoutNvml:
     def test_says_what_the_driver_refuses_to_tell(self, nvml):
         device = Device()
         device.failure = BackendError("cuDeviceGetPCIBusId", "CUDA_ERROR_UNKNOWN")
-        sensors = Sensors([device, Device(1)])
+        sensors = NvmlTelemetry([device, Device(1)])
         first, second = sensors.inventory()
         assert first.unknown == ("cuDeviceGetPCIBusId: CUDA_ERROR_UNKNOWN",)
         assert second.unknown == ()
         assert len(sensors.sense([0, 1])) == 1
 
     def test_knows_nothing_once_it_is_closed(self, nvml):
-        sensors = Sensors([Device()])
+        sensors = NvmlTelemetry([Device()])
         sensors.close()
         sensors.close()
         assert nvml.calls.count("nvmlShutdown") == 1

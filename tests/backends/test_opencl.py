@@ -16,9 +16,9 @@ pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
 
 from linkgauge import _native
 from linkgauge.backends import opencl
-from linkgauge.backends.base import Pattern
 from linkgauge.backends.opencl.group import OpenCLGroup
 from linkgauge.backends.opencl.runtime import discover
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_memory, parse_transfer
 from opencl_kit import (

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
 
 from linkgauge.backends import opencl
-from linkgauge.backends.base import Pattern
-from linkgauge.backends.opencl.host import InPlaceBuffer, PinnedBuffer, SharedBuffer
-from linkgauge.backends.opencl.runtime import Unit, calling, discover
+from linkgauge.backends.opencl.host_memory import InPlaceBuffer, PinnedBuffer, SharedBuffer
+from linkgauge.backends.opencl.runtime import OpenCLDevice, calling, discover
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_memory, parse_transfer
@@ -92,7 +92,9 @@ def test_placement_tells_what_is_known(plain: opencl.OpenCL) -> None:
 
 def test_unified_memory_is_used_in_place() -> None:
     units = [
-        Unit(unit.handle, msgspec.structs.replace(unit.facts, fine_grained=False), unit.domain)
+        OpenCLDevice(
+            unit.handle, msgspec.structs.replace(unit.facts, fine_grained=False), unit.domain
+        )
         for unit in discover()
     ]
     backend = backend_of(units)

@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from linkgauge.backends import open_backend
-from linkgauge.backends.opencl import rules as rules
+from linkgauge.backends.opencl import refusals as refusals
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
 
-def facts(index: int, platform: int = 0, *, shares: bool, fine: bool, near: int = 0) -> rules.Facts:
+def facts(
+    index: int, platform: int = 0, *, shares: bool, fine: bool, near: int = 0
+) -> refusals.Facts:
     device = Device(f"opencl:{index}", "model", 1 << 30, 1 << 28, "1.0", shares, near)
-    return rules.Facts(device, platform, fine)
+    return refusals.Facts(device, platform, fine)
 
 
 CPUS = (facts(0, shares=True, fine=True), facts(1, shares=True, fine=True))
@@ -62,13 +64,13 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("devices", "text"), ALLOWED)
-def test_allows(devices: tuple[rules.Facts, ...], text: str) -> None:
-    assert rules.refusal(parse_transfer(text), devices, [0]) is None
+def test_allows(devices: tuple[refusals.Facts, ...], text: str) -> None:
+    assert refusals.refusal(parse_transfer(text), devices, [0]) is None
 
 
 @pytest.mark.parametrize(("devices", "text", "reason"), REFUSED)
-def test_refuses(devices: tuple[rules.Facts, ...], text: str, reason: str) -> None:
-    said = rules.refusal(parse_transfer(text), devices, [0])
+def test_refuses(devices: tuple[refusals.Facts, ...], text: str, reason: str) -> None:
+    said = refusals.refusal(parse_transfer(text), devices, [0])
     assert said is not None
     assert reason in said
     assert "\n" not in said
@@ -77,24 +79,24 @@ def test_refuses(devices: tuple[rules.Facts, ...], text: str, reason: str) -> No
 def test_refuses_what_the_notation_cannot_even_say() -> None:
     null, opencl, other = Memory("null"), Memory("opencl", 0), Memory("host", 0, rank=1)
     kernel = Engine(opencl, "sm")
-    assert "both ends are null" in str(rules.refusal(Transfer(null, null, kernel), CPUS, [0]))
+    assert "both ends are null" in str(refusals.refusal(Transfer(null, null, kernel), CPUS, [0]))
     one_end = Transfer(null, opencl, kernel, both_ways=True)
-    assert "two memories" in str(rules.refusal(one_end, CPUS, [0]))
+    assert "two memories" in str(refusals.refusal(one_end, CPUS, [0]))
     by_host = Transfer(opencl, opencl, Engine(Memory("host", 0), "ce"))
-    assert "an OpenCL device does the work" in str(rules.refusal(by_host, CPUS, [0]))
-    assert "another process" in str(rules.refusal(Transfer(other, opencl, kernel), CPUS, [0]))
+    assert "an OpenCL device does the work" in str(refusals.refusal(by_host, CPUS, [0]))
+    assert "another process" in str(refusals.refusal(Transfer(other, opencl, kernel), CPUS, [0]))
 
 
 def test_pinned_memory_is_measured_near_the_device_only() -> None:
     far = parse_transfer("host:0 -> opencl:1 by ce")
-    assert "only host:1, nearest to opencl:1" in str(rules.refusal(far, GPUS, [0, 1]))
+    assert "only host:1, nearest to opencl:1" in str(refusals.refusal(far, GPUS, [0, 1]))
     for text in ("host:1 -> opencl:1 by ce", "host:0/pageable -> opencl:1 by ce"):
-        assert rules.refusal(parse_transfer(text), GPUS, [0, 1]) is None
+        assert refusals.refusal(parse_transfer(text), GPUS, [0, 1]) is None
 
 
 def test_remarks_on_one_dram() -> None:
-    def said(devices: tuple[rules.Facts, ...], text: str) -> tuple[str, ...]:
-        return rules.remarks(parse_transfer(text), devices)
+    def said(devices: tuple[refusals.Facts, ...], text: str) -> tuple[str, ...]:
+        return refusals.remarks(parse_transfer(text), devices)
 
     assert said(CPUS, "opencl:0 -> opencl:1 by ce") == ("opencl:0 and opencl:1 share one DRAM",)
     assert said(CPUS, "host:0 -> opencl:1 by ce") == ("host:0 and opencl:1 share one DRAM",)

@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.backends.host import HostBackend
-from linkgauge.backends.opencl import rules as opencl
+from linkgauge.backends.opencl import refusals as opencl
 from linkgauge.backends.rules import no_node, of_copy_engine, of_threads
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.notation import parse_memory, parse_transfer

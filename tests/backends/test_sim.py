@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.backends.base import Copy, Virtual
+from linkgauge.backends.protocol import Copy, Virtual
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.engine.measure import measure_together

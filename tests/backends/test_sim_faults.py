@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.backends.base import Phase
+from linkgauge.backends.protocol import Phase
 from linkgauge.backends.sim.faults import (
     FAULTS,
     PARAMETERS,

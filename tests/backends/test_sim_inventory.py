@@ -14,7 +14,7 @@ from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.hardware import build
 from linkgauge.machine.accelerators import ACCELERATORS
 from linkgauge.machine.host import read_host
-from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import PciFunction, PciLink

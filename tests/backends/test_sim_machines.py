@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from linkgauge.backends import sim
-from linkgauge.backends.base import Copy
+from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.headline import headline
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Cell, Report
@@ -45,7 +45,7 @@ def rate(backend, text, size=SIZE, report=Report.FIRST):
 
 def figures(backend, name, devices):
     """What each cell of a benchmark reports over the first `devices`."""
-    fabric = Fabric("sim", backend.host().nodes, backend.devices()[:devices])
+    fabric = DeviceSet("sim", backend.host().nodes, backend.devices()[:devices])
     for cell in CATALOG[name].lay_out(fabric).cells:
         if cell.report is Report.LATENCY:
             yield time(backend, cell.transfers, CATALOG[name].size)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import content
-from linkgauge.backends.base import Pattern
-from linkgauge.backends.sim.memory import WINDOW, Room, SimBuffer, exchange, move
+from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.sim.memory import WINDOW, MemoryBudget, SimBuffer, exchange, move
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import host
@@ -16,7 +16,7 @@ SIZES = st.sampled_from([1, 511, 1024, WINDOW - 1, WINDOW, WINDOW + 1, WINDOW + 
 
 
 def buffer(size):
-    return SimBuffer(PLACE, size, Room({PLACE: 1 << 40}))
+    return SimBuffer(PLACE, size, MemoryBudget({PLACE: 1 << 40}))
 
 
 def real(size, pattern, seed, inverted):
@@ -113,7 +113,7 @@ def test_the_checksum_of_a_small_buffer_is_the_xor_of_its_words(size):
 
 
 def test_a_place_gives_no_more_than_it_has_and_takes_back():
-    room = Room({PLACE: 1000, host(0): 10})
+    room = MemoryBudget({PLACE: 1000, host(0): 10})
     first = SimBuffer(PLACE, 600, room)
     with pytest.raises(AllocationError, match=r"allocate 500 B of sim:0: .* 400 B are left"):
         SimBuffer(PLACE, 500, room)
@@ -125,14 +125,14 @@ def test_a_place_gives_no_more_than_it_has_and_takes_back():
 
 
 def test_kinds_of_host_memory_share_their_node():
-    room = Room({host(0): 1000})
+    room = MemoryBudget({host(0): 1000})
     SimBuffer(host(0, "pageable"), 600, room)
     with pytest.raises(AllocationError):
         SimBuffer(host(0), 600, room)
 
 
 def test_placement_is_what_was_asked_for():
-    room = Room({host(1): 1000, PLACE: 1000})
+    room = MemoryBudget({host(1): 1000, PLACE: 1000})
     pinned = SimBuffer(host(1), 8, room).placement()
     assert (pinned.memory, pinned.node, pinned.locked) == ("host:1", 1, True)
     assert SimBuffer(host(1, "pageable"), 8, room).placement().locked is False

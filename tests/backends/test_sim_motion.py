@@ -6,7 +6,7 @@ import statistics
 import msgspec
 import pytest
 
-from linkgauge.backends.sim.motion import Course
+from linkgauge.backends.sim.run_position import RunPosition
 from linkgauge.model.notation import parse_transfers
 from sim_machine import backend, copies, rates, seconds
 
@@ -205,7 +205,7 @@ def test_an_access_takes_the_memorys_time_and_that_of_the_links(text, nanosecond
 
 def test_noise_depends_on_the_cell_and_the_sample_alone():
     def drawn(cell, before):
-        course = Course(7)
+        course = RunPosition(7)
         for other in before:
             course.enter(other, "measure")
             course.pass_by(1.0)
@@ -221,7 +221,7 @@ def test_noise_depends_on_the_cell_and_the_sample_alone():
 
 
 def test_noise_has_the_spread_that_is_asked_for():
-    course = Course(1)
+    course = RunPosition(1)
     logarithms = [math.log(course.noise(number, 0.02)) for number in range(20_000)]
     assert statistics.fmean(logarithms) == pytest.approx(0, abs=0.001)
     assert statistics.stdev(logarithms) == pytest.approx(0.02, rel=0.05)

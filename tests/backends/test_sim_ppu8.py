@@ -8,7 +8,7 @@ import yaml
 
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.compat.nvbandwidth_cases import BY_NAME
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
@@ -44,7 +44,7 @@ def measured(benchmark: str) -> dict[tuple[str, str], float]:
     """The medians of a benchmark on the simulated machine, as they would be printed."""
     machine = simulate(Simulation(*load("ppu-8")), EngineSettings())
     laid_out = BY_NAME[benchmark].row.lay_out(
-        Fabric("sim", machine.host().nodes, machine.devices())
+        DeviceSet("sim", machine.host().nodes, machine.devices())
     )
     how, pool, scale = Settings((SIZE,)), BufferPool(), unit_of(laid_out.unit.symbol).scale
     found = {}

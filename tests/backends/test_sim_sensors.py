@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.backends.base import Sensed
+from linkgauge.backends.protocol import HasTelemetry
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.symptoms import ERRORS
-from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.model.pcie import link_rate
 from linkgauge.model.transfer import Memory
 from sim_tree import tree_of
@@ -64,7 +64,7 @@ def active(made, memory):
 
 def test_is_what_its_readers_find():
     made = machine("slow sim:0-plx rate=25%", "slow sim:0-sim:1 rate=40%", after=3)
-    assert isinstance(made, Sensed)
+    assert isinstance(made, HasTelemetry)
     assert read_inventory(tree_of(made)).accelerators == made.inventory()
 
 

@@ -8,8 +8,8 @@ import pytest
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.memory import chosen_cpus, thread_counts
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.host_sweeps import chosen_cpus, thread_counts
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
 from linkgauge.model.transfer import Report
@@ -77,9 +77,9 @@ CELLS = {
 }  # fmt: skip
 
 
-def fabric(devices: int, nodes: int = 1) -> Fabric:
+def fabric(devices: int, nodes: int = 1) -> DeviceSet:
     some = tuple(device(n, "x") for n in range(devices))
-    return Fabric("x", machine(some, nodes).host.nodes, some)
+    return DeviceSet("x", machine(some, nodes).host.nodes, some)
 
 
 def test_all_35_tests_are_there_in_nvbandwidths_order():
@@ -110,7 +110,7 @@ def test_matrices_have_a_row_a_host_or_all_pairs_without_the_diagonal(name):
 def test_devices_of_different_spaces_have_places_of_their_own(name):
     spaces = [("torch:cuda", 0), ("torch:xpu", 0), ("torch:xpu", 1)]
     some = tuple(device(index, space) for space, index in spaces)
-    cells = CATALOG[name].lay_out(Fabric("torch", machine(some).host.nodes, some)).cells
+    cells = CATALOG[name].lay_out(DeviceSet("torch", machine(some).host.nodes, some)).cells
     places = [(cell.row, cell.column) for cell in cells]
     assert len(set(places)) == len(places)
     labels = ["cuda:0", "xpu:0", "xpu:1"]
@@ -130,7 +130,7 @@ def test_with_one_device_only_those_that_need_two_are_left_out(name):
 def test_columns_keep_the_backends_own_indices():
     some = (device(3, "x"), device(5, "x"))
     benchmark = CATALOG["device_to_device_memcpy_read_ce"].lay_out(
-        Fabric("x", machine(some).host.nodes, some)
+        DeviceSet("x", machine(some).host.nodes, some)
     )
     assert [(cell.row, cell.column) for cell in benchmark.cells] == [("3", "5"), ("5", "3")]
 
@@ -139,7 +139,7 @@ def test_host_buffers_lie_on_the_node_near_the_device_they_serve():
     some = (device(0, "x", near=0), device(1, "x", near=1))
     cells = (
         CATALOG["all_to_host_memcpy_ce"]
-        .lay_out(Fabric("x", machine(some, 2).host.nodes, some))
+        .lay_out(DeviceSet("x", machine(some, 2).host.nodes, some))
         .cells
     )
     assert [str(cell) for cell in cells] == [
@@ -189,25 +189,25 @@ BIG = tuple(Node(n, tuple(range(112 * n, 112 * (n + 1))), cores=tuple(range(112 
     ],
 )
 def test_cache_lines_go_between_one_cpu_of_each_core_or_all(nodes, full, chosen):
-    assert chosen_cpus(Fabric("host", nodes, full=full)) == chosen
+    assert chosen_cpus(DeviceSet("host", nodes, full=full)) == chosen
 
 
 def test_a_line_bounces_between_every_two_cpus_in_both_orders():
     row = CATALOG["core_to_core_latency"]
-    laid_out = row.lay_out(Fabric("host", (Node(0, (3, 5, 9)),)))
+    laid_out = row.lay_out(DeviceSet("host", (Node(0, (3, 5, 9)),)))
     assert (laid_out.size, laid_out.unit.symbol, laid_out.reason) == (64, "s", None)
     assert [(c.row, c.column, str(c)) for c in laid_out.cells] == [
         (str(a), str(b), f"cpu:{a} -> cpu:{b} by cpu") for a, b in permutations((3, 5, 9), 2)
     ]
     assert {(cell.report, cell.operation) for cell in laid_out.cells} == {("latency", "ping-pong")}
-    alone = row.lay_out(Fabric("host", (Node(0, (3,)),)))
+    alone = row.lay_out(DeviceSet("host", (Node(0, (3,)),)))
     assert (alone.cells, alone.reason) == ((), "needs two CPUs")
 
 
 def test_a_diagonal_adds_each_device_with_itself():
     row = msgspec.structs.replace(CATALOG["device_to_device_memcpy_read_ce"], diagonal=True)
     alone, pair = (
-        row.lay_out(Fabric("x", (), tuple(device(n, "x") for n in range(count))))
+        row.lay_out(DeviceSet("x", (), tuple(device(n, "x") for n in range(count))))
         for count in (1, 2)
     )
     assert [str(cell) for cell in alone.cells] == ["x:0 -> x:0 by ce"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import device, machine
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.benchmarks.traffic import (
     DEVICE_ALONE,
     EVERYTHING,
@@ -35,7 +35,7 @@ NODES = machine(nodes=2).host.nodes
 
 
 def fabric(*nodes, backend="fake"):
-    return Fabric(backend, nodes or NODES, (device(0, near=1), device(1, near=0)))
+    return DeviceSet(backend, nodes or NODES, (device(0, near=1), device(1, near=0)))
 
 
 def cells(combinations):
@@ -95,9 +95,9 @@ def test_threads_run_near_the_device_unless_that_is_a_gateway(cpus, threads_on, 
 
 
 def test_backend_host_has_threads_in_a_devices_stead():
-    (side,) = sides_of(Fabric("host", (Node(0, tuple(range(8))),)), "sm", 32)
+    (side,) = sides_of(DeviceSet("host", (Node(0, tuple(range(8))),)), "sm", 32)
     assert (side.memory, side.engine, side.threads) == ("host:0", "host:0.cpu*4", "host:0.cpu*4")
-    (few,) = sides_of(Fabric("host", (Node(0, (0,)),)), "sm", 2, threads=3)
+    (few,) = sides_of(DeviceSet("host", (Node(0, (0,)),)), "sm", 2, threads=3)
     assert (few.engine, few.threads) == ("host:0.cpu*1", "host:0.cpu*3")
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_measured_is_refused():
     with pytest.raises(InputError, match="unknown engine 'xy'"):
         sides_of(fabric(), "xy", 1)
     with pytest.raises(InputError, match="no accelerator: backend host"):
-        sides_of(Fabric("none", NODES, (), "no accelerator"), "sm", 1)
+        sides_of(DeviceSet("none", NODES, (), "no accelerator"), "sm", 1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from fakes import device
 from linkgauge.compat import cuda_samples_p2p
 from linkgauge.compat.base import Where
-from linkgauge.compat.cuda_samples_p2p import Apart, Options
+from linkgauge.compat.cuda_samples_p2p import Apart, PeerTestOptions
 from linkgauge.model.result import CellResult, Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
@@ -56,7 +56,7 @@ def test_where_no_driver_does_it_there_are_two_legs(gauges):
 
 def test_so_are_its_latencies(gauges, capsys):
     reaching, closed = gauges
-    options = Options(reads=False, engine="ce", size=16)
+    options = PeerTestOptions(reads=False, engine="ce", size=16)
     cuda_samples_p2p._latencies(reaching, Apart(closed), options, frozenset())
     there, back = ("cuda:0 -> cuda:1 by ce",), ("cuda:1 -> cuda:0 by ce",)
     assert closed.asked == [there, back] * 2  # of the device, then of the host

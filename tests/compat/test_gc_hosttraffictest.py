@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compat_kit import speak, where
 from linkgauge.compat.base import UsageError
-from linkgauge.compat.gc_hosttraffictest import Options, parse, split
+from linkgauge.compat.gc_hosttraffictest import HostTrafficOptions, parse, split
 from linkgauge.model.errors import InputError
 
 PAGE_TEXT = """\
@@ -291,7 +291,7 @@ class TestFailures:
 @given(st.lists(st.text(max_size=8) | st.sampled_from(["-d", "0", "-n", "-j", "--tile", "-h"])))
 def test_any_command_line_is_read_or_refused(arguments):
     try:
-        assert isinstance(parse(arguments), Options | str)
+        assert isinstance(parse(arguments), HostTrafficOptions | str)
     except UsageError as error:
         assert str(error)
 

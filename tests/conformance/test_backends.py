@@ -1,4 +1,4 @@
-"""One suite over every real backend: what base.py promises, each keeps.
+"""One suite over every real backend: what protocol.py promises, each keeps.
 
 A backend that this machine lacks is skipped with the backend's own reason.
 """
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.subjects import SUBJECTS, Subject
-from linkgauge.backends.base import Copy, Pattern
+from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.transfer import Operation, Transfer

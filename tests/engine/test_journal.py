@@ -21,7 +21,7 @@ from linkgauge.engine.journal import (
     result_of,
     visits_of,
 )
-from linkgauge.model.errors import Busy, InputError, ResultsError
+from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Report
@@ -213,7 +213,7 @@ def test_only_one_process_writes_it(path, data, begun):
     else:
         journal, _ = Journal.reopen(path)
     before = path.read_bytes()
-    with pytest.raises(Busy, match=str(path.parent)):
+    with pytest.raises(DeviceBusy, match=str(path.parent)):
         Journal.reopen(path)
     assert path.read_bytes() == before
     journal.close()

@@ -13,7 +13,7 @@ from fakes import device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.locks import devices_measured, hold
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.model.errors import Busy
+from linkgauge.model.errors import DeviceBusy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="locks are Linux' alone")
 
@@ -56,7 +56,7 @@ def held(process):
 def test_who_holds_a_device_is_told(key, holder):
     process = holder(key)
     held(process)
-    with pytest.raises(Busy) as refused, hold({key: "cuda:3"}):
+    with pytest.raises(DeviceBusy) as refused, hold({key: "cuda:3"}):
         pass
     said = str(refused.value)
     assert said.startswith(f"cuda:3 ({key}) is being measured by process {process.pid} (")
@@ -85,7 +85,7 @@ def test_it_is_free_afterwards_also_after_an_error(key):
 def test_where_one_is_held_none_is_kept(key, holder):
     process = holder(key + "-b")
     held(process)
-    with pytest.raises(Busy), hold({key + "-a": "cuda:0", key + "-b": "cuda:1"}):
+    with pytest.raises(DeviceBusy), hold({key + "-a": "cuda:0", key + "-b": "cuda:1"}):
         pass
     other = holder(key + "-a")
     held(other)
@@ -114,7 +114,7 @@ def test_many_that_wait_come_one_after_the_other_and_none_deadlocks(key, holder)
     def follow(process):
         if process.stdout.readline() == b"held\n":
             held_by.append(process.pid)
-            with pytest.raises(Busy, match=str(process.pid)), hold({keys[0]: "cuda:0"}):
+            with pytest.raises(DeviceBusy, match=str(process.pid)), hold({keys[0]: "cuda:0"}):
                 pass
             process.communicate(b"\n")
 

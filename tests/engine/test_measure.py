@@ -3,7 +3,7 @@
 import pytest
 
 from fakes import FakeBackend, content
-from linkgauge.backends.base import Pace, Pattern
+from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.engine.measure import Known, measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.messages import FIRST, Visit

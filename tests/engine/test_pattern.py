@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import FakeBackend, word
-from linkgauge.backends.base import seed_of
+from linkgauge.backends.protocol import seed_of
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool

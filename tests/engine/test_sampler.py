@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.backends.base import Copy, Pace, Timing
+from linkgauge.backends.protocol import Copy, Pace, Timing
 from linkgauge.engine.sampler import Sample, samples_a_visit, take_samples, warm_up
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Settings

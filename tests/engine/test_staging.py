@@ -6,8 +6,8 @@ import pytest
 
 from fakes import FakeBackend
 from linkgauge.backends import open_backend
-from linkgauge.backends.base import Pattern, Timing
-from linkgauge.engine.joined import JoinedGroup
+from linkgauge.backends.protocol import Pattern, Timing
+from linkgauge.engine.combined_group import CombinedGroup
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
@@ -170,7 +170,7 @@ def test_endless_copies_alone_last_until_somebody_has_waited(monkeypatch):
             calls.append("wait")
             return super().wait()
 
-    group = JoinedGroup([Recorder([None])], [[0]], ExitStack(), 0.25)
+    group = CombinedGroup([Recorder([None])], [[0]], ExitStack(), 0.25)
     group.arm(1)
     group.open()
     assert group.wait().seconds == (1.0,)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from linkgauge.backends.base import MOST_LAPS, Pace
+from linkgauge.backends.protocol import MOST_LAPS, Pace
 from linkgauge.engine.sustained import TrackedGroup, marked_loops, marks_of, sustained
 
 

@@ -5,7 +5,7 @@ import pytest
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
@@ -40,7 +40,9 @@ def measure(sim, text, report=Report.TOTAL, beside=(), **how):
 
 def cells(name, sim):
     nodes = sim.host().nodes
-    return [str(cell) for cell in CATALOG[name].lay_out(Fabric("sim", nodes, sim.devices())).cells]
+    return [
+        str(cell) for cell in CATALOG[name].lay_out(DeviceSet("sim", nodes, sim.devices())).cells
+    ]
 
 
 SLOW = ("slow sim:1-nvswitch rate=50%",)

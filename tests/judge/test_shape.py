@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from linkgauge.judge import pace, shape, steadiness
+from linkgauge.judge import shape, slow_parts, steadiness
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.inventory import Accelerator, FabricLink, Inventory
 from linkgauge.model.machine import Device, Host, Machine, Node
@@ -100,7 +100,7 @@ def test_one_slow_device_is_told_by_its_row_and_column():
         to_host(lambda d: 25e9 if d == 2 else 50e9),
         local(lambda d: 1000e9 if d == 2 else 2000e9),
     ]
-    (finding,) = found(pace.CHECKS, *slow)
+    (finding,) = found(slow_parts.CHECKS, *slow)
     assert (finding.check, finding.severity, finding.subject) == ("slow", "fail", "sim:2")
     assert "50%" in finding.found
     assert finding.cells
@@ -112,14 +112,14 @@ def test_a_slow_link_to_the_switch_is_not_its_device():
         to_host(lambda d: 50e9),
         local(lambda d: 2000e9),
     ]
-    (finding,) = found(pace.CHECKS, *results)
+    (finding,) = found(slow_parts.CHECKS, *results)
     assert finding.subject == "sim:2-switch"
 
 
 def test_one_slow_pair_is_told_by_its_cells():
     mesh = machine(mesh=lambda one, other: 1)
     results = [pairs(lambda r, c: 20e9 if {r, c} == {1, 3} else 45e9), to_host(lambda d: 50e9)]
-    (finding,) = found(pace.CHECKS, *results, on=mesh)
+    (finding,) = found(slow_parts.CHECKS, *results, on=mesh)
     assert finding.subject == "sim:1-sim:3"
     assert len(finding.cells) == 2
 
@@ -128,7 +128,7 @@ def test_topology_is_no_slow_device():
     """Pairs with two links are twice as fast as those with one: nothing is slow."""
     mesh = machine(mesh=lambda one, other: 2 if {one, other} in TWICE else 1)
     results = [pairs(lambda r, c: 96e9 if {f"sim:{r}", f"sim:{c}"} in TWICE else 48e9)]
-    assert found(pace.CHECKS, *results, on=mesh) == []
+    assert found(slow_parts.CHECKS, *results, on=mesh) == []
     (finding,) = found((shape.check_classes,), *results, on=mesh)
     assert "two classes of pairs: 8 cells at 47" in finding.found or "at 48" in finding.found
     assert "2 × 4" in finding.found
@@ -143,7 +143,7 @@ def test_a_rate_that_falls_from_cell_to_cell_is_a_drift():
     results = [pairs(lambda r, c: 400e9 * (0.98 ** next(number)), name=f"b{n}") for n in range(1)]
     number = iter(range(12, 1000))
     results += [pairs(lambda r, c: 400e9 * (0.98 ** next(number)))]
-    findings = found(pace.CHECKS, *results)
+    findings = found(slow_parts.CHECKS, *results)
     assert [finding.check for finding in findings] == ["drift"]
     assert (
         "-2.00%" in findings[0].found or "-1.9" in findings[0].found or "-2.0" in findings[0].found
@@ -158,7 +158,7 @@ def test_noise_is_no_pattern(seed, noise):
         return 400e9 * draw.gauss(1, noise / 2)
 
     results = [pairs(figure, noise=noise), to_host(lambda d: 50e9 * draw.gauss(1, noise / 2))]
-    checks = (*pace.CHECKS, *steadiness.CHECKS, *shape.CHECKS)
+    checks = (*slow_parts.CHECKS, *steadiness.CHECKS, *shape.CHECKS)
     assert found(checks, *results) == []
 
 
@@ -196,13 +196,15 @@ def test_an_unlucky_median_of_samples_that_scatter_is_not_slow():
     unlucky = [240e9, 255e9, 270e9, 290e9, 300e9, 400e9, 430e9, 450e9, 500e9]
     results = [pairs(lambda r, c: 400e9)]
     cells = (cell("0", "1", "sim:0 -> sim:1 by ce", unlucky), *results[0].cells[1:])
-    assert found(pace.CHECKS, replace(results[0], cells=cells)) == []
+    assert found(slow_parts.CHECKS, replace(results[0], cells=cells)) == []
 
 
 def test_samples_a_thousandfold_apart_are_no_figure_to_compare():
     results = [pairs(lambda r, c: 400e9)]
     cells = (cell("0", "1", "sim:0 -> sim:1 by ce", [1e9, 1e9, 1e13]), *results[0].cells[1:])
-    assert "slow" not in {f.check for f in found(pace.CHECKS, replace(results[0], cells=cells))}
+    assert "slow" not in {
+        f.check for f in found(slow_parts.CHECKS, replace(results[0], cells=cells))
+    }
 
 
 def test_a_stall_that_a_long_sample_hides_is_still_its_devices():
@@ -253,7 +255,7 @@ def test_of_parts_that_explain_as_well_the_link_that_counted_errors_is_named():
 
     def named(after):
         evidence = Evidence(replace(two, inventory=counted(0)), after, (replace(low, cells=cells),))
-        (finding,) = (finding for check in pace.CHECKS for finding in check(evidence))
+        (finding,) = (finding for check in slow_parts.CHECKS for finding in check(evidence))
         return finding.subject
 
     assert named(counted(0)) == "sim:0"

@@ -10,9 +10,9 @@ from fakes import device, machine
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.judge.dram import measured_ceilings
-from linkgauge.judge.expect import START, Estimate, Expectations
+from linkgauge.judge.expect import START, Expectation, Expectations
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, judge_result, verdict
 from linkgauge.model.inventory import (
     Accelerator,
@@ -98,7 +98,7 @@ UNKNOWN = {
 
 def measured(name, gigabytes, of):
     """The benchmark's cells on this machine, each with this figure."""
-    benchmark = CATALOG[name].lay_out(Fabric("cuda", of.host.nodes, of.devices["cuda"]))
+    benchmark = CATALOG[name].lay_out(DeviceSet("cuda", of.host.nodes, of.devices["cuda"]))
     cells = tuple(
         CellResult(cell.row, cell.column, cell.transfers, cell.report, "pass",
                    bytes=cell.bytes_reported(SIZE), summary=summarize([gigabytes * 1e9] * 6))
@@ -207,7 +207,7 @@ def reached(figure, bytes_=1 << 30, **more):
 
 
 class TestVerdict:
-    ESTIMATE = Estimate(Expected(50e9, 40e9, ""), most=50e9)
+    ESTIMATE = Expectation(Expected(50e9, 40e9, ""), most=50e9)
 
     def longest(self, share):
         """A hair faster than what is low, which leaves the start of a copy aside."""
@@ -231,12 +231,12 @@ class TestVerdict:
         assert verdict(reached(10e9, bytes_=1 << 20), self.ESTIMATE) == "ok"
 
     def test_a_theoretical_figure_alone_never_makes_low(self):
-        bound = Estimate(Expected(50e9, None, ""), most=50e9)
+        bound = Expectation(Expected(50e9, None, ""), most=50e9)
         assert verdict(reached(LOW * 50e9), bound) == "ok"
         assert verdict(reached(1e9), bound) == "unknown"
 
     def test_nothing_measured_or_expected_is_unknown(self):
-        assert verdict(reached(1e9), Estimate(Expected())) == "unknown"
+        assert verdict(reached(1e9), Expectation(Expected())) == "unknown"
         cell = replace(reached(1e9), summary=None, status="error")
         assert verdict(cell, self.ESTIMATE) == "unknown"
 

@@ -14,8 +14,8 @@ from linkgauge.machine.anonymize import Anonymizer, anonymize
 from linkgauge.machine.archive import pack
 from linkgauge.machine.capture import MANIFEST, capture, read_machine
 from linkgauge.machine.host import read_host
-from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.pci_config import decode, serial_number
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.secrets import without_secrets
 from linkgauge.machine.tree import Captured, read_text
 from machine_kit import DMI, MACHINES, captured, dimm, seen, simulated, table, through_a_file

@@ -11,8 +11,8 @@ from linkgauge.machine import archive
 from linkgauge.machine.archive import pack, read_archive, write_archive
 from linkgauge.machine.capture import MANIFEST, Manifest, capture, read_machine, read_manifest
 from linkgauge.machine.host import read_host
-from linkgauge.machine.inventory import read_inventory
 from linkgauge.machine.pci_config import serial_number
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.secrets import command_line
 from linkgauge.machine.tree import ROOT, Captured, read_text
 from linkgauge.model.errors import InputError, ResultsError

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.machine.cache import last_level_cache
+from linkgauge.machine.cpu_caches import last_level_cache
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host, unread
 from linkgauge.machine.numa import near_node, read_nodes
 from linkgauge.machine.tree import Captured, names_in, parse_cpu_list, parse_meminfo, read_text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.machine.memory import read_dimms
+from linkgauge.machine.dimms import read_dimms
 from linkgauge.machine.secrets import REMOVED, command_line, without_secrets
 from linkgauge.machine.tree import Captured
 from machine_kit import DMI, dimm, table

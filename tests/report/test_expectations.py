@@ -5,8 +5,8 @@ from rich.console import Console
 
 from linkgauge.model.result import Expected
 from linkgauge.report.expectations import MOST, expectation_lines
-from linkgauge.report.terminal import render
-from linkgauge.report.utilisation import render_utilisation
+from linkgauge.report.run_text import render
+from linkgauge.report.utilisation_matrix import render_utilisation
 from report.samples import cell, result
 
 

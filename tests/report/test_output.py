@@ -17,8 +17,8 @@ from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
-from linkgauge.report.notes import note_lines
-from linkgauge.report.terminal import (
+from linkgauge.report.run_notes import note_lines
+from linkgauge.report.run_text import (
     make_console,
     render,
     render_result,

@@ -9,7 +9,7 @@ import pytest
 
 from linkgauge.engine.runs import read_run
 from linkgauge.report.files import json_document, run_schema
-from linkgauge.report.terminal import make_console, render_result, render_transfers
+from linkgauge.report.run_text import make_console, render_result, render_transfers
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "run.schema.json"
 GOLDEN = Path(__file__).parent / "golden"

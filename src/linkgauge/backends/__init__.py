@@ -9,7 +9,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Host
 from linkgauge.model.result import EngineSettings
 
-from .base import Backend
+from .protocol import Backend
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` is always there."""

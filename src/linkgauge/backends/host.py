@@ -20,7 +20,10 @@ from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from . import native
-from .base import (
+from .host_arena import BEYOND
+from .host_kernels import OPS, Chosen, Kernels, kernels_of
+from .native import native_errors
+from .protocol import (
     Addressed,
     Backend,
     Buffer,
@@ -34,9 +37,6 @@ from .base import (
     exchange_refusal,
     lacking,
 )
-from .host_course import BEYOND
-from .host_kernels import OPS, Chosen, Kernels, kernels_of
-from .native import native_errors
 from .rules import of_threads
 
 

@@ -25,8 +25,8 @@ from linkgauge.model.machine import Node
 from linkgauge.model.result import EngineSettings
 
 from . import cache
-from .host_course import NativeCourse
-from .host_search import Course, is_reversed, search
+from .host_arena import NativeArena
+from .host_search import Arena, is_reversed, search
 
 OPS = {_native.Op.READ: "read", _native.Op.WRITE: "write", _native.Op.COPY: "copy"}
 SEARCH_SECONDS = 4.0
@@ -85,7 +85,7 @@ class Kernels:
         return Chosen(_native.default_kernel(op, where.beyond), "by default, unmeasured")
 
 
-CourseOf = Callable[[Surroundings], Course]
+CourseOf = Callable[[Surroundings], Arena]
 
 
 class MeasuredKernels(Kernels):
@@ -144,7 +144,7 @@ class MeasuredKernels(Kernels):
         if self._known != before:
             store(self._file, self._known)
 
-    def _search(self, course: Course, op: _native.Op, where: Surroundings, seconds: float) -> None:
+    def _search(self, course: Arena, op: _native.Op, where: Surroundings, seconds: float) -> None:
         default = _native.default_kernel(op, where.beyond)
         best, second = search(course, op, _native.kernels(op), default, seconds)[:2]
         self._known[where.case(op)] = best, second
@@ -187,10 +187,10 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
 
-    def course_of(where: Surroundings) -> NativeCourse:
+    def course_of(where: Surroundings) -> NativeArena:
         cpus = node.cpus if where.crowd else node.cpus[:1]
         index = node.index if len(nodes) > 1 else None
-        return NativeCourse(index, cpus, node.memory_available, beyond=where.beyond)
+        return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
 
     return MeasuredKernels(course_of, remembered_file(len(node.cpus)), engines.host_kernel)
 

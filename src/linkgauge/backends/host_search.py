@@ -31,7 +31,7 @@ equal kernels find that) and was, in the median, so many times as fast: below th
 hardly matters."""
 
 
-class Course(Protocol):
+class Arena(Protocol):
     """Memory over which kernels take turns."""
 
     def take_turns(
@@ -44,7 +44,7 @@ class Course(Protocol):
 
 
 def search(
-    course: Course, op: _native.Op, kernels: Sequence[str], default: str, seconds: float
+    course: Arena, op: _native.Op, kernels: Sequence[str], default: str, seconds: float
 ) -> tuple[str, ...]:
     """The best kernel and the second best, found in about so many seconds.
 
@@ -71,7 +71,7 @@ def search(
     return tuple(_ranked(course.take_turns(op, tuple(final), FINAL_TURNS, each)))
 
 
-def is_reversed(course: Course, op: _native.Op, best: str, second: str, seconds: float) -> bool:
+def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
     """Whether the second best kernel is clearly faster than the best by now."""
     paces = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
     ratios = [one / other for one, other in zip(paces[best], paces[second], strict=True)]

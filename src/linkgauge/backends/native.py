@@ -12,7 +12,7 @@ from linkgauge.model.result import Placement
 from linkgauge.model.transfer import STAGING, Memory
 from linkgauge.model.units import approximate_size
 
-from .base import Pattern
+from .protocol import Pattern
 
 KINDS = {"": Kind.PINNED, "pageable": Kind.PAGEABLE, "huge": Kind.HUGE, STAGING: Kind.PINNED}
 """What the native core allocates, by the notation's kinds of host memory."""

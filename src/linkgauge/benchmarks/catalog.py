@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from linkgauge.model.errors import InputError
 
 from .copies import HOST, NVBANDWIDTH
-from .memory import SWEEPS
+from .host_sweeps import SWEEPS
 from .table import Row, Sweep
 
 _ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS)

@@ -34,7 +34,7 @@ HOST_ROW = "0"
 """Matrices call the host row 0, whatever its node."""
 
 
-class Fabric(msgspec.Struct, frozen=True):
+class DeviceSet(msgspec.Struct, frozen=True):
     """What benchmarks are laid out over: the host's nodes and one backend's selected devices."""
 
     backend: str
@@ -94,7 +94,7 @@ class Row(msgspec.Struct, frozen=True):
     def between_devices(self) -> bool:
         return self.layout in (Layout.PAIRS, Layout.ALL_DEVICES)
 
-    def lay_out(self, fabric: Fabric) -> Benchmark:
+    def lay_out(self, fabric: DeviceSet) -> Benchmark:
         """All cells of this row over the fabric, or the reason why there are none."""
         if self.on_host:
             nodes = [host(node.index) for node in fabric.nodes]
@@ -154,7 +154,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    cells: Callable[[Fabric], Iterator[Cell]]
+    cells: Callable[[DeviceSet], Iterator[Cell]]
     unit: Unit = BANDWIDTH
     size: int | None = None
     reason: str | None = None
@@ -163,7 +163,7 @@ class Sweep(msgspec.Struct, frozen=True):
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
 
-    def lay_out(self, fabric: Fabric) -> Benchmark:
+    def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))
         named = self.name, self.title, "host"
         reason = None if cells else self.reason

@@ -18,7 +18,7 @@ from linkgauge.model.result import CellResult, Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
 
-from .table import Fabric
+from .table import DeviceSet
 
 PARTS = ("device", "host")
 BUFFER = 16 << 20
@@ -84,7 +84,7 @@ class Sides(msgspec.Struct, frozen=True):
 
 
 def sides_of(
-    fabric: Fabric, kind: str, streams: int, threads: int | None = None
+    fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[Sides, ...]:
     """Each device of the fabric, whose engine of this kind copies, with the host's threads; of
     backend `host`, threads in a device's stead. Raises InputError where there is no device."""

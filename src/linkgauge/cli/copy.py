@@ -35,7 +35,7 @@ def copy(
     from linkgauge.engine.request import Written
     from linkgauge.report.live import Display
 
-    from .record import request_of
+    from .options_record import request_of
     from .requests import carry_out, engines_of, settings_of, simulation_of
 
     engines = engines_of(shape, host_kernel)

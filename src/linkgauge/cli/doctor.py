@@ -27,7 +27,7 @@ def doctor(
     Exits with 1 if a check failed. Example: linkgauge doctor results/cpu/default/20261121T201500Z
     """
     from linkgauge.judge.doctor import diagnose, failed
-    from linkgauge.report.doctor import Diagnosis
+    from linkgauge.report.findings_text import Diagnosis
 
     evidence = _gather(run, root, machine)
     findings = diagnose(evidence)

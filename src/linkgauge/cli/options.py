@@ -32,7 +32,7 @@ def complete_machine(incomplete: str) -> list[str]:
 def list_faults(asked: bool) -> None:
     """Shows the grammar of faults, and ends."""
     if asked:
-        from linkgauge.report.faults import print_faults
+        from linkgauge.report.fault_list import print_faults
 
         print_faults()
         raise typer.Exit
@@ -141,14 +141,14 @@ class Simulated(NamedTuple):
     fault: list[str] | None = None
 
 
-class _Group(NamedTuple):
+class _OptionGroup(NamedTuple):
     """Parameters that stand for one value, which `make` forms of theirs by their names."""
 
     parameters: tuple[inspect.Parameter, ...]
     make: Callable[..., Any]
 
 
-def _group_of(annotation: Any) -> _Group | None:
+def _group_of(annotation: Any) -> _OptionGroup | None:
     """Of a parameter that stands for several options; None of any other."""
     if isinstance(annotation, type) and issubclass(annotation, tuple):
         return _fields_of(annotation)
@@ -157,13 +157,13 @@ def _group_of(annotation: Any) -> _Group | None:
     return None
 
 
-def _fields_of(kind: Any) -> _Group:
+def _fields_of(kind: Any) -> _OptionGroup:
     hints = get_type_hints(kind)
     fields = kind._field_defaults.items()
-    return _Group(tuple(_parameter(name, hints[name], value) for name, value in fields), kind)
+    return _OptionGroup(tuple(_parameter(name, hints[name], value) for name, value in fields), kind)
 
 
-def _flags_of(kind: Kind) -> _Group:
+def _flags_of(kind: Kind) -> _OptionGroup:
     """A flag for each format that renders this, what renders most first; the value is the format
     asked for, else the terminal's."""
     able = [form for form in formats().values() if kind in form.renderers]
@@ -180,7 +180,7 @@ def _flags_of(kind: Kind) -> _Group:
         _parameter(form.name, Option(form.help).annotate(form.name, bool), False)
         for form in sorted(flags.values(), key=lambda form: -len(form.renderers))
     )
-    return _Group(tuple(parameters), choose)
+    return _OptionGroup(tuple(parameters), choose)
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -193,7 +193,7 @@ def expanded(command: Callable[..., int]) -> Callable[..., int]:
     of its groups in the groups' places."""
     declared = OPTIONS | getattr(command, "own", {})
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, _Group] = {}
+    groups: dict[str, _OptionGroup] = {}
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         if (group := _group_of(parameter.annotation)) is None:
             parameters.append(parameter)

@@ -76,7 +76,7 @@ def run(
     from linkgauge.report.live import Display
 
     from . import requests
-    from .record import given, request_of
+    from .options_record import given, request_of
 
     display = Display(form, utilization, read_limits(limits) if limits else ())
     if dry_run and "plan" not in form.renderers:

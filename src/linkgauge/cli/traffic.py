@@ -64,7 +64,7 @@ def traffic(
     from linkgauge.model.units import parse_size
     from linkgauge.report.live import Display
 
-    from .record import request_of
+    from .options_record import request_of
     from .requests import carry_out, engines_of, settings_of, simulation_of
 
     _check_duration(duration, sampling)

@@ -23,10 +23,10 @@ TOOLS = {
 }
 """Each tool's name and the module that speaks it, imported only when it is asked for."""
 
-Tool = Callable[[Sequence[str], Where], int]
+ToolRunner = Callable[[Sequence[str], Where], int]
 
 
-def tool(name: str) -> Tool:
+def tool(name: str) -> ToolRunner:
     """The tool of this name, which must be one of TOOLS."""
-    run: Tool = import_module(f"{__name__}.{TOOLS[name]}").run
+    run: ToolRunner = import_module(f"{__name__}.{TOOLS[name]}").run
     return run

@@ -21,7 +21,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
 
 from .base import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
-from .paths import Gauge, Path
+from .copy_cells import CellMeter, CopyPath
 
 TOOL = "bandwidth_test"
 HELP = """\
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         table = sys.stdout if out is None else stack.enter_context(_opened(File(out)))
         context = stack.enter_context(opened_devices(where, settings))
         paths = tuple(_paths(context.devices))
-        gauge = Gauge(context, TOOL)
+        gauge = CellMeter(context, TOOL)
         cells = gauge.measure([[path.transfer()] for path in paths])
         if out is not None and File(out).is_file():
             table.truncate(0)
@@ -90,13 +90,15 @@ def _opened(file: File) -> Iterator[TextIO]:
             file.unlink()
 
 
-def _paths(devices: Sequence[Device]) -> Iterator[Path]:
-    yield from (Path(None, device) for device in devices)
-    yield from (Path(device, None) for device in devices)
-    yield from (Path(one, other) for one in devices for other in devices if one != other)
+def _paths(devices: Sequence[Device]) -> Iterator[CopyPath]:
+    yield from (CopyPath(None, device) for device in devices)
+    yield from (CopyPath(device, None) for device in devices)
+    yield from (CopyPath(one, other) for one in devices for other in devices if one != other)
 
 
-def _write(table: TextIO, paths: Sequence[Path], cells: Sequence[CellResult], size: int) -> None:
+def _write(
+    table: TextIO, paths: Sequence[CopyPath], cells: Sequence[CellResult], size: int
+) -> None:
     """Raises ResultsError where the disk is full."""
     try:
         writer = csv.writer(table, lineterminator="\n")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
@@ -38,7 +38,7 @@ class Context(msgspec.Struct, frozen=True):
     `host`. `fabric` is what rows of benchmarks are laid out over."""
 
     session: Session
-    fabric: Fabric
+    fabric: DeviceSet
 
     @property
     def machine(self) -> Machine:
@@ -85,7 +85,7 @@ def opened(
         label="as",
     )
     with opened_session(request) as session:
-        alone = Fabric("host", session.machine.host.nodes)
+        alone = DeviceSet("host", session.machine.host.nodes)
         fabric = next(iter(request.over(session.machine)), alone)
         if fabric.reason is not None:
             raise InputError(fabric.reason)

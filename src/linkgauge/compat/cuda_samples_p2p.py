@@ -23,8 +23,8 @@ from linkgauge.model.result import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
 
 from .base import Context, Where, hinting, opened_devices
+from .copy_cells import CellMeter, CopyPath, memory_of
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
-from .paths import Gauge, Path, memory_of
 
 TOOL = "p2pBandwidthLatencyTest"
 _ELEMENT = 4
@@ -43,12 +43,12 @@ Options:
 --numElems=<NUM_OF_INT_ELEMS>  Number of integers that a copy moves"""
 
 Pair = tuple[Device, Device]
-Matrix = Mapping[Pair, float]
-Measure = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
+PairFigures = Mapping[Pair, float]
+PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
 """Microseconds of each copy."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class PeerTestOptions(msgspec.Struct, frozen=True):
     """The command line, checked."""
 
     reads: bool
@@ -65,10 +65,10 @@ def run(arguments: Sequence[str], where: Where) -> int:
         print(HELP)
         return 0
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
-    options = Options("p2p_read" in given, engine, elements * _ELEMENT)
+    options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
     with opened_devices(where, settings) as context, _without_access(where, context) as apart:
-        gauge = Gauge(context, TOOL)
+        gauge = CellMeter(context, TOOL)
         reached = _bandwidths(gauge, apart, options)
         codes = [gauge.exit_code, apart.code]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
@@ -76,7 +76,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         opened_devices(where, fewer, tells=False) as context,
         _without_access(where, context) as apart,
     ):
-        gauge = Gauge(context, TOOL)
+        gauge = CellMeter(context, TOOL)
         _latencies(gauge, apart, options, reached)
         codes += [gauge.exit_code, apart.code]
     print(NOTE)
@@ -87,13 +87,13 @@ class Apart(msgspec.Struct, frozen=True):
     """How copies go between devices that do not reach each other: `driver` measures those that are
     left to CUDA's driver; without it, there are two legs by way of the host."""
 
-    driver: Gauge | None
+    driver: CellMeter | None
 
     @property
     def code(self) -> int:
         return 0 if self.driver is None else self.driver.exit_code
 
-    def rates(self, gauge: Gauge, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
+    def rates(self, gauge: CellMeter, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         """GB/s of each cell's copies, from one device to the other."""
         if self.driver is not None:
             return _rates(
@@ -111,10 +111,10 @@ def _without_access(where: Where, context: Context) -> Iterator[Apart]:
     engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
     settings = msgspec.structs.replace(context.settings, engines=engines)
     with opened_devices(where, settings, tells=False) as closed:
-        yield Apart(Gauge(closed, TOOL))
+        yield Apart(CellMeter(closed, TOOL))
 
 
-def _bandwidths(gauge: Gauge, apart_from: Apart, options: Options) -> frozenset[Pair]:
+def _bandwidths(gauge: CellMeter, apart_from: Apart, options: PeerTestOptions) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
@@ -142,7 +142,9 @@ def _bandwidths(gauge: Gauge, apart_from: Apart, options: Options) -> frozenset[
     return reached
 
 
-def _latencies(gauge: Gauge, apart_from: Apart, options: Options, reached: frozenset[Pair]) -> None:
+def _latencies(
+    gauge: CellMeter, apart_from: Apart, options: PeerTestOptions, reached: frozenset[Pair]
+) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
@@ -163,16 +165,16 @@ def _latencies(gauge: Gauge, apart_from: Apart, options: Options, reached: froze
         _show(f"P2P=Enabled Latency (P2P {name}) Matrix (us)", devices, *times)
 
 
-def _staged_times(measure: Measure, devices: Sequence[Device]) -> dict[Pair, float]:
+def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
     """Of copies by way of the host, and within a device."""
-    up = measure({(one, one): Path(one, None).transfer() for one in devices})
+    up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
     # The second leg begins when the first has ended.
     return own | {(a, b): up[a, a] + time for (a, b), time in down.items() if (a, a) in up}
 
 
-def _show(title: str, devices: Sequence[Device], *matrices: Matrix) -> None:
+def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
     """One of rates, or two of times: that of the devices, then that of the host."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
@@ -183,18 +185,18 @@ def _show(title: str, devices: Sequence[Device], *matrices: Matrix) -> None:
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
     """What the row's device does: it writes to the column's, or reads from it."""
     ends = (column, row) if reads else (row, column)
-    return Path(*ends, reads).transfer(engine)
+    return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
     """Both legs of a copy by way of host memory near its source."""
     there = memory_of(destination)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
-    return [Path(source, None).transfer(), leg]
+    return [CopyPath(source, None).transfer(), leg]
 
 
 def _rates(
-    gauge: Gauge,
+    gauge: CellMeter,
     cells: Mapping[Pair, Sequence[Transfer]],
     factor: float = 1,
     *,
@@ -210,13 +212,13 @@ def _rates(
     }
 
 
-def _times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+def _times(gauge: CellMeter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Microseconds of each copy, else as of _rates."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
-def _enqueuing_times(gauge: Gauge, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+def _enqueuing_times(gauge: CellMeter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Microseconds in which the host enqueues each copy; nothing where that cannot be told."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
@@ -261,7 +263,7 @@ def _address(device: Device) -> tuple[int, int, int]:
     return domain, bus, slot
 
 
-def _matrix(devices: Sequence[Device], corner: str, figures: Matrix) -> Iterator[str]:
+def _matrix(devices: Sequence[Device], corner: str, figures: PairFigures) -> Iterator[str]:
     yield f"   {corner}" + "".join(f"{device.index:6} " for device in devices)
     for one in devices:
         values = (figures.get((one, other), math.nan) for other in devices)

@@ -36,7 +36,7 @@ _NO_TIMEOUT = 1e6
 _MOST = 10**9
 
 
-class Options(msgspec.Struct, frozen=True):
+class HostTrafficOptions(msgspec.Struct, frozen=True):
     """The command line, checked. Bandwidths are in 10^9 bits a second."""
 
     device: int
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         return _run_in(context, options)
 
 
-def _run_in(context: Context, options: Options) -> int:
+def _run_in(context: Context, options: HostTrafficOptions) -> int:
     judged = partial(
         objection,
         least_device=options.least_tile / 8e-9,
@@ -89,7 +89,7 @@ def _run_in(context: Context, options: Options) -> int:
     for number in range(options.repeat):
         if not options.as_json:
             print(f"Running test sequence {number + 1}/{options.repeat}", flush=True)
-        progress = text.Progress(
+        progress = text.ProgressPrinter(
             len(options.tests), judged, lines=not options.as_json, verbose=options.verbose
         )
         first = number * sum(len(benchmark.cells) for benchmark in benchmarks)
@@ -102,7 +102,7 @@ def _run_in(context: Context, options: Options) -> int:
     return next(filter(None, map(exit_code, runs)), 0)
 
 
-def _settings(options: Options) -> Settings:
+def _settings(options: HostTrafficOptions) -> Settings:
     """With tiles so many transfers, else so many seconds."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
@@ -137,7 +137,7 @@ def split(count: int, most: int) -> tuple[int, int]:
     return each, -(-count // each)
 
 
-def _configuration(options: Options) -> dict[str, str]:
+def _configuration(options: HostTrafficOptions) -> dict[str, str]:
     return {
         "number_of_ipus": "1",
         "tile_transfers_enabled": str(options.uses_tiles).lower(),
@@ -186,7 +186,7 @@ _VALUES = (
 """Field, short and long name, type, default, least and most."""
 
 
-def parse(arguments: Sequence[str]) -> Options | str:
+def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
     """The options, or the text that -h or --version ask for. Raises UsageError for what the tool
     does not know, and for options that contradict."""
     # As there, they are heeded beside whatever is wrong; shortened ones only in what is right.
@@ -203,7 +203,7 @@ def parse(arguments: Sequence[str]) -> Options | str:
         raise UsageError("the argument ('3') for option '--payload-blocks' is invalid: 2|4")
     if given["use_secondary"]:
         raise UsageError("option '--use-secondary': only a C600 has a secondary PCIe interface")
-    options = Options(
+    options = HostTrafficOptions(
         tests=_tests(given),
         has_timeout=not given["no_timeout"],
         as_json=given["json_output"],

@@ -50,7 +50,7 @@ TILE = "tile"
 _BAR = 40
 
 
-class Progress(Quiet):
+class ProgressPrinter(Quiet):
     """Prints each test once it is measured: its line on stdout, what is wrong with it on stderr,
     and where `verbose` a bar there, too."""
 

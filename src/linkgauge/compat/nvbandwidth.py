@@ -19,14 +19,14 @@ from linkgauge.judge.utilisation import utilisation
 from linkgauge.judge.verdict import judge_result
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
-from linkgauge.report.notes import note_lines
-from linkgauge.report.terminal import make_console
+from linkgauge.report.run_notes import note_lines
+from linkgauge.report.run_text import make_console
 
 from .base import Context, Quiet, UsageError, Where, measure, opened
-from .nvbandwidth_cases import BY_NAME, CASES, Case, find, hint, with_prefixes
-from .nvbandwidth_figures import Matrix, grid, outcome
+from .nvbandwidth_cases import BY_NAME, CASES, Testcase, find, hint, with_prefixes
+from .nvbandwidth_figures import TestMatrix, grid, outcome
 from .nvbandwidth_json import JsonPrinter
-from .nvbandwidth_options import DEFAULT_SIZE, HELP, Options, nvbandwidth_options
+from .nvbandwidth_options import DEFAULT_SIZE, HELP, NvbandwidthOptions, nvbandwidth_options
 from .nvbandwidth_system import system_of
 from .nvbandwidth_text import TextPrinter
 
@@ -43,7 +43,7 @@ class Dialect(msgspec.Struct, frozen=True):
     version: str
     header: tuple[str, ...]
     help: str
-    options: Callable[[Sequence[str]], Options]
+    options: Callable[[Sequence[str]], NvbandwidthOptions]
 
 
 NVBANDWIDTH = Dialect(
@@ -93,7 +93,7 @@ def _list() -> None:
         print(f"{index}, {case.name}:", *(f"\t{line}" for line in case.about), "", sep="\n")
 
 
-def _asked(options: Options) -> tuple[str, ...]:
+def _asked(options: NvbandwidthOptions) -> tuple[str, ...]:
     """Names or indices of tests. Raises UsageError."""
     if options.testcase and options.testcase_prefixes:
         raise UsageError(
@@ -110,10 +110,10 @@ def _asked(options: Options) -> tuple[str, ...]:
     return options.testcase or tuple(BY_NAME)
 
 
-def _run(options: Options, where: Where, printer: Printer) -> int:
+def _run(options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
     """Measures the tests asked for, in the order in which they were asked for."""
     found = [(asked, find(asked)) for asked in _asked(options)]
-    cases = [case for _, case in found if isinstance(case, Case)]
+    cases = [case for _, case in found if isinstance(case, Testcase)]
     rows = [case.row for case in cases]
     if options.test_local_copy:
         rows = [case.row_with_local_copies for case in cases]
@@ -149,8 +149,8 @@ class _Telling(Quiet):
 
     def __init__(
         self,
-        found: Sequence[tuple[str, Case | str]],
-        options: Options,
+        found: Sequence[tuple[str, Testcase | str]],
+        options: NvbandwidthOptions,
         context: Context,
         printer: Printer,
     ) -> None:
@@ -172,7 +172,7 @@ class _Telling(Quiet):
     def of_interrupted(self, results: Sequence[Result]) -> None:
         """What there is of the test that Ctrl-C cut short."""
         self.of_missing()
-        if not self._left or not isinstance(case := self._left[0][1], Case):
+        if not self._left or not isinstance(case := self._left[0][1], Testcase):
             return
         for result in results[-1:]:
             if result.benchmark == case.name and result.cells:
@@ -186,7 +186,7 @@ class _Telling(Quiet):
         while self._left and isinstance(problem := self._left[0][1], str):
             self._printer.missing(self._left.popleft()[0], problem)
 
-    def _shares(self, result: Result, case: Case) -> Matrix | None:
+    def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
         """Percent of the theoretical figure, of copies between devices."""
         if self._expectations is None or not case.row.between_devices:
             return None

@@ -86,7 +86,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 """The line above the matrix, and what the list says."""
 
 
-class Case(msgspec.Struct, frozen=True):
+class Testcase(msgspec.Struct, frozen=True):
     """A test: its benchmark, the line above its matrix (above the total, where there are several),
     and what the list says of it, line by line."""
 
@@ -109,19 +109,19 @@ class Case(msgspec.Struct, frozen=True):
         return replace(self.row, diagonal=self.is_of_pairs and self.row.unit is BANDWIDTH)
 
 
-def _case(row: Row) -> Case:
+def _case(row: Row) -> Testcase:
     if row.report is Report.TOTAL:
         row = replace(row, report=Report.SPAN)
     if row.name in _OTHERS:
         heading, *about = _OTHERS[row.name]
-        return Case(row, heading, tuple(about))
+        return Testcase(row, heading, tuple(about))
     name, _, kind = row.name.rpartition("_")
     ends, *about = _COPIES[name]
     row_label, arrow, column_label = ends.split()
     total = "Total " if row.parts else ""
     between = f"{row_label}(row) {arrow} {column_label}(column)"
     heading = f"memcpy {kind.upper()} {between} {total}bandwidth (GB/s)"
-    return Case(row, heading, (*about, _BY[kind]))
+    return Testcase(row, heading, (*about, _BY[kind]))
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
@@ -139,7 +139,7 @@ def hint(asked: str) -> str:
     )
 
 
-def find(asked: str) -> Case | str:
+def find(asked: str) -> Testcase | str:
     """The test of this name or index, or why there is none."""
     if (index := digits(asked)) is not None:
         return CASES[index] if index < len(CASES) else f"Testcase index {asked} out of bound!"

@@ -12,13 +12,13 @@ from linkgauge.model.result import CellResult, Part, Result
 from linkgauge.model.transfer import Memory, Transfer
 from linkgauge.model.units import unit_of
 
-from .nvbandwidth_cases import Case
+from .nvbandwidth_cases import Testcase
 
 NAMED = 3
 """Reasons that are told of a test that went wrong."""
 
 
-class Matrix(msgspec.Struct, frozen=True):
+class TestMatrix(msgspec.Struct, frozen=True):
     """Rows by columns of figures in GB/s or ns, null where there is none."""
 
     name: str
@@ -40,13 +40,13 @@ class Outcome(msgspec.Struct, frozen=True):
     status: str
     reasons: tuple[str, ...]
     better: str
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[TestMatrix, ...]
     samples: tuple[str, ...] = ()
-    shares: Matrix | None = None
+    shares: TestMatrix | None = None
 
 
 def outcome(
-    result: Result, case: Case, devices: Sequence[Device], *, use_mean: bool, verbose: bool
+    result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
 ) -> Outcome:
     """Skipped altogether is Waived; cells that failed have no figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
@@ -74,22 +74,22 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def grid(
-    case: Case,
+    case: Testcase,
     name: str,
     heading: str,
     devices: Sequence[Device],
     figures: Mapping[tuple[str, str], float | None],
-) -> Matrix:
+) -> TestMatrix:
     """A matrix over these devices, the host one row, of figures by row and column."""
     columns = tuple(parse_memory(device.memory).label for device in devices)
     rows = columns if case.is_of_pairs else ("0",)
     ordered = tuple(tuple(figures.get((row, column)) for column in columns) for row in rows)
-    return Matrix(name, heading, rows, columns, ordered)
+    return TestMatrix(name, heading, rows, columns, ordered)
 
 
 def _matrices(
-    result: Result, case: Case, devices: Sequence[Device], use_mean: bool
-) -> Iterator[Matrix]:
+    result: Result, case: Testcase, devices: Sequence[Device], use_mean: bool
+) -> Iterator[TestMatrix]:
     """Those of the parts, then the headline's: with parts, that is their sum."""
     scale = unit_of(result.unit).scale
     passed: dict[tuple[str, str], CellResult] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .nvbandwidth_figures import Matrix, Outcome
+from .nvbandwidth_figures import Outcome, TestMatrix
 from .nvbandwidth_system import System
 
 Value = dict[str, "Value"] | list["Value"] | str | int | float
@@ -63,7 +63,7 @@ class JsonPrinter:
         print(styled({self._root: self._content}), end="\n\n", flush=True)
 
 
-def _rows(matrix: Matrix) -> list[Value]:
+def _rows(matrix: TestMatrix) -> list[Value]:
     """Figures as C++ streams write them: six significant digits."""
     return [
         ["N/A" if figure is None else f"{figure:g}" for figure in row] for row in matrix.figures

@@ -35,7 +35,7 @@ DEFAULT_SIZE = 512
 """MiB."""
 
 
-class Options(msgspec.Struct, frozen=True, rename="camel"):
+class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
     """What was asked, under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count`
     are not in its help; what follows them is sailbandwidth's."""
 
@@ -110,5 +110,5 @@ def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
     return vars(given)
 
 
-def nvbandwidth_options(arguments: Sequence[str]) -> Options:
-    return msgspec.convert(parse(make_parser(), arguments), Options)
+def nvbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
+    return msgspec.convert(parse(make_parser(), arguments), NvbandwidthOptions)

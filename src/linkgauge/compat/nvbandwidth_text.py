@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .nvbandwidth_figures import Matrix, Outcome
+from .nvbandwidth_figures import Outcome, TestMatrix
 from .nvbandwidth_system import System
 
 NOTE = """\
@@ -53,7 +53,7 @@ class TextPrinter:
             _say(outcome.shares.heading, *_lines(outcome.shares), "")
         sys.stdout.flush()
 
-    def _sum_up(self, matrix: Matrix, better: str) -> None:
+    def _sum_up(self, matrix: TestMatrix, better: str) -> None:
         figures = matrix.known
         total = sum(figures)
         if self._perf:
@@ -76,7 +76,7 @@ class TextPrinter:
         _say(NOTE)
 
 
-def _lines(matrix: Matrix) -> list[str]:
+def _lines(matrix: TestMatrix) -> list[str]:
     """The columns' indices, then a line a row."""
     label = max(2, *map(len, matrix.rows))
     lines = [" " * label + "".join(f"{column:>10}" for column in matrix.columns)]

@@ -17,15 +17,15 @@ from linkgauge.model.result import EngineSettings, Settings
 
 from . import rbln_text as text
 from .base import Context, Parser, UsageError, Where, hinting, opened_devices, size_of, whole
-from .paths import Gauge
-from .rbln_cases import CASES, Asked
+from .copy_cells import CellMeter
+from .rbln_cases import CASES, CaseRequest
 
 TOOL = "rblnBandwidthLatencyTest"
 _DEFAULT_SIZE = "512M"
 _MOST_ITERATIONS = 1_000_000
 
 
-class Options(msgspec.Struct, frozen=True):
+class RblnOptions(msgspec.Struct, frozen=True):
     """The command line, checked."""
 
     case: int
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         return _run_in(context, options)
 
 
-def _run_in(context: Context, options: Options) -> int:
+def _run_in(context: Context, options: RblnOptions) -> int:
     if options.test_env_info:
         print("\n".join(text.environment(context.machine, context.devices, links=True)))
         return 0
@@ -81,7 +81,7 @@ def _run_in(context: Context, options: Options) -> int:
     print(f"\n[Measure Iteration cnt : {options.iterations}]")
     print(f"[Measure Buffer Size : {options.sizes[0]:#x}]\n")
     print("\n".join(text.distances(context.machine, context.devices)), flush=True)
-    gauge = Gauge(context, TOOL)
+    gauge = CellMeter(context, TOOL)
     for measure in case.parts:
         lines, figures = measure(gauge, asked)
         performance = text.performance(figures, options.performance)
@@ -90,7 +90,7 @@ def _run_in(context: Context, options: Options) -> int:
     return gauge.exit_code
 
 
-def _asked(devices: Sequence[Device], options: Options) -> Asked:
+def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
     """The NPUs that are asked for, the source first. Raises UsageError for one that is not there,
     or where a case between NPUs has only one."""
     there = {device.index: device for device in devices}
@@ -103,7 +103,7 @@ def _asked(devices: Sequence[Device], options: Options) -> Asked:
     npus = tuple(there[index] for index in chosen)
     if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
         raise UsageError("one NPU is not enough: this test needs two")
-    return Asked(npus, options.reads, not options.only_d2d)
+    return CaseRequest(npus, options.reads, not options.only_d2d)
 
 
 _NUMBERS: tuple[tuple[str, tuple[str, ...], int | None, int | None, int | None], ...] = (
@@ -123,7 +123,7 @@ _NUMBERS: tuple[tuple[str, tuple[str, ...], int | None, int | None, int | None],
 _FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_info")
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> RblnOptions:
     """Raises UsageError for what the tool does not know, and for options that contradict."""
     parser = Parser()
     for field, names, default, *_ in _NUMBERS:
@@ -143,7 +143,7 @@ def parse(arguments: Sequence[str]) -> Options:
         "numa_node": None if given.numa_node < 0 else given.numa_node,
         "pattern": None if given.pattern is None else _repeated(given.pattern),
     }
-    return msgspec.convert(vars(given) | read, Options)
+    return msgspec.convert(vars(given) | read, RblnOptions)
 
 
 def _check(given: Namespace) -> None:

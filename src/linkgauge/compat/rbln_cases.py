@@ -17,14 +17,14 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
 
 from . import rbln_text as text
-from .paths import Gauge, Path, chase
+from .copy_cells import CellMeter, CopyPath, chase
 from .rbln_text import Figure
 
 CHASE_SIZE = 2 << 20
 """Bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CaseRequest(msgspec.Struct, frozen=True):
     """What the command line asks of a case: the NPUs, source first; whether destinations pull
     (`reads`), and whether the host takes part."""
 
@@ -50,35 +50,35 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 Lines = Iterable[str]
-Part = Callable[[Gauge, Asked], tuple[Lines, list[Figure]]]
+CaseSection = Callable[[CellMeter, CaseRequest], tuple[Lines, list[Figure]]]
 
 
-class Case(msgspec.Struct, frozen=True):
+class TestCase(msgspec.Struct, frozen=True):
     """`parts` give the lines that stand below the case's banner, and the figures in them, of which
     --get_perf adds lines; those of cases `between` NPUs need two of them."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[CaseSection, ...]
     between: bool = False
 
 
-def _own(path: Path, cell: CellResult, place: int = 0) -> Figure:
+def _own(path: CopyPath, cell: CellResult, place: int = 0) -> Figure:
     """One path of a cell."""
     of = cell.parts[place] if cell.parts else cell
     ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
     return Figure(path.tag, ends, of.samples, of.bytes)
 
 
-def _each(gauge: Gauge, paths: Sequence[Path]) -> list[Figure]:
+def _each(gauge: CellMeter, paths: Sequence[CopyPath]) -> list[Figure]:
     """Each path for itself."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
-def _matrix(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+def _matrix(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     """Each path for itself, over all of the NPUs."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
-    paths = [Path(*pair, asked.reads) for pair in permutations(ends, 2)]
+    paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
     means = (figure.mean for figure in figures)  # row by row, without the diagonal
     rows = [[0.0 if row == column else next(means) for column in ends] for row in ends]
@@ -86,7 +86,7 @@ def _matrix(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
     return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 
 
-def _latencies(gauge: Gauge, pairs: Sequence[tuple[Device, Device]]) -> list[Figure]:
+def _latencies(gauge: CellMeter, pairs: Sequence[tuple[Device, Device]]) -> list[Figure]:
     cells = gauge.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
     return [
         Figure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
@@ -94,64 +94,68 @@ def _latencies(gauge: Gauge, pairs: Sequence[tuple[Device, Device]]) -> list[Fig
     ]
 
 
-def _all_latencies(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+def _all_latencies(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     figures = _latencies(gauge, list(permutations(asked.ordered, 2)))
     return [text.LATENCY, *map(text.latency_line, figures)], figures
 
 
-def _latency(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+def _latency(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     figures = _latencies(gauge, [(asked.source, other) for other in asked.others])
     return [*text.title(text.LATENCY), *map(text.latency_line, figures)], figures
 
 
-def _steps(asked: Asked) -> Iterator[list[Path]]:
+def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
     """From the host to the source, from there to each other NPU, and from those to the host."""
     last = asked.others or asked.npus
     if asked.host:
-        yield [Path(None, asked.source)]
-    yield [Path(asked.source, other, asked.reads) for other in asked.others]
+        yield [CopyPath(None, asked.source)]
+    yield [CopyPath(asked.source, other, asked.reads) for other in asked.others]
     if asked.host:
-        yield [Path(other, None) for other in last]
+        yield [CopyPath(other, None) for other in last]
 
 
-def _bandwidth(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+def _bandwidth(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     figures = _each(gauge, [path for step in _steps(asked) for path in step])
     return _titled("", asked, figures)
 
 
-def _titled(kind: str, asked: Asked, figures: list[Figure]) -> tuple[Lines, list[Figure]]:
+def _titled(kind: str, asked: CaseRequest, figures: list[Figure]) -> tuple[Lines, list[Figure]]:
     title = text.title(f"Device {kind}bandwidth (GB/s) *{asked.direction}")
     return [*title, *map(text.bandwidth_line, figures)], figures
 
 
-def _both_ways(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+def _both_ways(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     """Both ways at the same time, over each pair for itself."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
     groups = [
-        (Path(one, other, asked.reads), Path(other, one, asked.reads)) for one, other in pairs
+        (CopyPath(one, other, asked.reads), CopyPath(other, one, asked.reads))
+        for one, other in pairs
     ]
     labels = [f"{text.label(one)} <-> {text.label(other)}" for one, other in pairs]
     tags = ["D2D" if one else "H2D/D2H" for one, _ in pairs]
     return _titled("bidirectional ", asked, _together(gauge, groups, tags, labels))
 
 
-def _parallel(gauge: Gauge, asked: Asked) -> tuple[Lines, list[Figure]]:
+def _parallel(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     """Several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
-    between = tuple(Path(one, other, asked.reads) for one, other in two_by_two)
+    between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
     groups = [between] if between else []
     if asked.host:
-        groups.insert(0, tuple(Path(None, npu) for npu in asked.npus))
-        groups.append(tuple(Path(npu, None) for npu in asked.npus))
+        groups.insert(0, tuple(CopyPath(None, npu) for npu in asked.npus))
+        groups.append(tuple(CopyPath(npu, None) for npu in asked.npus))
     tags = [group[0].tag for group in groups]
     labels = ["TOTAL"] * len(groups)
     return _titled("parallel ", asked, _together(gauge, groups, tags, labels))
 
 
 def _together(
-    gauge: Gauge, groups: Sequence[tuple[Path, ...]], tags: Sequence[str], labels: Sequence[str]
+    gauge: CellMeter,
+    groups: Sequence[tuple[CopyPath, ...]],
+    tags: Sequence[str],
+    labels: Sequence[str],
 ) -> list[Figure]:
     """Of each group of paths that are measured at the same time: each path's figure, then that of
     all of them."""
@@ -164,12 +168,12 @@ def _together(
 
 
 CASES = (
-    Case("RBLN_PERF_TEST_ALL", (_matrix, _all_latencies)),
-    Case("RBLN_PERF_BANDWIDTH_TEST_ALL", (_matrix,)),
-    Case("RBLN_PERF_LATENCY_TEST_ALL", (_all_latencies,), between=True),
-    Case("RBLN_PERF_BANDWIDTH_TEST", (_bandwidth,)),
-    Case("RBLN_PERF_LATENCY_TEST", (_latency,), between=True),
-    Case("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
-    Case("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
+    TestCase("RBLN_PERF_TEST_ALL", (_matrix, _all_latencies)),
+    TestCase("RBLN_PERF_BANDWIDTH_TEST_ALL", (_matrix,)),
+    TestCase("RBLN_PERF_LATENCY_TEST_ALL", (_all_latencies,), between=True),
+    TestCase("RBLN_PERF_BANDWIDTH_TEST", (_bandwidth,)),
+    TestCase("RBLN_PERF_LATENCY_TEST", (_latency,), between=True),
+    TestCase("RBLN_PERF_BIDIR_BANDWIDTH_TEST", (_both_ways,)),
+    TestCase("RBLN_PERF_PARALLEL_BANDWIDTH_TEST", (_parallel,)),
 )
 """By their ids."""

@@ -13,7 +13,7 @@ import msgspec
 
 from .base import Once
 from .nvbandwidth import Dialect, speak
-from .nvbandwidth_options import HELP, Options, make_parser, number, parse
+from .nvbandwidth_options import HELP, NvbandwidthOptions, make_parser, number, parse
 
 _HELP = HELP.replace("plain \n" + " " * 33, "plain ")
 """Its lines are not broken."""
@@ -35,7 +35,7 @@ def _number(text: str, allowed: range, what: str) -> int | None:
     return None if text == "-1" else number(text, allowed, what)
 
 
-def sailbandwidth_options(arguments: Sequence[str]) -> Options:
+def sailbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
     """Kernels copy by the bulk copy unit unless the normal copy is asked for. Raises UsageError;
     says on stderr which options have no meaning here."""
     parser = make_parser()
@@ -51,7 +51,7 @@ def sailbandwidth_options(arguments: Sequence[str]) -> Options:
         if given[name]:
             print(f"sailbandwidth: --{name} has no meaning here: ignored", file=sys.stderr)
     kernel = "plain" if given["useNormalCopy"] else "bulk"
-    return msgspec.convert(given | {"kernel": kernel}, Options)
+    return msgspec.convert(given | {"kernel": kernel}, NvbandwidthOptions)
 
 
 SAILBANDWIDTH = Dialect(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linkgauge.backends.base import Timing
+from linkgauge.backends.protocol import Timing
 from linkgauge.model.result import Definition
 from linkgauge.model.transfer import Placed, Report
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
-from linkgauge.model.errors import Busy, InputError, ResultsError
+from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
@@ -154,7 +154,7 @@ def _hold(file: BinaryIO, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise Busy(f"{path.parent} is still being measured by another process") from error
+        raise DeviceBusy(f"{path.parent} is still being measured by another process") from error
     except OSError:
         pass
 

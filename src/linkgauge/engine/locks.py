@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from linkgauge.model.errors import Busy
+from linkgauge.model.errors import DeviceBusy
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import PlannedSheet
 
@@ -64,7 +64,7 @@ def hold(
             while (lock := _take(key)) is None:
                 who = f"{devices[key]} ({key}) is being measured by {_holder(key)}"
                 if not wait:
-                    raise Busy(f"{who}: give --wait to go on when it has ended")
+                    raise DeviceBusy(f"{who}: give --wait to go on when it has ended")
                 if not told:
                     tell(f"waiting: {who}")
                     told = True

@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.backends.base import Backend, Group, Pace, Phase, Timing, Virtual, follows
+from linkgauge.backends.protocol import Backend, Group, Pace, Phase, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Definition, Settings
 
-from .joined import JoinedGroup
+from .combined_group import CombinedGroup
 from .measurement import Measurement
 from .messages import FIRST, Visit
 from .pool import BufferPool
 from .reasons import failed
 from .sampler import Sample, run_once, take_samples, warm_up
-from .sensing import sensing
 from .sustained import TrackedGroup
+from .telemetry import sensing
 
-Tell = Callable[[Phase], None]
+OnPhase = Callable[[Phase], None]
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def measure_together(
     cells: Sequence[Measurement],
     settings: Settings,
     pool: BufferPool,
-    tell: Tell = lambda phase: None,
+    tell: OnPhase = lambda phase: None,
     visit: Visit = FIRST,
     known: Known | None = None,
 ) -> Visited:
@@ -75,7 +75,7 @@ class _Together:
         self,
         cells: Sequence[Measurement],
         settings: Settings,
-        tell: Tell,
+        tell: OnPhase,
         visit: Visit,
         known: Known | None,
     ) -> None:
@@ -155,7 +155,7 @@ class _Together:
                     for backend, own in places.items()
                 ]
                 lasting = Pace().seconds if alone else 0.0
-                group = JoinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
+                group = CombinedGroup(groups, tuple(places.values()), opened.pop_all(), lasting)
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.backends.base import Backend, Buffer, Copy, Pattern, Timing, seed_of
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern, Timing, seed_of
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
@@ -12,9 +12,9 @@ from linkgauge.model.transfer import Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool
-from .sampler import Samples
-from .sensing import devices_of
+from .sampler import TakenSamples
 from .staging import Staging, touches
+from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4
 """Of nvbandwidth (WARMUP_COUNT of its memcpy.cpp), behind the gate: what is left of them when the
@@ -146,7 +146,7 @@ class Measurement:
 
     def report(
         self,
-        taken: Samples,
+        taken: TakenSamples,
         timings: Sequence[Timing],
         last: Timing,
         readings: tuple[Reading, ...],

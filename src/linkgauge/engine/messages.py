@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.backends.base import Tried
+from linkgauge.backends.protocol import Tried
 from linkgauge.model.result import PlannedCell, Settings
 
 from .standing import Standing

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import msgspec
 
-from linkgauge.benchmarks.table import Fabric, Row, Sweep
+from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_memory
@@ -28,7 +28,7 @@ NO_BACKEND = "none"
 
 def fabrics(
     machine: Machine, devices: Sequence[str], host_node: int | None = None
-) -> tuple[Fabric, ...]:
+) -> tuple[DeviceSet, ...]:
     """One fabric for each accelerator backend, with the selected devices (all if none named).
     Host memory is that of `host_node`, else of the node near each device.
 
@@ -53,7 +53,7 @@ def fabrics(
         return device.near if device.near in present else present[0]
 
     laid_out = [
-        Fabric(
+        DeviceSet(
             backend,
             nodes,
             tuple(
@@ -67,7 +67,7 @@ def fabrics(
     chosen = [fabric for fabric in laid_out if fabric.devices]
     if not chosen:
         why = "; ".join(f"{name}: {reason}" for name, reason in machine.unavailable.items())
-        chosen = [Fabric(NO_BACKEND, nodes, (), f"no accelerator ({why or 'none selected'})")]
+        chosen = [DeviceSet(NO_BACKEND, nodes, (), f"no accelerator ({why or 'none selected'})")]
     return tuple(chosen)
 
 
@@ -85,7 +85,7 @@ def _is_named(device: Device, name: str) -> bool:
 
 def lay_out(
     rows: Iterable[Row | Sweep],
-    fabrics: Sequence[Fabric],
+    fabrics: Sequence[DeviceSet],
     host: Sequence[Node],
     profile: str | None = None,
 ) -> tuple[Benchmark, ...]:
@@ -94,7 +94,7 @@ def lay_out(
 
     Raises InputError where no row is of either.
     """
-    of_host = (Fabric("host", tuple(host), full=profile == "full"),) if host else ()
+    of_host = (DeviceSet("host", tuple(host), full=profile == "full"),) if host else ()
     benchmarks = tuple(
         row.lay_out(fabric) for row in rows for fabric in (of_host if row.on_host else fabrics)
     )
@@ -155,7 +155,7 @@ def able(plan: Iterable[PlannedSheet]) -> Iterator[tuple[PlannedSheet, PlannedCe
     return ((sheet, cell) for sheet in plan for cell in sheet.cells if cell.reason is None)
 
 
-def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Room]) -> PlannedSheet:
+def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> PlannedSheet:
     """The sheet's cells in the order of their rounds. Pairs of a round that do not fit at once (on
     devices that share the host's DRAM) are measured one by one."""
     rounds = tournament(list(dict.fromkeys(cell.row for cell in sheet.cells)))
@@ -194,7 +194,7 @@ def _sheet(
     )
 
 
-class Room(msgspec.Struct, frozen=True):
+class Capacity(msgspec.Struct, frozen=True):
     """Bytes a memory can hold, and the most one buffer of it may take. None: not known."""
 
     all: int | None
@@ -202,15 +202,17 @@ class Room(msgspec.Struct, frozen=True):
     shares_host: bool = False
 
 
-_UNKNOWN = Room(None)
+_UNKNOWN = Capacity(None)
 
 
-def _rooms(machine: Machine) -> dict[Memory, Room]:
-    rooms = {Memory("host", node.index): Room(node.memory_available) for node in machine.host.nodes}
+def _rooms(machine: Machine) -> dict[Memory, Capacity]:
+    rooms = {
+        Memory("host", node.index): Capacity(node.memory_available) for node in machine.host.nodes
+    }
     for found in machine.devices.values():
         for device in found:
             space, _, index = device.memory.rpartition(":")
-            rooms[Memory(space, int(index))] = Room(
+            rooms[Memory(space, int(index))] = Capacity(
                 device.memory_bytes, device.largest_buffer, device.shares_host_memory
             )
     return rooms
@@ -232,7 +234,9 @@ def _held(transfers: Sequence[Transfer], size: int) -> dict[Memory, int]:
     return held
 
 
-def _why_not(transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Room]) -> str | None:
+def _why_not(
+    transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Capacity]
+) -> str | None:
     """Why the cell's buffers cannot fit, or None. What shares the host's DRAM counts there too."""
     if any(transfer.bytes_each_way(size) == 0 for transfer in transfers):
         return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from linkgauge.backends.base import Backend, Buffer
+from linkgauge.backends.protocol import Backend, Buffer
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.transfer import Engine, Memory
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from linkgauge.backends.base import Tried
+from linkgauge.backends.protocol import Tried
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import Settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.backends.base import Phase
+from linkgauge.backends.protocol import Phase
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Unsupported
 from linkgauge.model.result import CellResult, PlannedCell, Status
 from linkgauge.model.transfer import Cell
@@ -18,7 +18,7 @@ DOING: dict[Phase, str] = {
 """Phases in the words of a reason."""
 
 
-def befell(planned: PlannedCell, phase: Phase, what: str) -> str:
+def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
     """A reason: what befell a cell, what was being done to it, and to which memories."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
@@ -37,4 +37,4 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
     """What an error made of a cell, in this phase."""
     if isinstance(error, Unsupported):
         return unmeasured(planned, "skip", str(error), error.kind)
-    return unmeasured(planned, "error", befell(planned, phase, str(error)), error.kind)
+    return unmeasured(planned, "error", failure_reason(planned, phase, str(error)), error.kind)

@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, SIMULATED
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.table import Fabric
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
 from linkgauge.model.errors import InputError
@@ -86,7 +86,7 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        over = next(iter(request.over(machine)), Fabric("host", machine.host.nodes))
+        over = next(iter(request.over(machine)), DeviceSet("host", machine.host.nodes))
         sides = sides_of(over, self.by, self.streams, self.threads)
         return lay_out_traffic(EVERYTHING, sides, over.backend) * self.repeat
 
@@ -113,7 +113,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     options: dict[str, str] = {}
 
-    def over(self, machine: Machine) -> tuple[Fabric, ...]:
+    def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
         """What its benchmarks are laid out over: nothing where only the host is asked for."""
         if set(self.backends) == {"host"}:
             return ()

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from linkgauge.backends.base import Group, Pace, Timing
+from linkgauge.backends.protocol import Group, Pace, Timing
 from linkgauge.model.result import Settings
 
 from .sustained import marked_loops
@@ -36,7 +36,7 @@ class Sample(msgspec.Struct, frozen=True):
     laps: int = 1
 
 
-class Samples(msgspec.Struct, frozen=True):
+class TakenSamples(msgspec.Struct, frozen=True):
     """Timings of each sample of `loops` loops, how many stood behind each gate, and the seconds
     that all of it took."""
 
@@ -67,7 +67,7 @@ def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
         yield Timing((end - begin, *others), end - begin, whole.checksums)
 
 
-Busy = Callable[[Timing], float]
+SampleSeconds = Callable[[Timing], float]
 """Seconds of the shortest copy: no copy's figure is to rest on too short a sample."""
 
 
@@ -75,7 +75,7 @@ def warm_up(
     group: Group,
     settings: Settings,
     pace: Pace,
-    busy: Busy = lambda timing: min(timing.seconds),
+    busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
     """Warms up and returns what a sample is to be: what is `known` of an earlier visit, the loops
@@ -120,7 +120,7 @@ def take_samples(
     clock: Callable[[], float] = time.monotonic,
     sampled: Callable[[], None] = lambda: None,
     spent: float = 0.0,
-) -> Samples:
+) -> TakenSamples:
     """The samples of a visit, or as many as begin within the time of the cell, of which so much is
     `spent`; at least one. `sampled` hears of each gate's end."""
     wanted = samples_a_visit(sample, settings)
@@ -140,4 +140,4 @@ def take_samples(
         elapsed = clock() - begin
         sampled()
     # To the nanosecond: where a clock stands must not show in what it tells.
-    return Samples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9))
+    return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkgauge.backends.base import Backend, Buffer, Pattern
+from linkgauge.backends.protocol import Backend, Buffer, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.transfer import Memory, Transfer
 

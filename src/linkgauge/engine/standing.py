@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from linkgauge.backends.base import Phase
+from linkgauge.backends.protocol import Phase
 
 SIGN_SECONDS = 0.1
 """Signs of life while samples are taken are at least so long apart: each wakes the controller."""

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from linkgauge.backends import SIMULATED
-from linkgauge.backends.base import Tried
+from linkgauge.backends.protocol import Tried
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
@@ -25,7 +25,7 @@ from linkgauge.model.result import CellResult, PlannedCell, Settings
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .process import WorkerLost, WorkerProcess
-from .reasons import befell, failed, unmeasured
+from .reasons import failed, failure_reason, unmeasured
 from .standing import Standing
 
 SURVEY_SECONDS = 60.0
@@ -242,7 +242,7 @@ class _Watch:
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
-        what = befell(cell, at.phase, f"no end after {took:.3g} s")
+        what = failure_reason(cell, at.phase, f"no end after {took:.3g} s")
         return unmeasured(cell, "timeout", what, lost.kind)
 
 

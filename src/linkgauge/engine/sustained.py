@@ -13,7 +13,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.backends.base import MOST_LAPS, Group
+from linkgauge.backends.protocol import MOST_LAPS, Group
 
 LAPS_TOGETHER = 3
 """Laps of the slowest copy that are to fit into the time in which all run."""
@@ -22,11 +22,11 @@ STANDSTILL = 2.0
 LEAST_OVERLAP = 0.1
 """Of the shortest copy: copies that run together for less than this follow each other."""
 
-Progress = Sequence[Sequence[float]]
+LapTimes = Sequence[Sequence[float]]
 """For each copy, its start and the end of each of its laps, in seconds of one clock."""
 
 
-def sustained(progress: Progress, amounts: Sequence[float]) -> tuple[float, ...] | None:
+def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
     """Each copy's rate while all copies run, in its `amounts` (of all its laps) a second; None
     where they never all run at once.
 

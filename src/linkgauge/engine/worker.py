@@ -17,9 +17,9 @@ import msgspec
 import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import open_backend
-from linkgauge.backends.base import Backend, Sensed, Tried, Tuner
+from linkgauge.backends.protocol import Backend, HasTelemetry, Tried, Tuner
 from linkgauge.machine.host import read_host
-from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.source import commit
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
@@ -28,7 +28,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Transfer
 
-from .measure import Known, Tell, measure_together
+from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
 from .messages import FIRST, Visit
 from .pool import BufferPool
@@ -48,7 +48,7 @@ class LocalWorker:
     def __init__(
         self,
         settings: Settings = Settings(sizes=()),  # noqa: B008
-        tell: Tell = lambda phase: None,
+        tell: OnPhase = lambda phase: None,
     ) -> None:
         self._settings = settings
         self._tell = tell
@@ -92,7 +92,7 @@ class LocalWorker:
             except LinkgaugeError as reason:
                 untold.append(f"accelerators of {name}: {reason}")
                 continue
-            if isinstance(backend, Sensed):
+            if isinstance(backend, HasTelemetry):
                 told += backend.inventory()
         return msgspec.structs.replace(
             here, accelerators=tuple(told), unknown=(*here.unknown, *untold)

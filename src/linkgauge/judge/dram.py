@@ -10,7 +10,7 @@ from linkgauge.model.machine import Machine, Node
 from linkgauge.model.result import Result
 from linkgauge.model.transfer import Memory, Transfer
 
-from .path import Path, Segment, Unknown, Use
+from .path import ExpectedPath, Segment, Unknown, Use
 
 DRAM_SHARE = 0.85
 """Share of the DIMMs' rate that threads reach: refresh and turning from reading to writing take the
@@ -81,21 +81,21 @@ class HostMemory:
         rate = details.memory_rate if details else None
         self._rate = rate / len(machine.host.nodes) if rate else None
 
-    def reached(self, node: Memory, *, alone: bool) -> Path:
+    def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
         """A device reads or writes memory of this node. What threads were seen to move is less than
         the memory carries where they are few, so a device `alone` is not held against it."""
         if self._rate is not None:
-            return Path((self._use(str(node), self._rate, 1.0),))
+            return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
         if alone or traffic is None:
-            return Path()
-        return Path((_measured(str(node), traffic),))
+            return ExpectedPath()
+        return ExpectedPath((_measured(str(node), traffic),))
 
     def knows(self, node: int) -> bool:
         """Whether the rate of a node's memory is known, or what this run measured of it."""
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
-    def by_threads(self, transfer: Transfer, size: int) -> Path:
+    def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
         """Threads read, write or copy. Raises Unknown."""
         if not _is_local(transfer):
             raise Unknown("nothing tells what joins the two nodes")
@@ -106,12 +106,12 @@ class HostMemory:
         node, name = str(transfer.engine.owner), _operation(transfer)
         if self._rate is not None:
             loose = ("how much of it threads reach varies",)
-            return Path((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
+            return ExpectedPath((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
         ceiling = self._ceilings.best.get((transfer.engine.owner.index or 0, name))
         if ceiling is None:
             raise Unknown("the rate of the DIMMs cannot be read here")
         # One run's best on a machine that others use, too, may be twice what is usual there.
-        return Path((_measured(node, ceiling),), loose=("it varies where others use it",))
+        return ExpectedPath((_measured(node, ceiling),), loose=("it varies where others use it",))
 
     def _use(self, node: str, rate: float, weight: float) -> Use:
         nodes = len(self._machine.host.nodes)

@@ -22,9 +22,9 @@ from linkgauge.model.transfer import Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
-from .path import Path, Unknown, Use, figure
-from .paths import Paths
-from .pcie import Trained
+from .path import ExpectedPath, Unknown, Use, figure
+from .pcie_rates import Trained
+from .routes import Paths
 
 START = 100e-6
 """Seconds that the start of a copy may take: 84 us on the slowest engines known (RBLN-CA25 between
@@ -32,7 +32,7 @@ two NPUs, manual page of rblnBandwidthLatencyTest), some 3 us on GPUs. What woul
 says nothing of a link."""
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class Expectation(msgspec.Struct, frozen=True):
     """What is expected, and how surely: `most` is what no healthy sharing exceeds (`theoretical` is
     what fair sharing gives), `loose` says that the achievable figure is known roughly."""
 
@@ -41,11 +41,11 @@ class Estimate(msgspec.Struct, frozen=True):
     loose: bool = False
 
 
-class _Course(msgspec.Struct, frozen=True, gc=False):
+class _PathShape(msgspec.Struct, frozen=True, gc=False):
     """A transfer's path. Transfers of a `sort` are equally fast as long as they share nothing; what
     they may share is their engines' owner and their links: `names`."""
 
-    path: Path
+    path: ExpectedPath
     sort: int
     names: tuple[Hashable, ...]
 
@@ -55,11 +55,11 @@ class Expectations:
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
-        self._courses: dict[Hashable, dict[Transfer, _Course]] = {}
+        self._courses: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._sorts: dict[Hashable, int] = {}
-        self._known: dict[Hashable, Estimate] = {}
+        self._known: dict[Hashable, Expectation] = {}
 
-    def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Estimate:
+    def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Expectation:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
         if unit != BANDWIDTH.symbol or cell.report is Report.LATENCY:
             return _unknown("no bound on this is known")
@@ -81,7 +81,7 @@ class Expectations:
 
     def _courses_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
-    ) -> list[_Course]:
+    ) -> list[_PathShape]:
         """Raises Unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         known = self._courses.setdefault((size, alone, tuple(trained.items())), {})
@@ -91,7 +91,7 @@ class Expectations:
                 known[transfer] = self._course(transfer, path)
         return [known[transfer] for transfer in transfers]
 
-    def _course(self, transfer: Transfer, path: Path) -> _Course:
+    def _course(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
         """All that an estimate depends on, the names apart, is what makes a sort."""
         uses = tuple(
             (u.segment.way, u.segment.rate, u.segment.shown, u.least, u.cost, u.why, u.payload)
@@ -101,9 +101,9 @@ class Expectations:
         sort = (uses, path.doubts, path.loose, path.meets, how)
         number = self._sorts.setdefault(sort, len(self._sorts))
         names = (transfer.engine.owner, *(use.segment.link for use in path.uses))
-        return _Course(path, number, names)
+        return _PathShape(path, number, names)
 
-    def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[Path]) -> list[str]:
+    def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
         """Why several devices that meet at the host may get less than their links carry."""
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
@@ -126,7 +126,7 @@ class _Sharing:
     def __init__(
         self,
         transfers: Sequence[Transfer],
-        paths: Sequence[Path],
+        paths: Sequence[ExpectedPath],
         report: Report,
         definition: Definition | None,
         size: int,
@@ -141,7 +141,7 @@ class _Sharing:
         self._least = [self._flow(path, lambda use: use.least) for path in paths]
         self._cost = [self._flow(path, lambda use: use.cost) for path in paths]
 
-    def estimate(self, doubts: list[str]) -> Estimate:
+    def estimate(self, doubts: list[str]) -> Expectation:
         theoretical = self._figure(self._least, queued=False)
         achievable = self._figure(self._cost, queued=True)
         if achievable is not None and self._bytes() / achievable < START:
@@ -151,7 +151,7 @@ class _Sharing:
         measured = achievable is not None and self._costliest().segment.measured
         expected = Expected(theoretical, achievable, because, measured=measured)
         loose = any(path.loose for path in self._paths) or self._meets_itself()
-        return Estimate(expected, self._most(), loose)
+        return Expectation(expected, self._most(), loose)
 
     def _bytes(self) -> int:
         counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
@@ -181,7 +181,7 @@ class _Sharing:
             return self._bytes() / max(seconds)
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
-    def _flow(self, path: Path, weight: Callable[[Use], float]) -> Flow:
+    def _flow(self, path: ExpectedPath, weight: Callable[[Use], float]) -> Flow:
         taken: dict[Resource, float] = {}
         for use in path.uses:
             taken[use.segment.name] = taken.get(use.segment.name, 0.0) + weight(use)
@@ -266,7 +266,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
     return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 
 
-def _alike(courses: Sequence[_Course]) -> Iterator[int]:
+def _alike(courses: Sequence[_PathShape]) -> Iterator[int]:
     """The same of two cells that differ by nothing but names: all pairs of a rack are alike."""
     numbers: dict[Hashable, int] = {}
     for course in courses:
@@ -284,5 +284,5 @@ def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
     }
 
 
-def _unknown(reason: str) -> Estimate:
-    return Estimate(Expected(because=f"unknown: {reason}"))
+def _unknown(reason: str) -> Expectation:
+    return Expectation(Expected(because=f"unknown: {reason}"))

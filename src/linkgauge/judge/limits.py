@@ -128,10 +128,10 @@ def _entry(node: yaml.Node, name: str) -> Limit:
 
 def parse_bound(text: str, where: str = "") -> Bound:
     """The bound that a text states. Raises NotationError, which points at what is wrong."""
-    return _Reader(text, where).bound()
+    return _LimitParser(text, where).bound()
 
 
-class _Reader:
+class _LimitParser:
     """A cursor over the text of a limit."""
 
     def __init__(self, text: str, where: str) -> None:

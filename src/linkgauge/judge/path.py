@@ -51,7 +51,7 @@ class Meeting(msgspec.Struct, frozen=True):
     by: Literal["PCIe", "fabric"]
 
 
-class Path(msgspec.Struct, frozen=True):
+class ExpectedPath(msgspec.Struct, frozen=True):
     """All that a transfer uses. With `doubts` only a theoretical figure is known; with `loose` what
     healthy hardware achieves varies much, for these reasons."""
 
@@ -60,9 +60,9 @@ class Path(msgspec.Struct, frozen=True):
     loose: tuple[str, ...] = ()
     meets: tuple[Meeting, ...] = ()
 
-    def __add__(self, other: Path) -> Path:
+    def __add__(self, other: ExpectedPath) -> ExpectedPath:
         fields = zip(astuple(self), astuple(other), strict=True)
-        return Path(*(mine + others for mine, others in fields))
+        return ExpectedPath(*(mine + others for mine, others in fields))
 
 
 def figure(rate: float) -> str:

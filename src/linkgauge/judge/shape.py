@@ -1,7 +1,7 @@
 """The shape of results: patterns of matrices and of curves, each named in a sentence with the
 cells that it rests on.
 
-A slow device against a slow pair, and spikes, are pace.py's and steadiness.py's. What is here is
+A slow device against a slow pair, and spikes, are slow_parts.py's and steadiness.py's. What is here is
 no failure by itself: it tells how the machine is built, or where to look.
 """
 
@@ -93,7 +93,7 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
         links = round(ratio)
         slower = [c for c in result.cells if (_figure(c) or high) < math.sqrt(low * high)]
         if _share_a_place(slower):
-            continue  # a slow row or column is a device's, which is pace.py's matter
+            continue  # a slow row or column is a device's, which is slow_parts.py's matter
         faster = [c for c in result.cells if (_figure(c) or 0.0) > math.sqrt(low * high)]
         least, most = _shown(low, result), _shown(high, result)
         found = f"two classes of pairs: {len(slower)} cells at {least}, {len(faster)} at {most}"

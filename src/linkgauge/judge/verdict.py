@@ -8,7 +8,7 @@ from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Result, Run, Verdict
 
 from .dram import measured_ceilings
-from .expect import START, Estimate, Expectations
+from .expect import START, Expectation, Expectations
 
 LOW = 0.75
 """Below this share of the achievable figure a cell is low. The lowest figures known of healthy
@@ -63,7 +63,7 @@ def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) ->
     return replace(cell, expected=estimate.expected, verdict=verdict(cell, estimate))
 
 
-def _shared(estimate: Estimate) -> Estimate:
+def _shared(estimate: Expectation) -> Expectation:
     """What is left of an estimate for one cell where others are measured beside it."""
     expected = estimate.expected
     if expected.achievable is None:
@@ -72,7 +72,7 @@ def _shared(estimate: Estimate) -> Estimate:
     return replace(estimate, expected=replace(expected, achievable=None, because=because))
 
 
-def verdict(cell: CellResult, estimate: Estimate) -> Verdict:
+def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
     """Of its median. Where only a theoretical figure is known, it may be ok, but never low."""
     if cell.summary is None or not cell.bytes:
         return "unknown"

@@ -16,7 +16,7 @@ from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.map import Crossing, Link, Map, Passing
 from linkgauge.model.transfer import Transfer
 
-from .fabric import Bundle, bundles
+from .fabric_rates import LinkBundle, bundles
 from .findings import Evidence
 
 
@@ -30,7 +30,7 @@ class Wire(Link, frozen=True):
     upper: PciFunction | None = None
     device: str | None = None
     told: PciLink | None = None
-    bundle: Bundle | None = None
+    bundle: LinkBundle | None = None
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -166,14 +166,14 @@ class Wiring:
         """Whether a switch is on the route of which nothing tells that it is one."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
-    def bundles(self, begin: str, end: str) -> dict[tuple[str, str], Bundle]:
+    def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
         """The fabric's links on the route, by what they join; links to several switches are one.
         Empty where the route leads through a memory: that it passes traffic on, nothing tells."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if not (begin + end).count("host:") and passed:
             return {}
-        found: dict[tuple[str, str], list[Bundle]] = {}
+        found: dict[tuple[str, str], list[LinkBundle]] = {}
         for wire, crossing in crossed:
             if wire.bundle is not None:
                 ends = [
@@ -182,7 +182,9 @@ class Wiring:
                 ]
                 found.setdefault((ends[0], ends[1]), []).append(wire.bundle)
         return {
-            ends: Bundle.joined(many, sum(self._idle.get(e, 0) for e in ends if "switch" in ends))
+            ends: LinkBundle.joined(
+                many, sum(self._idle.get(e, 0) for e in ends if "switch" in ends)
+            )
             for ends, many in found.items()
         }
 

@@ -1,5 +1,5 @@
 // What an OpenCL device does with bytes by its own work-items: copy, read, write, and the known
-// contents that copies are verified with (base.py's Pattern; the host's twin is native/pattern.*).
+// contents that copies are verified with (protocol.py's Pattern; the host's twin is native/pattern.*).
 //
 // Data move as 16-byte vectors; the last size % 16 bytes go one by one, by the first work-item.
 // Built with BLOCKS for CPUs: each work-item takes one contiguous block, which the hardware

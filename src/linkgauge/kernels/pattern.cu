@@ -1,4 +1,4 @@
-// What verification needs: patterns written and compared, as backends/base.py defines them.
+// What verification needs: patterns written and compared, as backends/protocol.py defines them.
 
 typedef unsigned long long u64;
 

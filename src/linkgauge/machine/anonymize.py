@@ -13,7 +13,7 @@ from functools import cache
 
 import msgspec
 
-from .memory import ENTRIES, TABLE, split_table
+from .dimms import ENTRIES, TABLE, split_table
 from .pci_config import serial_number
 from .pci_names import PLACES
 from .secrets import OPTION, REMOVED

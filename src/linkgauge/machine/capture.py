@@ -16,10 +16,10 @@ from linkgauge.model.machine import Device, Machine
 from .accelerators import ACCELERATORS, accelerators_file
 from .anonymize import anonymize
 from .host import read_host
-from .inventory import read_inventory
+from .read_inventory import read_inventory
 from .record import Recorder
 from .secrets import without_secrets
-from .tools import COMMANDS, FOLDER, Tool, ask
+from .tools import COMMANDS, FOLDER, ToolOutput, ask
 from .tree import ROOT, Captured, Root, names_in, read_bytes
 
 MANIFEST = "linkgauge/capture.json"
@@ -36,7 +36,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     simulated: str | None = None
     devices: dict[str, tuple[Device, ...]] = {}
     unavailable: dict[str, str] = {}
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ToolOutput, ...] = ()
 
 
 def capture(
@@ -93,7 +93,7 @@ def read_manifest(root: Root) -> Manifest:
         return Manifest(linkgauge="")
 
 
-def _tools_of(root: Root) -> tuple[tuple[Tool, ...], dict[str, bytes]]:
+def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
     paths = (f"{FOLDER}/{name}" for name in names_in(root, FOLDER))
     texts = {path: text for path in paths if (text := read_bytes(root, path)) is not None}
     return read_manifest(root).tools, texts

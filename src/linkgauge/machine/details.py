@@ -11,11 +11,11 @@ import msgspec
 
 from linkgauge.model.inventory import HostDetails
 
-from .cache import cache_levels
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import cpu_time, cpu_vendor, governor, isa, shown_cpus, topology
+from .cpu_caches import cache_levels
+from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, hypervisor, iommu
-from .memory import huge_pages, memory_rate, transparent_huge_pages
 from .numa import node_cpus, node_distances, node_numbers
 from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text

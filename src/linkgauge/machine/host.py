@@ -8,10 +8,10 @@ import resource
 
 from linkgauge.model.machine import Host
 
-from .cache import last_level_cache
 from .cgroup import UNLIMITED, memory_groups
 from .cpu import arm_core, online_cpus
-from .memory import transparent_huge_pages
+from .cpu_caches import last_level_cache
+from .dimms import transparent_huge_pages
 from .numa import read_nodes
 from .tree import ROOT, Root, least, number, parse_meminfo, read_text
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from linkgauge.model.machine import Node
 
-from .cache import last_level_cache
 from .cpu import one_a_core
+from .cpu_caches import last_level_cache
 from .tree import Root, least, names_in, number, parse_meminfo, read_cpus, read_text
 
 NODES = "sys/devices/system/node"

@@ -34,7 +34,7 @@ _SEVERITIES = ("correctable", "nonfatal", "fatal")
 Value = TypeVar("Value")
 
 
-class _Seat(msgspec.Struct, frozen=True):
+class _Location(msgspec.Struct, frozen=True):
     """Where a function is found: its folder, the bridge above, why that is unknown."""
 
     folder: str
@@ -46,7 +46,7 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     """The functions by address, and what could not be read of PCI as a whole."""
     seats, unread = _find(root)
     functions = [
-        _Reader(root, address, seat).read()
+        _FunctionReader(root, address, seat).read()
         for address, seat in sorted(seats.items(), key=lambda item: _order(item[0]))
     ]
     numbers = [(function.vendor, function.device) for function in functions]
@@ -61,9 +61,9 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     return tuple(named), tuple(unread)
 
 
-def _find(root: Root) -> tuple[dict[str, _Seat], list[str]]:
+def _find(root: Root) -> tuple[dict[str, _Location], list[str]]:
     """Functions that count, each with the bridges above it, and what could not be read."""
-    seats: dict[str, _Seat] = {}
+    seats: dict[str, _Location] = {}
     unread: list[str] = []
     names = names_in(root, DEVICES)
     if not names:
@@ -107,7 +107,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
     )
 
 
-def _line(address: str, folder: str) -> dict[str, _Seat]:
+def _line(address: str, folder: str) -> dict[str, _Location]:
     """The function and the bridges above it: folders within folders, below a host bridge's
     (sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0)."""
     steps = folder.split("/")
@@ -116,13 +116,13 @@ def _line(address: str, folder: str) -> dict[str, _Seat]:
         first -= 1
     line = steps[first:]
     if line[-1:] != [address] or len(set(line)) < len(line):
-        return {address: _Seat(folder, None, f"its link leads to {folder!r}")}
+        return {address: _Location(folder, None, f"its link leads to {folder!r}")}
     if not (first and _HOST_BRIDGE.fullmatch(steps[first - 1])):
         why = "no host bridge stands in its path (a tree copied without its links?)"
-        return {address: _Seat(folder, None, why)}
+        return {address: _Location(folder, None, why)}
     parents: list[str | None] = [None, *line]
     return {
-        name: _Seat("/".join(steps[: first + number + 1]), parents[number])
+        name: _Location("/".join(steps[: first + number + 1]), parents[number])
         for number, name in enumerate(line)
     }
 
@@ -131,10 +131,10 @@ def _order(address: str) -> tuple[int, ...]:
     return tuple(int(part, 16) for part in re.split("[:.]", address))
 
 
-class _Reader:
+class _FunctionReader:
     """Reads one function, and notes why fields are null."""
 
-    def __init__(self, root: Root, address: str, seat: _Seat) -> None:
+    def __init__(self, root: Root, address: str, seat: _Location) -> None:
         self._root, self._address, self._seat = root, address, seat
         self._config = decode(read_bytes(root, f"{seat.folder}/config"))
         physical = resolve(root, f"{seat.folder}/physfn")

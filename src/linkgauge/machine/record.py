@@ -14,7 +14,7 @@ _OWN = "proc/self"
 Value = TypeVar("Value")
 
 
-class _Asked(Mapping[str, Value]):
+class _Recorded(Mapping[str, Value]):
     """What there is by path, looked up when it is asked for."""
 
     def __init__(self, ask: Callable[[str], Value | None]) -> None:
@@ -41,9 +41,9 @@ class Recorder(Captured):
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self.files = _Asked(self._file)
-        self.links = _Asked(self._link)
-        self.folders = _Asked(self._names)
+        self.files = _Recorded(self._file)
+        self.links = _Recorded(self._link)
+        self.folders = _Recorded(self._names)
 
     def kept(self) -> Captured:
         """All that was read, and the links and folders among what was listed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .memory import ENTRIES, TABLE, split_table
+from .dimms import ENTRIES, TABLE, split_table
 
 REMOVED = "(removed)"
 _REMOVED = REMOVED.encode()

@@ -26,7 +26,7 @@ COMMANDS = (
 _SECONDS = 20.0
 
 
-class Tool(msgspec.Struct, frozen=True):
+class ToolOutput(msgspec.Struct, frozen=True):
     """A command that was asked. `exit` is its code, `problem` why there is none; `file` holds its
     output, `errors` what it wrote to stderr, if anything."""
 
@@ -39,14 +39,14 @@ class Tool(msgspec.Struct, frozen=True):
 
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
-) -> tuple[tuple[Tool, ...], dict[str, bytes]]:
+) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
     """Runs the commands one after the other, each for a limited time: what became of each, and
     their texts by path. Never raises: a machine lacks most of them."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 
 
-def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> Tool:
+def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> ToolOutput:
     out = err = b""
     code, problem = None, None
     try:
@@ -66,4 +66,4 @@ def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> T
     names = {f"{stem}.txt": out, f"{stem}.err.txt": err}
     files |= {name: text for name, text in names.items() if text}
     kept = [name if text else None for name, text in names.items()]
-    return Tool(" ".join(command), code, problem, *kept)
+    return ToolOutput(" ".join(command), code, problem, *kept)

@@ -99,7 +99,7 @@ class ResultsError(LinkgaugeError):
     """Results could not be written: what was written before stays valid."""
 
 
-class Busy(LinkgaugeError):
+class DeviceBusy(LinkgaugeError):
     """Another process holds what is to be measured: nothing was measured."""
 
     exit_code = 4

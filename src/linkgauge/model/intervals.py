@@ -30,7 +30,7 @@ import msgspec
 
 from .statistics import deviation
 
-Samples = Sequence[Sequence[float]]
+VisitSamples = Sequence[Sequence[float]]
 """The samples of a cell, visit by visit; none is empty."""
 COVERAGE = 0.95
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -51,7 +51,7 @@ _GAP = 2
 times the inner one's distance from the median: else between two modes, where no sample lies."""
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class LogInterval(msgspec.Struct, frozen=True):
     """A cell's headline figure and its interval, as logarithms: what varies between visits is
     known by so many degrees of freedom, from the visits of so many alike cells."""
 
@@ -97,7 +97,7 @@ def student(degrees: int) -> float:
     return z + first + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n * n)
 
 
-def estimates(cells: Sequence[Samples]) -> list[Estimate | None]:
+def estimates(cells: Sequence[VisitSamples]) -> list[LogInterval | None]:
     """Of cells that are alike, each with its visits; None where no variance is known: no cell has
     two visits, or a figure is not above 0."""
     logs = [_logs(cell) for cell in cells]
@@ -109,7 +109,9 @@ def estimates(cells: Sequence[Samples]) -> list[Estimate | None]:
     ]
 
 
-def _estimate(visits: Samples, own: _Spread, pooled: _Spread, alike: int) -> Estimate | None:
+def _estimate(
+    visits: VisitSamples, own: _Spread, pooled: _Spread, alike: int
+) -> LogInterval | None:
     if not pooled.degrees:
         return None
     middle = statistics.median([sample for visit in visits for sample in visit])
@@ -120,7 +122,7 @@ def _estimate(visits: Samples, own: _Spread, pooled: _Spread, alike: int) -> Est
     # of samples alone may make is left as it is.
     apart = max(0.0, 1 - 2 * pooled.within / pooled.between) if pooled.between else 0.0
     low, high = _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
-    return Estimate(
+    return LogInterval(
         middle,
         middle - math.hypot(low, between),
         middle + math.hypot(high, between),
@@ -157,7 +159,7 @@ class _Pools:
         return _Spread(between, within, degrees), high - low
 
 
-def difference(first: Samples, second: Samples) -> Difference | None:
+def difference(first: VisitSamples, second: VisitSamples) -> Difference | None:
     """second ÷ first with its 95 % interval: the halves of both that face each other, joined as
     above. None where one of them has too few visits to tell."""
     (one,), (other,) = estimates([first]), estimates([second])
@@ -169,13 +171,13 @@ def difference(first: Samples, second: Samples) -> Difference | None:
     return Difference(math.exp(log), math.exp(low), math.exp(high))
 
 
-def _logs(samples: Samples) -> Samples | None:
+def _logs(samples: VisitSamples) -> VisitSamples | None:
     if not samples or any(sample <= 0 for visit in samples for sample in visit):
         return None
     return [[math.log(sample) for sample in visit] for visit in samples]
 
 
-def _spread(visits: Samples | None) -> _Spread:
+def _spread(visits: VisitSamples | None) -> _Spread:
     if visits is None:
         return _Spread(0.0, 0.0, 0)
     tamed = _tamed(visits)
@@ -187,7 +189,7 @@ def _spread(visits: Samples | None) -> _Spread:
     return _Spread(between, scatter / degrees if degrees else 0.0, len(means) - 1)
 
 
-def _tamed(visits: Samples) -> Samples:
+def _tamed(visits: VisitSamples) -> VisitSamples:
     """Without stalls: what lies far outside (J. Tukey, Exploratory Data Analysis, 1977: three times
     the quartiles' distance) counts as the farthest of the rest."""
     ordered = sorted(sample for visit in visits for sample in visit)
@@ -199,7 +201,7 @@ def _tamed(visits: Samples) -> Samples:
     return [[min(max(sample, kept[0]), kept[-1]) for sample in visit] for visit in visits]
 
 
-def _of_samples(visits: Samples, middle: float, apart: float) -> tuple[float, float] | None:
+def _of_samples(visits: VisitSamples, middle: float, apart: float) -> tuple[float, float] | None:
     """How far an interval of all samples reaches below and above their median, once so much of
     what visits are apart is taken away; None of too few samples."""
     ordered = sorted(

@@ -221,7 +221,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     pcie_replays: int | None = None
 
 
-class Sense(msgspec.Struct, frozen=True, kw_only=True):
+class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator at one moment: its PCIe link, the clock of its cores, what slows it down,
     and its counter of PCIe replays."""
 

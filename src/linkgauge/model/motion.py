@@ -64,13 +64,13 @@ def movements(works: Sequence[Work], capacity: Capacity) -> tuple[Movement, ...]
         (work,) = works
         (rate,) = share([work.flow], capacity)
         return (steady(work.startup + work.size / rate, work.startup),)
-    run = _Run(works, capacity)
+    run = _Flows(works, capacity)
     while run.busy:
         run.step()
     return run.movements()
 
 
-class _Run:
+class _Flows:
     """The events of one group."""
 
     def __init__(self, works: Sequence[Work], capacity: Capacity) -> None:

@@ -30,7 +30,7 @@ _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
     """The concurrent transfers of one cell, in their order."""
-    reader = _Reader(text)
+    reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
         transfers.append(reader.transfer())
@@ -40,7 +40,7 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
 
 def parse_transfer(text: str) -> Transfer:
     """Exactly one transfer."""
-    reader = _Reader(text)
+    reader = _TransferParser(text)
     transfer = reader.transfer()
     reader.end("expected the end of the transfer")
     return transfer
@@ -48,7 +48,7 @@ def parse_transfer(text: str) -> Transfer:
 
 def parse_memory(text: str) -> Memory:
     """Exactly one memory."""
-    reader = _Reader(text)
+    reader = _TransferParser(text)
     memory = reader.memory()
     reader.end("expected the end of the memory's name")
     return memory
@@ -87,7 +87,7 @@ def schema_hook(kind: type) -> dict[str, str]:
     raise NotImplementedError(f"no schema of {kind.__name__}")
 
 
-class _Reader:
+class _TransferParser:
     """A cursor over the text; each method reads one rule of the grammar above."""
 
     def __init__(self, text: str) -> None:

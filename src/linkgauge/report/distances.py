@@ -32,7 +32,7 @@ _LEGEND = {
 }
 
 
-class Matrix(msgspec.Struct, frozen=True):
+class DistanceMatrix(msgspec.Struct, frozen=True):
     """A text for each pair of accelerators, and the texts from close to far."""
 
     title: str
@@ -41,7 +41,7 @@ class Matrix(msgspec.Struct, frozen=True):
     order: tuple[str, ...]
 
 
-def distances(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
+def distances(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
     """Hops as Linux counts them for peer-to-peer traffic; the same device is 0."""
     tree = _tree(machine)
 
@@ -52,7 +52,7 @@ def distances(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
     return _matrix("PCIe distance (hops)", "0", subjects, hops, lambda text: (len(text), text))
 
 
-def classes(machine: Machine, subjects: Sequence[Subject]) -> Matrix:
+def classes(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
     """The fabric's links where some are active between two, else what PCI has between them."""
     tree, wiring = _tree(machine), Wiring(Evidence(machine))
 
@@ -90,13 +90,13 @@ def _matrix(
     subjects: Sequence[Subject],
     text: Callable[[Subject, Subject], str],
     key: Callable[[str], tuple[int, str]],
-) -> Matrix:
+) -> DistanceMatrix:
     rows = tuple(
         tuple(same if one is other else text(one, other) for other in subjects) for one in subjects
     )
     found = {text for at, row in enumerate(rows) for text in (*row[:at], *row[at + 1 :])}
     order = sorted(found - {UNKNOWN}, key=key) + [UNKNOWN] * (UNKNOWN in found)
-    return Matrix(title, tuple(one.label for one in subjects), rows, tuple(order))
+    return DistanceMatrix(title, tuple(one.label for one in subjects), rows, tuple(order))
 
 
 def short_kind(kind: str) -> str:
@@ -104,7 +104,7 @@ def short_kind(kind: str) -> str:
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 
-def matrix_lines(matrix: Matrix) -> Iterator[Text]:
+def matrix_lines(matrix: DistanceMatrix) -> Iterator[Text]:
     """The matrix, or for many devices the groups that its figures make."""
     if len(matrix.labels) > MOST:
         yield from _groups(matrix)
@@ -117,7 +117,7 @@ def matrix_lines(matrix: Matrix) -> Iterator[Text]:
     yield from grid(labels, matrix.labels, width, rows)
 
 
-def _groups(matrix: Matrix) -> Iterator[Text]:
+def _groups(matrix: DistanceMatrix) -> Iterator[Text]:
     """Who are this close to one another, from close to far; each figure with its pairs."""
     yield Text(f"{matrix.title}, {len(matrix.labels)} devices by groups", "bold")
     counts = Counter(text for number, row in enumerate(matrix.rows) for text in row[number + 1 :])
@@ -138,7 +138,7 @@ def _groups(matrix: Matrix) -> Iterator[Text]:
         yield Text.assemble((f"{text:>6}", "cyan"), f"  {pairs}{members}")
 
 
-def legend(matrix: Matrix, kinds: Mapping[str, str]) -> Text:
+def legend(matrix: DistanceMatrix, kinds: Mapping[str, str]) -> Text:
     """What the classes that occur mean. `kinds`: names of fabrics by their short ones."""
     told = [f"{short}# {name} links" for short, name in kinds.items() if _has(matrix, short)]
     if any(text.endswith(UNKNOWN) and text != UNKNOWN for text in matrix.order):
@@ -147,5 +147,5 @@ def legend(matrix: Matrix, kinds: Mapping[str, str]) -> Text:
     return Text("; ".join(told), "dim")
 
 
-def _has(matrix: Matrix, short: str) -> bool:
+def _has(matrix: DistanceMatrix, short: str) -> bool:
     return any(text.startswith(short) and text not in _LEGEND for text in matrix.order)

@@ -11,7 +11,7 @@ from linkgauge.engine.plan import Plan, most_seconds, peak_memory
 from linkgauge.model.result import Settings
 from linkgauge.model.units import approximate_size, format_size
 
-from .terminal import simulated
+from .run_text import simulated
 
 
 class DryRun(msgspec.Struct, frozen=True):

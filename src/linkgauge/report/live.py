@@ -11,7 +11,7 @@ from shlex import quote
 import msgspec
 from rich.console import Console, RenderableType
 
-from linkgauge.backends.base import Tried
+from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import JOURNAL_FILE
@@ -25,14 +25,14 @@ from linkgauge.model.errors import ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run, exit_code
 
-from .doctor import finding_lines
 from .files import write_run
+from .findings_text import finding_lines
 from .formats import Format
 from .matrix import shown
-from .notes import note_lines
 from .progress import progress_bar
-from .terminal import make_console, render, render_summary
-from .utilisation import render_utilisation
+from .run_notes import note_lines
+from .run_text import make_console, render, render_summary
+from .utilisation_matrix import render_utilisation
 
 
 class Display(msgspec.Struct, frozen=True):

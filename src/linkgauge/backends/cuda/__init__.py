@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pace, Pattern, Tried, lacking
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pace, Pattern, Tried, lacking
 from linkgauge.backends.rules import no_node
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
-from linkgauge.model.inventory import Accelerator, Sense
+from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
@@ -30,12 +30,12 @@ from .enqueuing import Call, EnqueuingGroup
 from .group import CudaGroup
 from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
 from .memory import HOST_KINDS, CudaBuffer
-from .nvml import Sensors
+from .nvml import NvmlTelemetry
 from .pageable import PageableGroup
 from .pieces import PieceCopies, pieces_launch
 from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
 from .verify import Verifier, new_word, run
-from .work import InPieces, KernelWork, PeerCopy, ReadWork, Work, copying
+from .work import InPieces, KernelWork, PeerCopy, ReadWork, StreamWork, copying
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -72,7 +72,7 @@ class CudaBackend:
         ]
         self._peers: set[tuple[int, int]] = set()
         self._verifier = Verifier()
-        self._sensors = Sensors(self._devices)
+        self._sensors = NvmlTelemetry(self._devices)
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(device.describe() for device in self._devices)
@@ -80,7 +80,7 @@ class CudaBackend:
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.inventory()
 
-    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
+    def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         return self._sensors.sense([device.index or 0 for device in devices])
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
@@ -185,7 +185,7 @@ class CudaBackend:
     def prepare_with(self, copies: Sequence[Copy], settings: CopySettings | None) -> Group:
         """prepare(), with these settings instead of those that each path has."""
         self._settle(copies)
-        works: list[Work] = []
+        works: list[StreamWork] = []
         try:
             for copy in copies:
                 self._connect(copy.transfer)
@@ -264,7 +264,7 @@ class CudaBackend:
         tuned = self._device(transfer.engine.owner).tuned
         return override(tuned.get(key(transfer), defaults(transfer)), self._engines, transfer)
 
-    def _work(self, copy: Copy, settings: CopySettings) -> Work:
+    def _work(self, copy: Copy, settings: CopySettings) -> StreamWork:
         """What carries out one copy."""
         device = self._device(copy.transfer.engine.owner)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
@@ -281,7 +281,7 @@ class CudaBackend:
             return ReadWork(device, kernel, word, in_kernel)
         return self._copy(device, copy, settings)
 
-    def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> Work:
+    def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
         """What moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return PeerCopy(device, self._peer_ends(copy))

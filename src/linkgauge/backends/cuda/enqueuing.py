@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from linkgauge import _native
-from linkgauge.backends.base import Pace, Timing
+from linkgauge.backends.protocol import Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
-from linkgauge.backends.base import MOST_LAPS, Pace, Timing
+from linkgauge.backends.protocol import MOST_LAPS, Pace, Timing
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
@@ -24,7 +24,7 @@ from .driver import Driver
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .settings import IN_PLACE_LOOPS
 from .track import Step, Track
-from .work import Interference, PeerCopy, Work
+from .work import Interference, PeerCopy, StreamWork
 
 QUEUE = 480
 """How many operations may wait behind a closed gate on one device. The driver's queues hold about
@@ -43,7 +43,9 @@ _MILLISECONDS = 1e-3
 class CudaGroup:
     """A prepared group. Groups share their devices' streams: arm one at a time."""
 
-    def __init__(self, driver: Driver, works: Sequence[Work], *, aligned: bool = True) -> None:
+    def __init__(
+        self, driver: Driver, works: Sequence[StreamWork], *, aligned: bool = True
+    ) -> None:
         self._driver = driver
         self._aligned = aligned
         self._may_block = any(isinstance(work, PeerCopy) for work in works)
@@ -204,7 +206,7 @@ class CudaGroup:
                     self._driver.call("cuStreamSynchronize", stream)
 
 
-def streams_of(works: Sequence[Work]) -> list[list[Any]]:
+def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
     """For each work, streams of its device that no other work of the group has."""
     used: Counter[int] = Counter()
     streams = []
@@ -215,7 +217,7 @@ def streams_of(works: Sequence[Work]) -> list[list[Any]]:
     return streams
 
 
-def most_loops(works: Sequence[Work]) -> int:
+def most_loops(works: Sequence[StreamWork]) -> int:
     """How many loops fit behind the gate on every device, warm-up included; at least one."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
@@ -223,7 +225,7 @@ def most_loops(works: Sequence[Work]) -> int:
     )
 
 
-def _loops_within(room: int, works: Sequence[Work]) -> int:
+def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
     def operations(loops: int) -> int:
         return sum(work.operations(loops) for work in works)
 

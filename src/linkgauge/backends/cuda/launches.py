@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import c_int, c_uint32, c_uint64
 
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import InputError, Unsupported
 
 from .device import CudaDevice, Launch

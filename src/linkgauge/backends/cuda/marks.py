@@ -6,7 +6,7 @@ from __future__ import annotations
 from ctypes import c_uint64
 from typing import Any
 
-from linkgauge.backends.base import MOST_LAPS
+from linkgauge.backends.protocol import MOST_LAPS
 
 from .device import CudaDevice
 

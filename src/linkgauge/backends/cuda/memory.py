@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from linkgauge.backends import native
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from linkgauge.model.errors import LinkgaugeError, Unsupported
-from linkgauge.model.inventory import Accelerator, PciLink, Sense
+from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.pcie import SPEEDS
 
 from .device import CudaDevice
@@ -102,7 +102,7 @@ class Questions:
         return None if value is None else bool(value)
 
 
-class Sensors:
+class NvmlTelemetry:
     """The devices of this process, as NVML knows them. Where it cannot be had, nothing is known."""
 
     def __init__(self, devices: Sequence[CudaDevice]) -> None:
@@ -133,9 +133,9 @@ class Sensors:
         return describe(asked, Accelerator(memory=memory, model=device.model, pci=pci, uuid=uuid),
                         device.near, peers)  # fmt: skip
 
-    def sense(self, indices: Sequence[int]) -> tuple[Sense, ...]:
+    def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
         """These devices at this moment; none of one that NVML does not know."""
-        senses: list[Sense] = []
+        senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
                 senses.append(sense(self._questions(self._devices[index]), f"cuda:{index}"))
@@ -173,12 +173,12 @@ def _handle(library: Any, device: CudaDevice) -> Any:
     return library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(instance)
 
 
-def sense(asked: Questions, memory: str) -> Sense:
+def sense(asked: Questions, memory: str) -> Telemetry:
     """The device at this moment."""
     library = asked.library
     generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
     gpu = library.NVML_TEMPERATURE_GPU
-    return Sense(
+    return Telemetry(
         memory=memory,
         link_speed=_speed(generation),
         link_width=asked.ask("link width", "nvmlDeviceGetCurrPcieLinkWidth") or None,

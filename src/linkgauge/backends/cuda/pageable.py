@@ -12,12 +12,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from linkgauge.backends.base import Pace, Timing
+from linkgauge.backends.protocol import Pace, Timing
 from linkgauge.model.errors import BackendError
 
 from .gate import GATE_SECONDS
 from .group import streams_of
-from .work import Work
+from .work import StreamWork
 
 
 class PageableGroup:
@@ -26,7 +26,7 @@ class PageableGroup:
     most_loops = 1 << 30
     pace = Pace()
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[StreamWork]) -> None:
         self._works = works
         self._streams = streams_of(works)
         self._barrier = threading.Barrier(len(works) + 1)

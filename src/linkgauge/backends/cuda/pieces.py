@@ -9,7 +9,7 @@ from linkgauge.model.result import MOST_STREAMS, Pieces
 
 from .device import CudaDevice, Launch
 from .launches import LOOPS
-from .work import Work, cut
+from .work import StreamWork, cut
 
 _MOST_THREADS = 1024
 _LANES = 32
@@ -26,7 +26,7 @@ def pieces_launch(
     return Launch(device, kernel, (pieces.streams, threads), arguments)
 
 
-class PieceCopies(Work):
+class PieceCopies(StreamWork):
     """Copies by copy engines, each piece a copy of its own. All of a loop are one graph, with a
     chain of copies for each stream: enqueued one by one, they would wait for the calls."""
 

@@ -10,7 +10,7 @@ from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice
 from .gate import StartGate
-from .work import Interference, RecordedWork, Work
+from .work import Interference, RecordedWork, StreamWork
 
 NewEvent = Callable[[CudaDevice], Any]
 """Makes an event that lives as long as the group."""
@@ -23,7 +23,7 @@ class Track:
     behind each lap and at its end. A kernel that carries out all laps in one launch records them
     itself; of interference, only the whole is timed."""
 
-    def __init__(self, work: Work, streams: Sequence[Any], event: NewEvent) -> None:
+    def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
         self.streams = streams
         self.device = work.device

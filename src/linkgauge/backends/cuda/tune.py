@@ -10,7 +10,7 @@ from statistics import median
 
 import msgspec
 
-from linkgauge.backends.base import Copy, Group, Pattern, Tried
+from linkgauge.backends.protocol import Copy, Group, Pattern, Tried
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.transfer import Engine, Memory, Transfer
 
@@ -104,7 +104,7 @@ def _tune_path(
         raise
     try:
         copy = Copy(transfer, source, destination, size, _SEED)
-        course = _Course(backend, source, destination, copy, tell)
+        course = _Trial(backend, source, destination, copy, tell)
         every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
         heats = [tried for settings in every if (tried := course.run(settings)) is not None]
         # Where the defaults cannot run, or copy wrongly, there is nothing to compare with.
@@ -132,7 +132,7 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
     return [heats[0].settings, *chosen]
 
 
-class _Course(msgspec.Struct, frozen=True):
+class _Trial(msgspec.Struct, frozen=True):
     """One copy, run with different settings."""
 
     backend: CudaBackend

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from linkgauge.backends import native
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError
 
 from .device import CudaDevice, Launch

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from linkgauge.backends.base import Copy
+from linkgauge.backends.protocol import Copy
 
 from .device import CudaDevice, Launch
 from .launches import copy_launch
@@ -25,7 +25,7 @@ MARGIN = 1.1
 """How much longer interference is to go on than what is measured took the last time."""
 
 
-class Work(ABC):
+class StreamWork(ABC):
     """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
     `warm_up` how many loops go before the start event; `least_loops` how many a sample must have.
     """
@@ -54,7 +54,7 @@ class Work(ABC):
         """Frees what is its own: kernels belong to the device."""
 
 
-class EngineCopy(Work):
+class EngineCopy(StreamWork):
     """A copy by copy engines, split evenly over streams."""
 
     def __init__(
@@ -102,7 +102,7 @@ class EngineCopy(Work):
         self._joins.clear()
 
 
-class PeerCopy(Work):
+class PeerCopy(StreamWork):
     """The driver's own copy between devices that do not reach each other's memory: it takes the
     bytes by way of the host, and may hold the call up until the device gets on. It warms nothing
     up, as p2pBandwidthLatencyTest. `ends` are what cuMemcpyPeerAsync takes before the stream."""
@@ -136,7 +136,7 @@ def kernel_pieces(
     ]
 
 
-class InPieces(Work):
+class InPieces(StreamWork):
     """A loop of several pieces, one after another: of a pointer chase, from each multiprocessor in
     turn. It warms nothing up, as nvbandwidth."""
 
@@ -182,7 +182,7 @@ class Interference(InPieces):
         return whole
 
 
-class KernelWork(Work):
+class KernelWork(StreamWork):
     """A copy or a write by a kernel. `in_kernel`: one launch carries out all loops, else one
     launch each."""
 
@@ -235,7 +235,9 @@ def warm_ups(copy: Copy) -> int:
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
 
 
-def copying(device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings) -> Work:
+def copying(
+    device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
+) -> StreamWork:
     """What copies from one memory to another: `ends` are the addresses, the destination's first."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:

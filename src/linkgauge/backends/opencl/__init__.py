@@ -11,18 +11,18 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.backends.base import Backend, Buffer, Copy, Group, Pattern, lacking
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern, lacking
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Pieces
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
-from . import rules
+from . import refusals
 
 if TYPE_CHECKING:
     from .buffer import OpenCLBuffer
     from .group import OpenCLGroup
-    from .runtime import Unit
+    from .runtime import OpenCLDevice
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -43,10 +43,10 @@ class OpenCL:
     """Implements base.Backend over `units`; `nodes` are the host's. With `pieces`, kernels copy
     piece by piece."""
 
-    name = rules.SPACE
+    name = refusals.SPACE
 
     def __init__(
-        self, units: Sequence[Unit], nodes: Sequence[Node], pieces: Pieces | None = None
+        self, units: Sequence[OpenCLDevice], nodes: Sequence[Node], pieces: Pieces | None = None
     ) -> None:
         self._pieces = pieces
         self._units = units
@@ -59,13 +59,13 @@ class OpenCL:
         return tuple(facts.device for facts in self._facts)
 
     def refusal(self, transfer: Transfer) -> str | None:
-        reason = rules.refusal(transfer, self._facts, sorted(self._nodes))
+        reason = refusals.refusal(transfer, self._facts, sorted(self._nodes))
         if reason is None and transfer.engine.kind == "sm":
             return self._unit(transfer.engine.owner).no_kernels
         return reason
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        remarks = rules.remarks(transfer, self._facts)
+        remarks = refusals.remarks(transfer, self._facts)
         if self._pieces is None or transfer.both_ways or len(transfer.memories) < 2:
             return remarks
         streams = 1 if transfer.engine.kind == "ce" else self._pieces.streams
@@ -78,8 +78,8 @@ class OpenCL:
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Raises AllocationError where the device or host has no such memory, and Unsupported
         where pageable memory cannot be bound to its node. The buffer serves `engine` only."""
-        from .device import DeviceBuffer
-        from .host import allocate_host
+        from .device_memory import DeviceBuffer
+        from .host_memory import allocate_host
 
         buffer: OpenCLBuffer
         if memory.is_device:
@@ -119,7 +119,7 @@ class OpenCL:
         for unit in self._units:
             unit.free_spare()
 
-    def _unit(self, memory: Memory) -> Unit:
+    def _unit(self, memory: Memory) -> OpenCLDevice:
         return self._units[memory.index or 0]
 
     def _own(self, buffer: Buffer) -> OpenCLBuffer:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pyopencl as cl
 
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Memory
 
-from .runtime import Unit, calling
+from .runtime import OpenCLDevice, calling
 
 
 class OpenCLBuffer:
@@ -22,7 +22,7 @@ class OpenCLBuffer:
     _buffer: Any = None
     """What OpenCL allocated for it, and has not got back yet."""
 
-    def __init__(self, unit: Unit, memory: Memory, size: int) -> None:
+    def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         self.unit = unit
         self.memory = memory
         self.size = size
@@ -61,13 +61,13 @@ def own(buffer: object) -> OpenCLBuffer:
     return buffer
 
 
-def create(unit: Unit, size: int, flags: int) -> cl.Buffer:
+def create(unit: OpenCLDevice, size: int, flags: int) -> cl.Buffer:
     refuse_larger(unit, size)
     with calling("clCreateBuffer", allocating=size):
         return cl.Buffer(unit.context, flags, size)
 
 
-def refuse_larger(unit: Unit, size: int) -> None:
+def refuse_larger(unit: OpenCLDevice, size: int) -> None:
     device = unit.facts.device
     if size > device.largest_buffer:
         raise AllocationError(

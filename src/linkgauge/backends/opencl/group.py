@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.base import Copy, Pace, Timing
+from linkgauge.backends.protocol import Copy, Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.result import Pieces
 
 from .buffer import OpenCLBuffer, own
-from .device import PartialSums
-from .runtime import Unit, calling, status_name
+from .device_memory import PartialSums
+from .runtime import OpenCLDevice, calling, status_name
 
 Enqueue = Callable[..., cl.Event]
 """Puts one loop of a copy into its queue: takes `wait_for`, a list of events or None."""
@@ -30,7 +30,7 @@ _QUEUE = 1000
 class Lane:
     """One copy with its own in-order queue."""
 
-    def __init__(self, unit: Unit, copy: Copy, pieces: Pieces | None) -> None:
+    def __init__(self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None) -> None:
         self.unit = unit
         whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
         self._pieces = None if whole else pieces
@@ -126,7 +126,9 @@ class OpenCLGroup:
 
     pace = Pace()
 
-    def __init__(self, work: Sequence[tuple[Unit, Copy]], pieces: Pieces | None = None) -> None:
+    def __init__(
+        self, work: Sequence[tuple[OpenCLDevice, Copy]], pieces: Pieces | None = None
+    ) -> None:
         self._lanes: list[Lane] = []
         self._gates: list[cl.UserEvent] = []
         self._opened: float | None = None

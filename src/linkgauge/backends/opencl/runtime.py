@@ -21,7 +21,7 @@ from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Pieces
 
-from .rules import SPACE, Facts
+from .refusals import SPACE, Facts
 
 _NO_MEMORY = {cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY}
 # Drivers answer these to any trouble, so they mean memory only where memory was asked for.
@@ -62,7 +62,7 @@ class Spare(Protocol):
     def free(self) -> None: ...
 
 
-class Unit:
+class OpenCLDevice:
     """One device: its context, the queue that fills and compares, and its kernels.
 
     All of them are made when first used: listing the devices must not wake them.
@@ -181,7 +181,7 @@ class Domain:
             return cl.Context(self._handles)
 
 
-def discover(root: Path = ROOT) -> tuple[Unit, ...]:
+def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
     """All devices of all platforms. Raises Unsupported with the reason where there is none."""
     try:
         platforms = cl.get_platforms()
@@ -195,7 +195,7 @@ def discover(root: Path = ROOT) -> tuple[Unit, ...]:
             "no OpenCL runtime is installed: install the device's driver, or PoCL for the CPU "
             "(pip install 'linkgauge[opencl]')"
         )
-    units: list[Unit] = []
+    units: list[OpenCLDevice] = []
     complaints: list[str] = []
     for number, platform in enumerate(platforms):
         try:
@@ -214,7 +214,7 @@ def discover(root: Path = ROOT) -> tuple[Unit, ...]:
     return tuple(units)
 
 
-def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> list[Unit]:
+def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> list[OpenCLDevice]:
     handles = platform.get_devices()
     facts = [
         _facts(handle, platform, number, first + place, root)
@@ -223,7 +223,7 @@ def _units_of(platform: cl.Platform, number: int, first: int, root: Path) -> lis
     pairs = list(zip(handles, facts, strict=True))
     sharing = Domain([handle for handle, fact in pairs if fact.device.shares_host_memory])
     return [
-        Unit(handle, fact, sharing if fact.device.shares_host_memory else Domain([handle]))
+        OpenCLDevice(handle, fact, sharing if fact.device.shares_host_memory else Domain([handle]))
         for handle, fact in pairs
     ]
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from linkgauge.backends.base import (
+from linkgauge.backends.protocol import (
     Buffer,
     Copy,
     Pace,
@@ -21,22 +21,22 @@ from linkgauge.backends.base import (
     exchange_refusal,
 )
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Accelerator, Inventory, Sense
+from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer, host
 
-from . import inventory, pci, rules
+from . import inventory, pci, refusals
 from .description import Description, parse_description
 from .faults import Fault, parse_fault
 from .group import SimGroup
 from .hardware import build
-from .memory import Room, SimBuffer
-from .motion import Course
+from .memory import MemoryBudget, SimBuffer
 from .resources import Demand, Resources
+from .run_position import RunPosition
 from .schedule import Schedule, check_targets
-from .sensors import Sensors
+from .sensors import SimTelemetry
 from .symptoms import Symptoms
 from .topology import Topology
 from .trouble import Trouble
@@ -58,7 +58,7 @@ def simulate(simulation: Simulation, engines: EngineSettings) -> SimBackend:
 class SimBackend:
     """All of a simulated machine: its host's memories and threads, and its devices."""
 
-    name = rules.SPACE
+    name = refusals.SPACE
 
     def __init__(self, description: Description, faults: Sequence[Fault] = ()) -> None:
         self._description = description
@@ -67,19 +67,19 @@ class SimBackend:
         self._resources = Resources(self._hardware, self._topology)
         self.refusal = cache(self._refusal)
         between = (description.noise_buffers, description.noise_moments)
-        self._course = Course(description.seed, between)
+        self._course = RunPosition(description.seed, between)
         if faults:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)
         self._stall = self._trouble.stall if faults else None
         self._faults = tuple(faults)
-        self._sensors = Sensors(self._hardware)
+        self._sensors = SimTelemetry(self._hardware)
         self._at = self._cells = 0
         """Cells that have gone by at the one being measured, and at most."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             sizes[Memory(self.name, device.index)] = int(device.group.memory)
-        self._room = Room(sizes)
+        self._room = MemoryBudget(sizes)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     def devices(self) -> tuple[Device, ...]:
@@ -116,7 +116,7 @@ class SimBackend:
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.accelerators(self._symptoms())
 
-    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
+    def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         symptoms = Symptoms(self._hardware, self._faults, self._at) if self._faults else None
         return tuple(self._sensors.sense(device.index or 0, symptoms) for device in devices)
 
@@ -139,7 +139,7 @@ class SimBackend:
 
     def _refusal(self, transfer: Transfer) -> str | None:
         reason = exchange_refusal(transfer, self._node_of) if transfer.source.is_cpu else None
-        return reason or rules.refusal(self._on_nodes(transfer), self._hardware, self._topology)
+        return reason or refusals.refusal(self._on_nodes(transfer), self._hardware, self._topology)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
         """What goes from one CPU to another as what goes from its node to the other's: the rest of

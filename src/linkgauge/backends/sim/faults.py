@@ -19,7 +19,7 @@ from typing import Any, ClassVar, get_args
 
 import msgspec
 
-from linkgauge.backends.base import Phase
+from linkgauge.backends.protocol import Phase
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.units import parse_fraction, parse_size
 

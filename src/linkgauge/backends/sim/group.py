@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkgauge.backends.base import Copy, Gated, Pace, Pattern, Timing
+from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
 from linkgauge.model.motion import Movement
 
 from .memory import SimBuffer, exchange, move
-from .motion import Course
+from .run_position import RunPosition
 
-Stall = Callable[[int, int], float]
+StallSeconds = Callable[[int, int], float]
 """Seconds that a copy of the group, by its place, stands still in a sample, by its number."""
 
 
@@ -23,8 +23,8 @@ class SimGroup(Gated):
         copies: Sequence[Copy],
         movements: Sequence[Movement],
         sigmas: Sequence[float],
-        course: Course,
-        stall: Stall | None = None,
+        course: RunPosition,
+        stall: StallSeconds | None = None,
         pace: Pace = Pace(),  # noqa: B008
     ) -> None:
         self._copies = copies

@@ -50,7 +50,7 @@ class SwitchUnit(msgspec.Struct, frozen=True):
     group: SwitchGroup
 
 
-class Link(graph.Link, frozen=True):
+class SimLink(graph.Link, frozen=True):
     """A link with the name `a-b` unless it was given one, and what those of its `kind_name` have in
     common. `rate` is bytes a second of each direction.
     """
@@ -66,7 +66,7 @@ class Hardware(msgspec.Struct, frozen=True):
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
     switches: tuple[SwitchUnit, ...]
-    links: tuple[Link, ...]
+    links: tuple[SimLink, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _switches(groups: Sequence[SwitchGroup]) -> Iterator[SwitchUnit]:
             yield SwitchUnit(name, group)
 
 
-def _links(description: Description, names: set[str]) -> Iterator[Link]:
+def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
     for place, group in enumerate(description.links):
         where = f"$.links[{place}]"
         kind = description.link_kinds.get(group.kind)
@@ -153,7 +153,7 @@ def _links(description: Description, names: set[str]) -> Iterator[Link]:
                     raise _wrong(f"there is no {end!r}", where)
             rate = _rate(group.kind, kind)
             name = group.name or f"{a}-{b}"
-            yield Link(name, a, b, kind.kind, group.kind, kind, rate)
+            yield SimLink(name, a, b, kind.kind, group.kind, kind, rate)
 
 
 def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkgauge.machine.dimms import TABLE
 from linkgauge.machine.environment import GROUPS
-from linkgauge.machine.memory import TABLE
 from linkgauge.model.inventory import Cache, HostDetails
 from linkgauge.model.machine import Host, Node
 

@@ -15,7 +15,7 @@ from operator import xor
 from typing import NamedTuple
 
 from linkgauge.backends import native
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import CHUNK, Memory
@@ -43,14 +43,14 @@ class SimBuffer:
 
     warnings = ()
 
-    def __init__(self, memory: Memory, size: int, room: Room) -> None:
+    def __init__(self, memory: Memory, size: int, room: MemoryBudget) -> None:
         self.memory = memory
         self.size = size
         self.window = bytearray(min(size, WINDOW))
         self.tail = Tail(None, None)
         self.flipped: dict[int, int] = {}
         """Bits that differ beyond the window, by offset."""
-        self._room: Room | None = room
+        self._room: MemoryBudget | None = room
         room.take(memory, size)
 
     def placement(self) -> Placement:
@@ -133,7 +133,7 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
         source.flipped, destination.flipped = both, dict(both)
 
 
-class Room:
+class MemoryBudget:
     """How much each place has left."""
 
     def __init__(self, sizes: Mapping[Memory, int]) -> None:

@@ -21,7 +21,7 @@ from linkgauge.machine.pci_config import NO_MEANING, VIRTUAL
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import PciFunction, PciLink, PortType
 
-from .hardware import DeviceUnit, Hardware, Link, SwitchUnit
+from .hardware import DeviceUnit, Hardware, SimLink, SwitchUnit
 from .symptoms import Symptoms
 from .topology import Topology
 
@@ -43,17 +43,17 @@ _EMPTY = {
 """What attributes say of a link that is unknown."""
 
 
-class _Seat(msgspec.Struct, frozen=True):
+class _BusSlot(msgspec.Struct, frozen=True):
     """A device or a switch on the bus that it sits on, with its link towards the host (null: not
     of PCIe); `inner` is the bus within a switch."""
 
     unit: DeviceUnit | SwitchUnit
-    link: Link | None
+    link: SimLink | None
     node: int
     domain: str
     bus: int
     inner: int = 0
-    below: tuple[_Seat, ...] = ()
+    below: tuple[_BusSlot, ...] = ()
 
 
 def functions(
@@ -63,7 +63,7 @@ def functions(
 
     Raises InputError if buses run out.
     """
-    found = list(_Tree(hardware, topology, symptoms, grouped).functions())
+    found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
     if grouped:
         found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
     return tuple(sorted(found, key=lambda one: [int(n, 16) for n in re.split("[:.]", one.address)]))
@@ -79,7 +79,7 @@ def unread(hardware: Hardware) -> tuple[str, ...]:
     return ("names of PCI functions: there is no PCI ID database (package pci.ids)",)
 
 
-class _Tree:
+class _BusNumbering:
     def __init__(
         self, hardware: Hardware, topology: Topology, symptoms: Symptoms, grouped: bool
     ) -> None:
@@ -97,7 +97,7 @@ class _Tree:
 
     def functions(self) -> Iterator[PciFunction]:
         """Each bridge before what is below it."""
-        bridges: defaultdict[tuple[str, str], list[_Seat]] = defaultdict(list)
+        bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
         for top, below in self._below.items():
             unit = self._units.get(top)
             if isinstance(unit, SwitchUnit) and unit.group.kind == "pcie":
@@ -114,7 +114,7 @@ class _Tree:
                 yield self._function(seat, "root port", address, None, _ROOT_PORT, acs=())
                 yield from self._functions(seat, address)
 
-    def _functions(self, seat: _Seat, parent: str) -> Iterator[PciFunction]:
+    def _functions(self, seat: _BusSlot, parent: str) -> Iterator[PciFunction]:
         group = seat.unit.group
         ids, revision = (group.vendor_id, group.device_id), group.revision
         if isinstance(seat.unit, DeviceUnit):
@@ -132,7 +132,7 @@ class _Tree:
 
     def _function(
         self,
-        seat: _Seat,
+        seat: _BusSlot,
         port: PortType,
         address: str,
         parent: str | None,
@@ -181,12 +181,12 @@ class _Tree:
             yield from (f"link.{field}: {says}, and {why}" for field, says in _EMPTY.items())
             yield f"link.target{', max_payload, max_read_request' if device else ''}: {why}"
 
-    def _seat(self, name: str, link: Link | None) -> _Seat | None:
+    def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
         """Where a unit sits; None for a switch without a device below it."""
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
             domain, bus = _place(unit)
-            return _Seat(unit, link, self._topology.node_of(unit), domain, bus)
+            return _BusSlot(unit, link, self._topology.node_of(unit), domain, bus)
         seats = (self._seat(*child) for child in self._below.get(name, ()))
         below = tuple(seat for seat in seats if seat is not None)
         if not below:
@@ -195,7 +195,7 @@ class _Tree:
         inner = self._free_bus(domain, min(seat.bus for seat in below))
         bus = self._free_bus(domain, inner)
         near = self._topology.nearest_node(name)
-        return _Seat(unit, link, near, domain, bus, inner, below)
+        return _BusSlot(unit, link, near, domain, bus, inner, below)
 
     def _root_bus(self, domain: str, lowest: int) -> int:
         if 0 not in self._used[domain]:
@@ -215,16 +215,16 @@ class _Tree:
         )
 
 
-def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, Link | None]]]:
+def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, SimLink | None]]]:
     """What hangs directly below each node and switch, by which link."""
-    beside: defaultdict[str, list[tuple[str, Link]]] = defaultdict(list)
+    beside: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:
         if link.kind == "pcie":
             beside[link.a].append((link.b, link))
             beside[link.b].append((link.a, link))
     tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
     tops += [node.name for node in hardware.nodes]
-    below: dict[str, list[tuple[str, Link | None]]] = {name: [] for name in tops}
+    below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
     devices = {device.name for device in hardware.devices}
     seen, reached = set(tops), list(tops)
     for here in reached:

@@ -14,7 +14,7 @@ from linkgauge.model.map import Crossing, Flow, Resource
 from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
 
 from .description import Caps
-from .hardware import Hardware, Link
+from .hardware import Hardware, SimLink
 from .topology import Route, Topology
 
 _THREAD_STARTUP = 1e-6
@@ -186,6 +186,6 @@ class Resources:
         return caps.startup if own is None else own
 
 
-def names_of(link: Link) -> frozenset[str]:
+def names_of(link: SimLink) -> frozenset[str]:
     """The names of a link: the one it was given, and its ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import NoReturn, TypeVar
 
-from linkgauge.backends.base import Phase
+from linkgauge.backends.protocol import Phase
 from linkgauge.model.errors import AllocationError, DeviceLost, InputError
 
 from .faults import PHASES, Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Sense
+from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
-from .hardware import DeviceUnit, Hardware, Link
+from .hardware import DeviceUnit, Hardware, SimLink
 from .symptoms import SLOWDOWN, Symptoms
 
 _LIBRARY = "simulated"
@@ -16,13 +16,13 @@ _NOT_SIMULATED = (
 )
 
 
-class Sensors:
+class SimTelemetry:
     """The library of one machine's devices."""
 
     def __init__(self, hardware: Hardware) -> None:
         self._devices = hardware.devices
-        self._fabric: dict[str, list[Link]] = {device.name: [] for device in hardware.devices}
-        self._pcie: dict[str, Link] = {}
+        self._fabric: dict[str, list[SimLink]] = {device.name: [] for device in hardware.devices}
+        self._pcie: dict[str, SimLink] = {}
         for link in hardware.links:
             for end in {link.a, link.b} & self._fabric.keys():
                 if link.kind == "pcie":
@@ -37,7 +37,7 @@ class Sensors:
         """Everything that it tells of each."""
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
-    def sense(self, index: int, symptoms: Symptoms | None) -> Sense:
+    def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
         """A device at this moment; without faults, whatever the moment."""
         if symptoms is None:
             return self._healthy[index]
@@ -66,11 +66,11 @@ class Sensors:
             unknown=_NOT_SIMULATED,
         )
 
-    def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Sense:
+    def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
         link, held = self._link(device, symptoms), symptoms.clock(device.name)
         full = _clock(device, "sm")
         pcie = self._pcie.get(device.name)
-        return Sense(
+        return Telemetry(
             memory=device.name,
             link_speed=link.speed,
             link_width=link.width,

@@ -15,7 +15,7 @@ from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import SPEEDS, link_rate
 
 from .faults import Cells, Drift, Fault, Slow
-from .hardware import Hardware, Link
+from .hardware import Hardware, SimLink
 from .resources import names_of
 from .schedule import Schedule
 
@@ -41,7 +41,7 @@ class Symptoms:
         """The fraction of its clock that a device is held to."""
         return min(1.0, self._rate({device}))
 
-    def pcie(self, link: Link) -> PciLink | None:
+    def pcie(self, link: SimLink) -> PciLink | None:
         """What a PCIe link can do and what it was trained to; None where it is not described."""
         kind = link.common
         if kind.speed is None or kind.width is None:
@@ -50,11 +50,11 @@ class Symptoms:
         highest = kind.max_speed or kind.speed, kind.max_width or kind.width
         return PciLink(speed, width, *highest, target=kind.speed)
 
-    def active(self, link: Link) -> int:
+    def active(self, link: SimLink) -> int:
         """How many of a fabric's links, that are one here, are up."""
         return _active(link.common.count, self._rate(self._names(link)))
 
-    def errors(self, link: Link) -> int:
+    def errors(self, link: SimLink) -> int:
         """What the link's counters have come to."""
         names = self._names(link)
         return ERRORS * sum(
@@ -66,12 +66,12 @@ class Symptoms:
     def _rate(self, names: set[str]) -> float:
         return self._schedule.rate(max(0, self._cells - 1), names)
 
-    def _names(self, link: Link) -> set[str]:
+    def _names(self, link: SimLink) -> set[str]:
         """A link's own. A switch has no other symptoms than its links."""
         return {*names_of(link), *self._switches & {link.a, link.b}}
 
 
-def _is_explained(link: Link, fault: Fault) -> bool:
+def _is_explained(link: SimLink, fault: Fault) -> bool:
     """Whether fewer or slower lanes are all that this fault is."""
     if not isinstance(fault, Slow):
         return False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from linkgauge.backends.base import Copy, Phase
+from linkgauge.backends.protocol import Copy, Phase
 from linkgauge.model.map import Resource
 from linkgauge.model.transfer import Transfer
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from linkgauge.judge import pace, shape, steadiness
+from linkgauge.judge import shape, slow_parts, steadiness
 from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
 from linkgauge.model.result import Run
 
-from . import cells, devices, fabric, host, links, modes
+from . import accelerator_state, cells, fabric, host_setup, links, two_modes
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
@@ -20,12 +20,12 @@ GRAVE: tuple[Check, ...] = (
     *cells.CHECKS,
     *links.CHECKS,
     *fabric.CHECKS,
-    *pace.CHECKS,
-    *devices.CHECKS,
-    *host.CHECKS,
+    *slow_parts.CHECKS,
+    *accelerator_state.CHECKS,
+    *host_setup.CHECKS,
 )
 """Checks that may fail; what the others find is worth knowing at most."""
-CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS, *modes.CHECKS)
+CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS, *two_modes.CHECKS)
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 

@@ -11,7 +11,7 @@ from linkgauge.judge.wiring import is_memory
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.inventory import Accelerator
 
-from .ways import latest_accelerators
+from .pcie_chains import latest_accelerators
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciLink, gaps_of
 
 from . import retrain
-from .ways import Way, chain, is_virtual, shown, subject, ways
+from .pcie_chains import PcieChain, chain, is_virtual, shown, subject, ways
 
 LEAST_READ_REQUEST = 512
 """Bytes. With less, requests take so many packets that reads stay below the link's rate."""
@@ -19,7 +19,7 @@ LEAST_READ_REQUEST = 512
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
     """Where each link of a switch, or of a host bridge, is slow, it is not the links."""
-    joined: dict[str, list[Way]] = {}
+    joined: dict[str, list[PcieChain]] = {}
     for way in () if is_virtual(evidence) else ways(evidence):
         for name in _joins(way):
             joined.setdefault(name, []).append(way)
@@ -37,7 +37,7 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("switch", "fail", name, found, why, remedy)
 
 
-def _joins(way: Way) -> Iterator[str]:
+def _joins(way: PcieChain) -> Iterator[str]:
     """What passes traffic on at either end of a link."""
     if way.function.port == "upstream port":
         yield switch_name(way.function.address)
@@ -78,7 +78,7 @@ def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("link-speed", "note", way.subject, found, why)
 
 
-def _slow(way: Way, at: float, best: float, evidence: Evidence) -> Finding:
+def _slow(way: PcieChain, at: float, best: float, evidence: Evidence) -> Finding:
     loaded = way.loaded_speed is not None
     when = "under load" if loaded else "while idle"
     if way.fastest and way.fastest > at:
@@ -115,7 +115,7 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("link-width", severity, way.subject, found, why, (reseat,))
 
 
-def _not_told(way: Way, what: str) -> Finding:
+def _not_told(way: PcieChain, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
     gaps = gaps_of(way.function.unknown)
     told = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]

@@ -47,7 +47,7 @@ class Format(NamedTuple):
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
             return
-        from linkgauge.report.terminal import make_console
+        from linkgauge.report.run_text import make_console
 
         console = make_console()
         for line in rendered:

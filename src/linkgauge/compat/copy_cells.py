@@ -27,7 +27,7 @@ from linkgauge.report.sentences import sentence
 from .base import Context, measure
 
 
-class Path(msgspec.Struct, frozen=True):
+class CopyPath(msgspec.Struct, frozen=True):
     """From one memory to another, at least one a device's; null is the host, the node near the
     device. The source carries out what goes between two devices, or with `reads` the destination;
     `kind` is of host memory."""
@@ -67,7 +67,7 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 """Exit codes, in the order in which one of several is chosen."""
 
 
-class Gauge:
+class CellMeter:
     """Measures cells, one benchmark after the other, and knows how all of them ended."""
 
     def __init__(self, context: Context, tool: str) -> None:

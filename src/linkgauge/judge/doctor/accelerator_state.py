@@ -9,7 +9,7 @@ from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
 from linkgauge.model.inventory import Accelerator
 
-from .ways import latest_accelerators
+from .pcie_chains import latest_accelerators
 
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are none for concern."""

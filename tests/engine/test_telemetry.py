@@ -6,13 +6,13 @@ import time
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.backends.base import Virtual
+from linkgauge.backends.protocol import Virtual
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
-from linkgauge.engine.sensing import PATIENCE, PERIOD, devices_of, sensing
+from linkgauge.engine.telemetry import PATIENCE, PERIOD, devices_of, sensing
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.inventory import Reading, Sense
+from linkgauge.model.inventory import Reading, Telemetry
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import PlannedCell, Settings
 from linkgauge.model.transfer import Memory, Report
@@ -37,7 +37,7 @@ class SensedBackend(FakeBackend):
         self.asked.append(tuple(devices))
         self.threads.add(threading.current_thread())
         number = len(self.asked)
-        return tuple(Sense(memory=str(device), **self.answer(number)) for device in devices)
+        return tuple(Telemetry(memory=str(device), **self.answer(number)) for device in devices)
 
 
 @pytest.fixture

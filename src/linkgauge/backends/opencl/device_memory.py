@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.transfer import CHUNK, Memory
 
 from .buffer import OpenCLBuffer, create
-from .host import PageableBuffer
-from .runtime import Unit, calling
+from .host_memory import PageableBuffer
+from .runtime import OpenCLDevice, calling
 
 _WORD = 8
 _MASK = (1 << 64) - 1
@@ -24,7 +24,7 @@ _PIECE = 1 << 31
 class DeviceBuffer(OpenCLBuffer):
     """Memory of a device."""
 
-    def __init__(self, unit: Unit, memory: Memory, size: int) -> None:
+    def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
         self._buffer = create(unit, size, cl.mem_flags.READ_WRITE)
         # Creating a buffer promises memory; moving it to its device takes it, or fails here.
@@ -111,7 +111,7 @@ class DeviceBuffer(OpenCLBuffer):
 class PartialSums:
     """Where a pure read leaves what it saw: an xor of words for each work-item."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: OpenCLDevice) -> None:
         self._unit = unit
         (self._items,) = unit.geometry[0]
         self.buffer = create(unit, self._items * _WORD, cl.mem_flags.READ_WRITE)

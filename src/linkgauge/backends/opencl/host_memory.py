@@ -13,18 +13,18 @@ import pyopencl as cl
 
 from linkgauge._native import Kind
 from linkgauge.backends import native
-from linkgauge.backends.base import Pattern
+from linkgauge.backends.protocol import Pattern
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import EngineKind, Memory
 
 from .buffer import OpenCLBuffer, create, refuse_larger
-from .runtime import Unit, calling
+from .runtime import OpenCLDevice, calling
 
 
 def allocate_host(
-    unit: Unit, memory: Memory, size: int, kind: EngineKind, node: Node, alone: bool
-) -> HostBuffer:
+    unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node, alone: bool
+) -> OpenCLHostBuffer:
     """Host memory on `node` that the engine of `kind` can reach; `alone`: there is no other node.
 
     Raises Unsupported where pageable memory cannot be bound to the node.
@@ -41,7 +41,7 @@ def allocate_host(
     return InPlaceBuffer(unit, memory, size, surely, cpus)
 
 
-class HostBuffer(OpenCLBuffer):
+class OpenCLHostBuffer(OpenCLBuffer):
     """Host memory. `node` is where it surely lies (None: unknown), `alone` says that there is no
     other, `cpus` work on its native. `address` is where its bytes stand for as long as it lives."""
 
@@ -51,7 +51,7 @@ class HostBuffer(OpenCLBuffer):
 
     def __init__(
         self,
-        unit: Unit,
+        unit: OpenCLDevice,
         memory: Memory,
         size: int,
         node: int | None,
@@ -93,7 +93,7 @@ class HostBuffer(OpenCLBuffer):
         return nullcontext(self.address)
 
 
-class PageableBuffer(HostBuffer):
+class PageableBuffer(OpenCLHostBuffer):
     """The system's own memory, which OpenCL knows nothing of: for ce."""
 
     _is_fresh = False
@@ -112,7 +112,7 @@ class PageableBuffer(HostBuffer):
         self._pages.close()
 
 
-class DriverBuffer(HostBuffer):
+class DriverBuffer(OpenCLHostBuffer):
     """Memory that the driver allocates on the host, as an OpenCL buffer."""
 
     def _allocate(self) -> None:
@@ -149,7 +149,7 @@ class InPlaceBuffer(DriverBuffer):
         return _mapped(self.unit, self._buffer, self.size)
 
 
-class SharedBuffer(HostBuffer):
+class SharedBuffer(OpenCLHostBuffer):
     """Fine-grained shared virtual memory: host and kernels use one address, at any time."""
 
     _release = "clSVMFree"
@@ -166,7 +166,7 @@ class SharedBuffer(HostBuffer):
 
 
 @contextmanager
-def _mapped(unit: Unit, buffer: cl.Buffer, size: int) -> Iterator[int]:
+def _mapped(unit: OpenCLDevice, buffer: cl.Buffer, size: int) -> Iterator[int]:
     """Where the buffer's bytes stand while they are mapped."""
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     with calling("clEnqueueMapBuffer", allocating=size):

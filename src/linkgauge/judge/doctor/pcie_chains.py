@@ -15,7 +15,7 @@ _LATEST = 3
 """Cells from whose readings the state of a link is told: one alone may have caught it waking up."""
 
 
-class Way:
+class PcieChain:
     """A link as its lower end sees it: the function, the port above it, if that shows, and what
     was read under load, at last (`loaded_speed`, `loaded_width`) and at best (`fastest`). `told` is
     what the vendor's library says: its highest figures are those that both ends can do.
@@ -82,7 +82,7 @@ def _least(*values: float | None) -> float | None:
     return min((value for value in values if value is not None), default=None)
 
 
-def ways(evidence: Evidence) -> Iterator[Way]:
+def ways(evidence: Evidence) -> Iterator[PcieChain]:
     """The link of each accelerator and RDMA adapter, and of each switch above one."""
     named = {address: name for name, address in evidence.addresses.items()}
     named |= {adapter.pci: adapter.name for adapter in evidence.inventory.adapters if adapter.pci}
@@ -99,7 +99,7 @@ def ways(evidence: Evidence) -> Iterator[Way]:
                 link = told[name].link if name in told else PciLink()
                 lower = _completed(latest.get(function.address, function), link)
                 port = latest.get(function.parent or "")
-                yield Way(name, lower, port, loaded.get(name, ()), link)
+                yield PcieChain(name, lower, port, loaded.get(name, ()), link)
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:

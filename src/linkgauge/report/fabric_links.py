@@ -16,7 +16,7 @@ _MOST = 8
 """Lines of one kind of link; of more, their ends are named together."""
 
 
-class _Bundle(msgspec.Struct, frozen=True):
+class _LinkSummary(msgspec.Struct, frozen=True):
     """Links of one kind of an accelerator: what is said of them, and where they lead."""
 
     memory: str
@@ -26,7 +26,7 @@ class _Bundle(msgspec.Struct, frozen=True):
 
 def fabric_lines(accelerators: Sequence[Accelerator]) -> Iterator[Text]:
     """`sim:0-7: 18 of 18 nvlink 4.0 active, 25.0 GB/s each, to nvswitch (18)`."""
-    by_kind: dict[str, list[_Bundle]] = {}
+    by_kind: dict[str, list[_LinkSummary]] = {}
     for one in accelerators:
         for bundle in _bundles(one):
             by_kind.setdefault(bundle.told, []).append(bundle)
@@ -44,7 +44,7 @@ def fabric_lines(accelerators: Sequence[Accelerator]) -> Iterator[Text]:
             yield Text.assemble((spans(memories), "bold"), f": {told}, to {where}")
 
 
-def _bundles(accelerator: Accelerator) -> Iterator[_Bundle]:
+def _bundles(accelerator: Accelerator) -> Iterator[_LinkSummary]:
     kinds: dict[tuple[str, str | None, float | None], list[FabricLink]] = {}
     for link in accelerator.links:
         kinds.setdefault((link.kind, link.version, link.rate), []).append(link)
@@ -59,4 +59,4 @@ def _bundles(accelerator: Accelerator) -> Iterator[_Bundle]:
             *([f"{errors} errors"] if errors else []),
         ]
         ends = Counter(link.remote or "unknown" for link in links)
-        yield _Bundle(accelerator.memory, ", ".join(parts), tuple(ends.items()))
+        yield _LinkSummary(accelerator.memory, ", ".join(parts), tuple(ends.items()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.inventory import HostDetails, gaps_of
 
-from .ways import shown
+from .pcie_chains import shown
 
 MUCH_STEAL = 0.02
 """Share of the CPUs' time that a hypervisor gave to others, from which threads wait visibly."""

@@ -9,7 +9,7 @@ from linkgauge.judge.utilisation import utilisation
 from linkgauge.model.result import Result
 
 from .matrix import matrices
-from .terminal import UNKNOWN, matrix_lines
+from .run_text import UNKNOWN, matrix_lines
 
 
 def render_utilisation(result: Result) -> RenderableType | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from linkgauge.model.inventory import FabricLink
 
-from .path import Path, Segment, Unknown, Use, figure
+from .path import ExpectedPath, Segment, Unknown, Use, figure
 
 PACKET = 16 / 18
 """Share of an NVLink that is payload: a packet of 256 bytes is 16 flits of 16 bytes behind a header
@@ -23,7 +23,7 @@ clauses 91 and 119). What is left is the 25 or 50 GB/s of NVIDIA's data sheets; 
 listed is taken as such already."""
 
 
-class Bundle(msgspec.Struct, frozen=True):
+class LinkBundle(msgspec.Struct, frozen=True):
     """Links side by side: `count` of `all` are active, and `rate` is what they carry together,
     after line coding; `nominal` is the signalling rate of all."""
 
@@ -46,10 +46,10 @@ class Bundle(msgspec.Struct, frozen=True):
         return self.kind.lower().startswith("nvlink")
 
     @staticmethod
-    def joined(many: Sequence[Bundle], idle: int = 0) -> Bundle:
+    def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
         """All of them as one, beside `idle` links that are down: nothing tells where these would
         lead."""
-        return Bundle(
+        return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
             sum(bundle.rate for bundle in many),
@@ -59,22 +59,22 @@ class Bundle(msgspec.Struct, frozen=True):
         )
 
 
-def bundles(links: Iterable[FabricLink]) -> dict[str | None, Bundle]:
+def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
     """Links by where they lead; of those that are down, only `all` and `nominal` tell."""
-    found: dict[str | None, Bundle] = {}
+    found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # of several, nothing tells which
-        known = found.get(remote, Bundle(0, 0, 0.0, link.kind, 0.0, 0.0))
+        known = found.get(remote, LinkBundle(0, 0, 0.0, link.kind, 0.0, 0.0))
         each, rate, count = known.each, known.rate, known.count
         if link.active is not False:
             each = link.rate or 0.0
             rate, count = rate + each * _coding(each), count + 1
         nominal = known.nominal + (link.rate or 0.0)
-        found[remote] = Bundle(count, known.all + 1, rate, link.kind, each, nominal)
+        found[remote] = LinkBundle(count, known.all + 1, rate, link.kind, each, nominal)
     return found
 
 
-def fabric_path(ends: tuple[str, str], bundle: Bundle, part: float) -> Path:
+def fabric_path(ends: tuple[str, str], bundle: LinkBundle, part: float) -> ExpectedPath:
     """Over links side by side that join these two, in this order. Raises Unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
@@ -82,9 +82,9 @@ def fabric_path(ends: tuple[str, str], bundle: Bundle, part: float) -> Path:
         raise Unknown(f"the rate of {bundle.kind} is unknown")
     segment = Segment(">".join(ends), bundle.rate, bundle.shown)
     if bundle.is_nvlink:
-        return Path((Use(segment, part, part / PACKET, "packets of 16 in 18 flits"),))
+        return ExpectedPath((Use(segment, part, part / PACKET, "packets of 16 in 18 flits"),))
     why = f"nothing tells what {bundle.kind} adds to payload"
-    return Path((Use(segment, part, part, why),), loose=(why,))
+    return ExpectedPath((Use(segment, part, part, why),), loose=(why,))
 
 
 def _coding(rate: float) -> float:

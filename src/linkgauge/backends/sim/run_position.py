@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from linkgauge.backends.base import Phase
+from linkgauge.backends.protocol import Phase
 
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32
 _TURN = 2 * math.pi
 
 
-class Course:
+class RunPosition:
     """Where a run stands: its virtual time `now`, the cell, its visit, and the number of the next
     sample of the phase. What is drawn depends on these and the seed alone, so that a cell's figures
     are the same whichever process measures it, and whatever it measured before.

@@ -10,10 +10,10 @@ from linkgauge.model.map import Crossing
 from linkgauge.model.transfer import Access, Memory, Transfer
 
 from .dram import Ceilings, HostMemory
-from .fabric import fabric_path
+from .fabric_rates import fabric_path
 from .findings import Evidence
-from .path import Meeting, Path, Segment, Unknown, Use
-from .pcie import Trained, pcie_path
+from .path import ExpectedPath, Meeting, Segment, Unknown, Use
+from .pcie_rates import Trained, pcie_path
 from .wiring import Wire, Wiring
 
 MEMORY_SHARE = 0.9
@@ -40,12 +40,12 @@ class Paths:
         """Whether the rate of this node's memory is known, or what this run measured of it."""
         return self._host.knows(node)
 
-    def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> Path:
+    def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """The path of a transfer of a cell of `size` bytes, whose only one it may be (`alone`).
         Raises Unknown."""
         if transfer.engine.kind == "cpu":
             return self._host.by_threads(transfer, size)
-        path = Path()
+        path = ExpectedPath()
         for memory in transfer.memories:
             path += self._memory(memory, alone)
         for leg in transfer.legs():
@@ -54,7 +54,7 @@ class Paths:
             raise Unknown(f"the rate of the memory of {transfer.engine.owner} is unknown")
         return path
 
-    def _find_memory(self, memory: Memory, alone: bool) -> Path:
+    def _find_memory(self, memory: Memory, alone: bool) -> ExpectedPath:
         place = str(memory.place)
         if place in self._shares_host:
             raise Unknown(f"the memory of {place} is the host's")
@@ -64,14 +64,14 @@ class Paths:
             return self._host.reached(memory.place, alone=alone)
         rate = self._rates.get(place)
         if not rate:
-            return Path()
+            return ExpectedPath()
         segment = Segment(place, rate, "memory")
         why = f"of memory {MEMORY_SHARE:.0%} is reached"
-        return Path((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
+        return ExpectedPath((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
 
     def _leg(
         self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
-    ) -> Path:
+    ) -> ExpectedPath:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
         crossed = self._wiring.route(here, there)
@@ -83,7 +83,7 @@ class Paths:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
         if crossed is None:
             raise Unknown(f"nothing tells what joins {here} and {there}")
-        path = Path()
+        path = ExpectedPath()
         for ends, bundle in bundles.items():
             path += fabric_path(ends, bundle, part)
         ways = [
@@ -101,7 +101,7 @@ class Paths:
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
         sure = not self._wiring.is_unsure(here, there)
         doubts = () if sure else ("nothing tells where their links lead",)
-        return path + Path(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
+        return path + ExpectedPath(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
 
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load, shipped
 from linkgauge.machine.hardware import hardware_yaml, known_values, read_hardware, state
-from linkgauge.machine.inventory import read_inventory
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import (
@@ -24,11 +24,11 @@ from linkgauge.model.inventory import (
 from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.report.distances import classes, distances, matrix_lines
-from linkgauge.report.fabric import fabric_lines
+from linkgauge.report.fabric_links import fabric_lines
 from linkgauge.report.formats import formats
 from linkgauge.report.gaps import for_root, gap_lines
 from linkgauge.report.host_details import ranges
-from linkgauge.report.pci_tree import tree_lines
+from linkgauge.report.pci_tree_text import tree_lines
 from linkgauge.report.subjects import spans, subjects
 from machine_kit import captured
 from pci_kit import Bus

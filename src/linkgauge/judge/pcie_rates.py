@@ -16,7 +16,7 @@ from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.transfer import Access
 
-from .path import Path, Segment, Unknown, Use
+from .path import ExpectedPath, Segment, Unknown, Use
 from .wiring import Wire
 
 COMPLETION = 128
@@ -33,11 +33,11 @@ Trained = Mapping[str, tuple[float, int]]
 
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
-) -> Path:
+) -> ExpectedPath:
     """Over these links, the closest first to who reads or writes; payload goes `up` or `down` each.
     Raises Unknown."""
     if not crossed:
-        return Path()
+        return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
     uses: list[Use] = []
     for wire, way in crossed:
@@ -45,7 +45,7 @@ def pcie_path(
         if lanes is not None:
             uses += packets.uses(lanes, way, part)
     loose = (_IN_FLIGHT,) if kernel and access == "read" else ()
-    return Path(tuple(uses), loose=loose)
+    return ExpectedPath(tuple(uses), loose=loose)
 
 
 _IN_FLIGHT = "how many reads a kernel keeps in flight is its device's own"

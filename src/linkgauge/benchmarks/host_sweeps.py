@@ -9,7 +9,7 @@ from itertools import permutations
 from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfer, host
 from linkgauge.model.units import LATENCY
 
-from .table import Fabric, Sweep
+from .table import DeviceSet, Sweep
 
 _ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
     "read": lambda memory: (memory, NULL),
@@ -31,8 +31,8 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
 
 
-def _by_threads(operation: str) -> Callable[[Fabric], Iterator[Cell]]:
-    def cells(fabric: Fabric) -> Iterator[Cell]:
+def _by_threads(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
+    def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for node in fabric.nodes:
             memory = host(node.index)
             for count in thread_counts(len(node.cpus)):
@@ -42,7 +42,7 @@ def _by_threads(operation: str) -> Callable[[Fabric], Iterator[Cell]]:
     return cells
 
 
-def _by_kind(fabric: Fabric) -> Iterator[Cell]:
+def _by_kind(fabric: DeviceSet) -> Iterator[Cell]:
     for node in fabric.nodes:
         for name, kind in (("pinned", ""), ("pageable", "pageable"), ("huge", "huge")):
             memory = host(node.index, kind)
@@ -50,7 +50,7 @@ def _by_kind(fabric: Fabric) -> Iterator[Cell]:
             yield Cell(str(node.index), name, (transfer,), Report.FIRST)
 
 
-def chosen_cpus(fabric: Fabric) -> tuple[int, ...]:
+def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
     """One CPU of each core, of too many every so many; where there is one core alone or everything
     is to be measured, all CPUs."""
     cpus = tuple(cpu for node in fabric.nodes for cpu in node.cpus)
@@ -60,7 +60,7 @@ def chosen_cpus(fabric: Fabric) -> tuple[int, ...]:
     return tuple(among[at * len(among) // count] for at in range(count))
 
 
-def _between_cpus(fabric: Fabric) -> Iterator[Cell]:
+def _between_cpus(fabric: DeviceSet) -> Iterator[Cell]:
     for first, second in permutations(chosen_cpus(fabric), 2):
         begins = Memory("cpu", first)
         transfer = Transfer(begins, Memory("cpu", second), Engine(begins, "cpu"))

@@ -11,8 +11,8 @@ from rich.text import Text
 from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
+from .run_text import simulated
 from .sentences import first_of
-from .terminal import simulated
 
 _STYLES: dict[Severity, str] = {
     "fail": "bold red",

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from statistics import median_low
 from typing import TypeVar
 
-from linkgauge.backends.base import Backend, Sensed, follows
-from linkgauge.model.inventory import Reading, Sense
+from linkgauge.backends.protocol import Backend, HasTelemetry, follows
+from linkgauge.model.inventory import Reading, Telemetry
 from linkgauge.model.transfer import Memory, Transfer
 
 PERIOD = 0.05
@@ -25,23 +25,23 @@ PATIENCE = 0.003
 FIRST_PATIENCE = 0.05
 """Where there is none yet: a cell shorter than a reading is to have one, too."""
 
-Devices = Mapping[Memory, Sensed]
+TelemetrySources = Mapping[Memory, HasTelemetry]
 _N = TypeVar("_N", int, float)
 
 
-def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Devices:
+def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
     """The devices that take part, with their backends, one for each transfer: those whose library
     tells of them."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
         for place in (*transfer.memories, transfer.engine.owner)
-        if place.backend == backend.name and follows(backend, Sensed)  # type: ignore[type-abstract]
+        if place.backend == backend.name and follows(backend, HasTelemetry)  # type: ignore[type-abstract]
     }
 
 
 @contextmanager
-def sensing(devices: Devices, threaded: bool) -> Iterator[Sensing]:
+def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
     """Asks again and again while it is entered; `readings` then says what was found. Without a
     `threaded` asker, it asks once as it is entered."""
     found = Sensing(devices)
@@ -63,11 +63,11 @@ def sensing(devices: Devices, threaded: bool) -> Iterator[Sensing]:
 class Sensing:
     """What devices were found to be, at several moments."""
 
-    def __init__(self, devices: Devices) -> None:
-        self._asked: defaultdict[Sensed, list[Memory]] = defaultdict(list)
+    def __init__(self, devices: TelemetrySources) -> None:
+        self._asked: defaultdict[HasTelemetry, list[Memory]] = defaultdict(list)
         for memory, backend in devices.items():
             self._asked[backend].append(memory)
-        self.taken: list[tuple[float, dict[str, Sense]]] = []
+        self.taken: list[tuple[float, dict[str, Telemetry]]] = []
 
     def ask(self, over: threading.Event) -> None:
         self.take()
@@ -76,7 +76,7 @@ class Sensing:
 
     def take(self) -> None:
         now = time.monotonic()
-        senses: dict[str, Sense] = {}
+        senses: dict[str, Telemetry] = {}
         for backend, devices in self._asked.items():
             try:
                 senses |= {sense.memory: sense for sense in backend.sense(devices)}
@@ -90,7 +90,7 @@ class Sensing:
         return tuple(_fold(str(device), taken) for device in devices)
 
 
-def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Sense]]]) -> Reading:
+def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
     """What was found of a device at several moments, as one reading."""
     known = [(at, senses[memory]) for at, senses in taken if memory in senses]
     if not known:

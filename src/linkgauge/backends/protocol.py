@@ -26,7 +26,7 @@ from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 import msgspec
 
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.inventory import Accelerator, Sense
+from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
@@ -258,7 +258,7 @@ class Virtual(Protocol):
 
 
 @runtime_checkable
-class Sensed(Protocol):
+class HasTelemetry(Protocol):
     """A backend whose devices' own library tells of their state. What it does not tell is null;
     neither call raises for that."""
 
@@ -266,7 +266,7 @@ class Sensed(Protocol):
         """Everything that the library tells of each device, in the order of their indices."""
         ...
 
-    def sense(self, devices: Sequence[Memory]) -> tuple[Sense, ...]:
+    def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
         """These devices at this moment. Called while they are measured, from
         another thread: it must neither wait for them nor use them."""
         ...

@@ -16,13 +16,13 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.units import approximate_size
 
 from .distances import classes, distances, legend, matrix_lines, short_kind
-from .fabric import fabric_lines
+from .fabric_links import fabric_lines
 from .files import json_document
 from .gaps import gap_lines
 from .host_details import host_lines
-from .pci_tree import tree_lines
+from .pci_tree_text import tree_lines
+from .run_text import simulated
 from .subjects import subjects
-from .terminal import simulated
 
 _PROFILES = len(" ".join(EVERY_PROFILE))
 

@@ -22,7 +22,7 @@ LEAST_WINDOW = 1 << 20
 _SEED = 7
 
 
-class NativeCourse:
+class NativeArena:
     """Memory on `node` that threads on `cpus` move, each kernel in windows of it. Raises OSError
     where it cannot be had."""
 

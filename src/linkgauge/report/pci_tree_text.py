@@ -19,10 +19,10 @@ _UNKNOWN = "unknown"
 def tree_lines(inventory: Inventory, subjects: Iterable[Subject]) -> Iterator[Text]:
     """A line for each bridge that something hangs below (the ports between it and the next one
     joined by a slash, as `lspci -PP` does), three for each device."""
-    yield from _Tree(inventory, subjects).lines()
+    yield from _TreePrinter(inventory, subjects).lines()
 
 
-class _Tree:
+class _TreePrinter:
     def __init__(self, inventory: Inventory, subjects: Iterable[Subject]) -> None:
         known = {function.address for function in inventory.pci}
         self._below: dict[str | None, list[PciFunction]] = {}

@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from linkgauge.backends.base import Group, Pace, Timing
+from linkgauge.backends.protocol import Group, Pace, Timing
 
 
-class JoinedGroup:
+class CombinedGroup:
     """Arms all of its groups, then opens one gate right after the other, and waits for them in
     their order: the last one's endless copies end when the others have, or after so many seconds
     (`lasting`) where all are endless.

@@ -6,9 +6,9 @@ import io
 import pytest
 
 from compat_kit import interrupted_after, speak, where
-from linkgauge.compat import paths
+from linkgauge.compat import copy_cells
 from linkgauge.compat.base import opened_devices
-from linkgauge.compat.paths import Gauge, Path
+from linkgauge.compat.copy_cells import CellMeter, CopyPath
 from linkgauge.model.result import Settings
 
 QUICK = Settings((1 << 20,), samples=2, loops=1)
@@ -19,7 +19,7 @@ def cut(capfd, monkeypatch):
     """A tool whose first measurement is interrupted after one cell."""
 
     def run(tool, *arguments):
-        monkeypatch.setattr(paths, "measure", interrupted_after(1))
+        monkeypatch.setattr(copy_cells, "measure", interrupted_after(1))
         return speak(capfd, tool, *arguments, on=where("riscv-2gpu"))
 
     return run
@@ -47,8 +47,8 @@ def test_reports_end_as_failed(cut):
 def test_cells_are_numbered_through():
     """A fault strikes the cell of its number of all that a tool measures, and once."""
     with opened_devices(where("riscv-2gpu", "flip sim:0 cells=2"), QUICK) as context:
-        gauge = Gauge(context, "test")
-        up = [[Path(None, context.devices[0]).transfer()]]
+        gauge = CellMeter(context, "test")
+        up = [[CopyPath(None, context.devices[0]).transfer()]]
         found = [gauge.measure(up)[0] for _ in range(4)]
     assert [cell.status for cell in found] == ["pass", "pass", "fail", "pass"]
     assert len({cell.samples for cell in found}) == 4, "and noise goes on"

@@ -3,8 +3,8 @@
 import json
 
 from linkgauge.judge.findings import Finding
-from linkgauge.report.doctor import Diagnosis, diagnosis_document, finding_lines
-from linkgauge.report.terminal import make_console
+from linkgauge.report.findings_text import Diagnosis, diagnosis_document, finding_lines
+from linkgauge.report.run_text import make_console
 
 
 def finding(number, check="iommu", remedy=("sudo mend",)):

@@ -50,7 +50,7 @@ _STEADY = 0.05
 """A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
 
 
-class Paced(msgspec.Struct, frozen=True, eq=False):
+class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
     above 0); `slow` where it is below by more than chance. What is expected of it may be
     known: then it may be `low`, by more than chance as well (and the logarithm over what is
@@ -70,7 +70,7 @@ class Paced(msgspec.Struct, frozen=True, eq=False):
         return self.peers[0]
 
 
-def paces(evidence: Evidence) -> list[Paced]:
+def relative_rates(evidence: Evidence) -> list[RelativeRate]:
     classes: dict[tuple[str, ...], list[Case]] = {}
     for case in cases_of(evidence):
         cell = case.cell
@@ -84,16 +84,16 @@ def _median(case: Case) -> float:
     return case.cell.summary.median if case.cell.summary else 0.0
 
 
-def _pace(case: Case, peers: tuple[Case, ...]) -> Paced:
+def _pace(case: Case, peers: tuple[Case, ...]) -> RelativeRate:
     log = math.log(_median(case) / _median(peers[0]))
     slow = _highest(case) < SLOW * _lowest(peers[0])
     expected = case.cell.expected.achievable if case.cell.expected else None
     if expected is None or (case.cell.expected or Expected()).measured:
-        return Paced(case, log, peers, slow, log)
+        return RelativeRate(case, log, peers, slow, log)
     share = _median(case) / expected
     if _is_low(case, expected):
-        return Paced(case, min(log, math.log(share)), peers, True, log, low=True)
-    return Paced(case, log, peers, slow, log, fine=share > SLOW)
+        return RelativeRate(case, min(log, math.log(share)), peers, True, log, low=True)
+    return RelativeRate(case, log, peers, slow, log, fine=share > SLOW)
 
 
 def _is_low(case: Case, expected: float) -> bool:
@@ -134,7 +134,7 @@ class _Fit(msgspec.Struct, frozen=True):
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
     """One part slows what touches it, or its rate falls from cell to cell."""
-    paced = paces(evidence)
+    paced = relative_rates(evidence)
     slow = [each for each in paced if each.slow]
     if not slow:
         return
@@ -158,7 +158,7 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         yield _unexplained(rest, evidence)
 
 
-def _fit(part: str, paced: Sequence[Paced]) -> _Fit:
+def _fit(part: str, paced: Sequence[RelativeRate]) -> _Fit:
     touching = [each for each in paced if part in each.case.touched]
     elsewhere = sum(each.log**2 for each in paced if part not in each.case.touched)
     began = min(each.case.number for each in touching if each.slow)
@@ -167,7 +167,7 @@ def _fit(part: str, paced: Sequence[Paced]) -> _Fit:
     return replace(best, loss=best.loss + elsewhere)
 
 
-def _constant(touching: Sequence[Paced], part: str, since: int = 0) -> _Fit:
+def _constant(touching: Sequence[RelativeRate], part: str, since: int = 0) -> _Fit:
     """A fraction of its rate, from the beginning or `since` a cell on: before, it was well. Each
     class of cells has a fraction of its own: another part may have been its bottleneck."""
     beside = _beside(touching, part, since)
@@ -186,7 +186,7 @@ def _constant(touching: Sequence[Paced], part: str, since: int = 0) -> _Fit:
 
 
 def _beside(
-    touching: Sequence[Paced], part: str, since: int = 0
+    touching: Sequence[RelativeRate], part: str, since: int = 0
 ) -> dict[tuple[str, ...] | None, Case | None]:
     """Of each class, the fastest that does not touch the part, or did so while it was well."""
     classes = {each.case.peers: each.peers for each in touching}
@@ -196,7 +196,7 @@ def _beside(
     }
 
 
-def _left(each: Paced, beside: Case | None) -> float | None:
+def _left(each: RelativeRate, beside: Case | None) -> float | None:
     """The logarithm of what is left of a cell's figure, compared with a peer that does not touch
     the part: that is known better than what is expected, which counts if all peers are low. None
     where neither tells anything."""
@@ -207,7 +207,7 @@ def _left(each: Paced, beside: Case | None) -> float | None:
     return min(0.0, math.log(_median(each.case) / _median(beside)))
 
 
-def _loss(each: Paced, left: float | None, level: float) -> float:
+def _loss(each: RelativeRate, left: float | None, level: float) -> float:
     """What the part leaves unexplained of a cell. Where all peers touch it, it does not explain
     that one is slower than another; nor that they are alike, if both are known to be fine."""
     if left is None:
@@ -215,7 +215,7 @@ def _loss(each: Paced, left: float | None, level: float) -> float:
     return min((left - level) ** 2, left**2 + _SPARED)
 
 
-def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
+def _drifting(touching: Sequence[RelativeRate], part: str) -> _Fit:
     """Rates of e^(level × number), from the first cell of the run on."""
     beside = _beside(touching, part)
     fallen = [_fallen(each, beside[each.case.peers]) for each in touching]
@@ -233,7 +233,7 @@ def _drifting(touching: Sequence[Paced], part: str) -> _Fit:
     return _Fit(loss, level, drifts=True)
 
 
-def _fallen(each: Paced, beside: Case | None) -> tuple[float, int]:
+def _fallen(each: RelativeRate, beside: Case | None) -> tuple[float, int]:
     """How far a cell is below one that the drift leaves alone, and the cells since the run began;
     or below its fastest peer, and the cells that lie between the two (if that one drifts, too)."""
     if beside is not None:
@@ -241,7 +241,7 @@ def _fallen(each: Paced, beside: Case | None) -> tuple[float, int]:
     return each.relative, each.case.number - each.fastest.number
 
 
-def _unexpected(each: Paced, level: float) -> float:
+def _unexpected(each: RelativeRate, level: float) -> float:
     """How much lower than expected a cell is than the drift has come to by then, if all its peers
     are low: else these tell better how fast it should be."""
     if not each.low or each.fastest.cell.verdict != "low":
@@ -255,7 +255,7 @@ _LEAST_OF_DRIFT = 3
 """Slow cells from which a trend is told from a level."""
 
 
-def _slow(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) -> Finding:
+def _slow(culprit: Blame, fit: _Fit, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     severity: Severity = "fail" if share < FAR else "warn"
     of = _compared(min(slow, key=_log))
@@ -268,13 +268,13 @@ def _slow(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) 
     return Finding("slow", severity, culprit.part, found, why, _remedy(evidence), cells)
 
 
-def _compared(each: Paced) -> str:
+def _compared(each: RelativeRate) -> str:
     if each.log < math.log(_median(each.case) / _median(each.fastest)) - 1e-9:
         return "the hardware should"
     return f"equal cells do, as {each.fastest.name}"
 
 
-def _drift(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence) -> Finding:
+def _drift(culprit: Blame, fit: _Fit, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
     at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{culprit.doubt}"
     found = f"its rate changes by {math.expm1(fit.level):.2%} from cell to cell: {at}"
@@ -284,7 +284,7 @@ def _drift(culprit: Blame, fit: _Fit, slow: Sequence[Paced], evidence: Evidence)
     return Finding("drift", "fail", culprit.part, found, why, remedy, cells)
 
 
-def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
+def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
     share, of = math.exp(lowest.log), _compared(lowest)
     severity: Severity = "fail" if share < FAR else "warn"
@@ -294,7 +294,7 @@ def _unexplained(slow: Sequence[Paced], evidence: Evidence) -> Finding:
     return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
 
 
-def _log(each: Paced) -> float:
+def _log(each: RelativeRate) -> float:
     return each.log
 
 

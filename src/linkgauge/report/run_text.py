@@ -20,7 +20,7 @@ from linkgauge.model.units import format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
 from .matrix import ABSENT, Matrix, grid, matrices, shown
-from .notes import mode_lines
+from .run_notes import mode_lines
 from .sentences import first_of
 
 WIDTH = 10
