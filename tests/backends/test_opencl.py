@@ -166,7 +166,7 @@ def test_finds_one_wrong_byte(backend: opencl.OpenCL, memory: str, offset: int) 
 
 
 def test_compares_in_pieces(plain: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linkgauge.backends.opencl.device._PIECE", 24)
+    monkeypatch.setattr("linkgauge.backends.opencl.device_memory._PIECE", 24)
     copy = copy_of(plain, parse_transfer("opencl:0 -> opencl:0 by ce"), 1003)
     assert plain.first_mismatch(copy.source, 1003, Pattern.WORDS, SEED) is None
     corrupt(copy.source, 1001)

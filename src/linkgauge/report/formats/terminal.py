@@ -10,8 +10,8 @@ FORMAT = Format(
     {
         "run": late("report.live", "run_lines"),
         "plan": late("report.dry_run", "plan_lines"),
-        "machine": late("report.inventory", "machine_lines"),
-        "findings": late("report.doctor", "diagnosis_lines"),
-        "benchmarks": late("report.inventory", "benchmark_lines"),
+        "machine": late("report.machine_report", "machine_lines"),
+        "findings": late("report.findings_text", "diagnosis_lines"),
+        "benchmarks": late("report.machine_report", "benchmark_lines"),
     },
 )
