@@ -8,7 +8,7 @@ import pytest
 from compat_kit import interrupted_after, speak, where
 from linkgauge.compat import copy_cells
 from linkgauge.compat.base import opened_devices
-from linkgauge.compat.copy_cells import CellMeter, CopyPath
+from linkgauge.compat.copy_cells import CopyPath, Meter
 from linkgauge.model.result import Settings
 
 QUICK = Settings((1 << 20,), samples=2, loops=1)
@@ -47,7 +47,7 @@ def test_reports_end_as_failed(cut):
 def test_cells_are_numbered_through():
     """A fault strikes the cell of its number of all that a tool measures, and once."""
     with opened_devices(where("riscv-2gpu", "flip sim:0 cells=2"), QUICK) as context:
-        gauge = CellMeter(context, "test")
+        gauge = Meter(context, "test")
         up = [[CopyPath(None, context.devices[0]).transfer()]]
         found = [gauge.measure(up)[0] for _ in range(4)]
     assert [cell.status for cell in found] == ["pass", "pass", "fail", "pass"]

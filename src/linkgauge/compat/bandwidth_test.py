@@ -21,7 +21,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
 
 from .base import Parser, UsageError, Where, hinting, opened_devices, size_of, whole
-from .copy_cells import CellMeter, CopyPath
+from .copy_cells import CopyPath, Meter
 
 TOOL = "bandwidth_test"
 HELP = """\
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         table = sys.stdout if out is None else stack.enter_context(_opened(File(out)))
         context = stack.enter_context(opened_devices(where, settings))
         paths = tuple(_paths(context.devices))
-        gauge = CellMeter(context, TOOL)
+        gauge = Meter(context, TOOL)
         cells = gauge.measure([[path.transfer()] for path in paths])
         if out is not None and File(out).is_file():
             table.truncate(0)

@@ -67,7 +67,7 @@ _WORST_FIRST = (130, 3, 1, 4, 0)
 """Exit codes, in the order in which one of several is chosen."""
 
 
-class CellMeter:
+class Meter:
     """Measures cells, one benchmark after the other, and knows how all of them ended."""
 
     def __init__(self, context: Context, tool: str) -> None:

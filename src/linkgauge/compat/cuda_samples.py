@@ -18,7 +18,7 @@ from linkgauge.model.result import EngineSettings, Settings
 
 from . import base
 from .base import UsageError, Where, opened_devices
-from .copy_cells import CellMeter, CopyPath
+from .copy_cells import CopyPath, Meter
 
 TOOL = "bandwidthTest"
 _LOOPS = 100
@@ -76,7 +76,7 @@ Range mode options
 --increment=[SIZE]\tStep in bytes"""
 
 
-class BandwidthTestOptions(msgspec.Struct, frozen=True):
+class SampleOptions(msgspec.Struct, frozen=True):
     """The command line, checked. `device` is an index, or null for all; `memory` is
     the kind of host memory, as the notation names it."""
 
@@ -131,7 +131,7 @@ def sample_arguments(
     return given
 
 
-def _options(given: Mapping[str, str]) -> BandwidthTestOptions:
+def _options(given: Mapping[str, str]) -> SampleOptions:
     memory = given.get("memory", "pinned")
     if memory not in ("pinned", "pageable"):
         raise UsageError("Invalid memory mode - valid modes are pageable or pinned")
@@ -143,7 +143,7 @@ def _options(given: Mapping[str, str]) -> BandwidthTestOptions:
     if mode != "range" and {"start", "end", "increment"} & given.keys():
         raise UsageError("Illegal argument - start, end and increment need --mode=range")
     device = given.get("device", "0")
-    return BandwidthTestOptions(
+    return SampleOptions(
         sizes=_sizes(mode, given),
         mode=mode,
         kinds=tuple(kind for kind in _KINDS if kind in given) or tuple(_KINDS),
@@ -189,7 +189,7 @@ def _shmoo() -> Iterator[int]:
         yield size
 
 
-def _measure(options: BandwidthTestOptions, where: Where) -> int:
+def _measure(options: SampleOptions, where: Where) -> int:
     settings = Settings(
         sizes=tuple(options.sizes[:1]),
         samples=1,
@@ -203,7 +203,7 @@ def _measure(options: BandwidthTestOptions, where: Where) -> int:
         for device in devices:
             print(f" Device {device.index}: {device.model}")
         print(f" {options.mode.capitalize()} Mode\n", flush=True)
-        gauge = CellMeter(context, TOOL)
+        gauge = Meter(context, TOOL)
         for kind in options.kinds:
             rates = []
             for size in options.sizes:
@@ -231,7 +231,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 
 
 def _rate(
-    gauge: CellMeter, devices: Sequence[Device], kind: str, memory: str, size: int
+    gauge: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
     """GB/s, the sum of all devices; None where one of them has none."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
@@ -244,7 +244,7 @@ def _rate(
 
 
 def _readable(
-    options: BandwidthTestOptions, kind: str, devices: int, rates: Sequence[float | None]
+    options: SampleOptions, kind: str, devices: int, rates: Sequence[float | None]
 ) -> Iterator[str]:
     yield f" {_KINDS[kind][0]} Bandwidth, {devices} Device(s)"
     yield f" {'PAGEABLE' if options.memory == 'pageable' else 'PINNED'} Memory Transfers"
@@ -261,7 +261,7 @@ def _shown(rate: float | None) -> str:
 
 
 def _csv(
-    options: BandwidthTestOptions, kind: str, devices: int, rates: Sequence[float | None]
+    options: SampleOptions, kind: str, devices: int, rates: Sequence[float | None]
 ) -> Iterator[str]:
     name = _KINDS[kind][1]
     if kind != "dtod":

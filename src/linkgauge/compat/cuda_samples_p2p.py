@@ -23,7 +23,7 @@ from linkgauge.model.result import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
 
 from .base import Context, Where, hinting, opened_devices
-from .copy_cells import CellMeter, CopyPath, memory_of
+from .copy_cells import CopyPath, Meter, memory_of
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
 
 TOOL = "p2pBandwidthLatencyTest"
@@ -68,7 +68,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
     with opened_devices(where, settings) as context, _without_access(where, context) as apart:
-        gauge = CellMeter(context, TOOL)
+        gauge = Meter(context, TOOL)
         reached = _bandwidths(gauge, apart, options)
         codes = [gauge.exit_code, apart.code]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
@@ -76,7 +76,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         opened_devices(where, fewer, tells=False) as context,
         _without_access(where, context) as apart,
     ):
-        gauge = CellMeter(context, TOOL)
+        gauge = Meter(context, TOOL)
         _latencies(gauge, apart, options, reached)
         codes += [gauge.exit_code, apart.code]
     print(NOTE)
@@ -87,13 +87,13 @@ class Apart(msgspec.Struct, frozen=True):
     """How copies go between devices that do not reach each other: `driver` measures those that are
     left to CUDA's driver; without it, there are two legs by way of the host."""
 
-    driver: CellMeter | None
+    driver: Meter | None
 
     @property
     def code(self) -> int:
         return 0 if self.driver is None else self.driver.exit_code
 
-    def rates(self, gauge: CellMeter, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
+    def rates(self, gauge: Meter, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
         """GB/s of each cell's copies, from one device to the other."""
         if self.driver is not None:
             return _rates(
@@ -111,10 +111,10 @@ def _without_access(where: Where, context: Context) -> Iterator[Apart]:
     engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
     settings = msgspec.structs.replace(context.settings, engines=engines)
     with opened_devices(where, settings, tells=False) as closed:
-        yield Apart(CellMeter(closed, TOOL))
+        yield Apart(Meter(closed, TOOL))
 
 
-def _bandwidths(gauge: CellMeter, apart_from: Apart, options: PeerTestOptions) -> frozenset[Pair]:
+def _bandwidths(gauge: Meter, apart_from: Apart, options: PeerTestOptions) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
@@ -143,7 +143,7 @@ def _bandwidths(gauge: CellMeter, apart_from: Apart, options: PeerTestOptions) -
 
 
 def _latencies(
-    gauge: CellMeter, apart_from: Apart, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, apart_from: Apart, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
     """Measures and prints the latency matrices, of the devices and of the host's part."""
     devices = gauge.context.devices
@@ -196,7 +196,7 @@ def _staged(source: Device, destination: Device) -> list[Transfer]:
 
 
 def _rates(
-    gauge: CellMeter,
+    gauge: Meter,
     cells: Mapping[Pair, Sequence[Transfer]],
     factor: float = 1,
     *,
@@ -212,13 +212,13 @@ def _rates(
     }
 
 
-def _times(gauge: CellMeter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Microseconds of each copy, else as of _rates."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
-def _enqueuing_times(gauge: CellMeter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
+def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
     """Microseconds in which the host enqueues each copy; nothing where that cannot be told."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)

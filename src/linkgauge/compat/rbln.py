@@ -17,7 +17,7 @@ from linkgauge.model.result import EngineSettings, Settings
 
 from . import rbln_text as text
 from .base import Context, Parser, UsageError, Where, hinting, opened_devices, size_of, whole
-from .copy_cells import CellMeter
+from .copy_cells import Meter
 from .rbln_cases import CASES, CaseRequest
 
 TOOL = "rblnBandwidthLatencyTest"
@@ -81,7 +81,7 @@ def _run_in(context: Context, options: RblnOptions) -> int:
     print(f"\n[Measure Iteration cnt : {options.iterations}]")
     print(f"[Measure Buffer Size : {options.sizes[0]:#x}]\n")
     print("\n".join(text.distances(context.machine, context.devices)), flush=True)
-    gauge = CellMeter(context, TOOL)
+    gauge = Meter(context, TOOL)
     for measure in case.parts:
         lines, figures = measure(gauge, asked)
         performance = text.performance(figures, options.performance)

@@ -17,7 +17,7 @@ from linkgauge.model.machine import Device
 from linkgauge.model.result import CellResult
 
 from . import rbln_text as text
-from .copy_cells import CellMeter, CopyPath, chase
+from .copy_cells import CopyPath, Meter, chase
 from .rbln_text import Figure
 
 CHASE_SIZE = 2 << 20
@@ -50,7 +50,7 @@ class CaseRequest(msgspec.Struct, frozen=True):
 
 
 Lines = Iterable[str]
-CaseSection = Callable[[CellMeter, CaseRequest], tuple[Lines, list[Figure]]]
+CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[Figure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
@@ -69,13 +69,13 @@ def _own(path: CopyPath, cell: CellResult, place: int = 0) -> Figure:
     return Figure(path.tag, ends, of.samples, of.bytes)
 
 
-def _each(gauge: CellMeter, paths: Sequence[CopyPath]) -> list[Figure]:
+def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[Figure]:
     """Each path for itself."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
-def _matrix(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     """Each path for itself, over all of the NPUs."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
@@ -86,7 +86,7 @@ def _matrix(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     return [f"Device {asked.direction} bandwidth (GB/s)", *lines], figures
 
 
-def _latencies(gauge: CellMeter, pairs: Sequence[tuple[Device, Device]]) -> list[Figure]:
+def _latencies(gauge: Meter, pairs: Sequence[tuple[Device, Device]]) -> list[Figure]:
     cells = gauge.measure([[chase(*pair)] for pair in pairs], "chase", size=CHASE_SIZE)
     return [
         Figure("D2D", f"{text.label(one)} -> {text.label(other)}", cell.samples)
@@ -94,12 +94,12 @@ def _latencies(gauge: CellMeter, pairs: Sequence[tuple[Device, Device]]) -> list
     ]
 
 
-def _all_latencies(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _all_latencies(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     figures = _latencies(gauge, list(permutations(asked.ordered, 2)))
     return [text.LATENCY, *map(text.latency_line, figures)], figures
 
 
-def _latency(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     figures = _latencies(gauge, [(asked.source, other) for other in asked.others])
     return [*text.title(text.LATENCY), *map(text.latency_line, figures)], figures
 
@@ -114,7 +114,7 @@ def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
         yield [CopyPath(other, None) for other in last]
 
 
-def _bandwidth(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _bandwidth(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     figures = _each(gauge, [path for step in _steps(asked) for path in step])
     return _titled("", asked, figures)
 
@@ -124,7 +124,7 @@ def _titled(kind: str, asked: CaseRequest, figures: list[Figure]) -> tuple[Lines
     return [*title, *map(text.bandwidth_line, figures)], figures
 
 
-def _both_ways(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     """Both ways at the same time, over each pair for itself."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
@@ -138,7 +138,7 @@ def _both_ways(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure
     return _titled("bidirectional ", asked, _together(gauge, groups, tags, labels))
 
 
-def _parallel(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
+def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
     """Several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
@@ -152,7 +152,7 @@ def _parallel(gauge: CellMeter, asked: CaseRequest) -> tuple[Lines, list[Figure]
 
 
 def _together(
-    gauge: CellMeter,
+    gauge: Meter,
     groups: Sequence[tuple[CopyPath, ...]],
     tags: Sequence[str],
     labels: Sequence[str],

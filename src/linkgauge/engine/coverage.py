@@ -15,8 +15,7 @@ from linkgauge.model.transfer import Report, Transfer
 _HOST_THREADS = 51 / 72
 _OPENCL = 64 / 72
 _HOST_LATENCY = 26 / 48
-_HOST_BY_KERNELS = 39 / 48
-_HOST_BY_COPY_ENGINES = 39 / 48
+_HOST_BY_DEVICES = 39 / 48
 """Intervals that held, of all: 24 runs of each cell, on the machine that showed the least."""
 
 
@@ -32,10 +31,6 @@ def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated:
         found.append(_HOST_THREADS)
     if "opencl" in owners:
         found.append(_OPENCL)
-    if crosses and report.is_latency:
-        found.append(_HOST_LATENCY)
-    elif crosses and "sm" in kinds:
-        found.append(_HOST_BY_KERNELS)
-    elif crosses and "ce" in kinds:
-        found.append(_HOST_BY_COPY_ENGINES)
+    elif crosses and kinds != {"cpu"}:
+        found.append(_HOST_LATENCY if report.is_latency else _HOST_BY_DEVICES)
     return round(min(found), 2)

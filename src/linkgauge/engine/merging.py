@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.intervals import LogInterval, estimates
+from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
@@ -112,7 +112,7 @@ def _counted(cell: CellResult, border: float | None) -> list[list[float]]:
     return [visit for visit in kept if visit]
 
 
-def _part_estimates(cells: Sequence[CellResult]) -> list[list[LogInterval | None]]:
+def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
     """Of each cell, the estimates of its parts, each from the same parts of all cells."""
     count = max((len(cell.parts) for cell in cells), default=0)
     columns = [
@@ -131,8 +131,8 @@ def _finish(
     cell: CellResult,
     border: float | None,
     counted: Sequence[Sequence[float]],
-    known: LogInterval | None,
-    parts: Sequence[LogInterval | None],
+    known: Estimate | None,
+    parts: Sequence[Estimate | None],
     settings: Settings,
 ) -> Merged:
     if not cell.samples:
@@ -165,7 +165,7 @@ def _finish(
 def _summary(
     cell: CellResult,
     samples: Sequence[float],
-    known: LogInterval | None,
+    known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
     """Of all samples, with the interval from visits, else with that of the counted samples."""
@@ -177,7 +177,7 @@ def _summary(
     return replace(summary, ci95=median_interval(sorted(s for visit in counted for s in visit)))
 
 
-def _interval(cell: CellResult, known: LogInterval | None, settings: Settings) -> Interval:
+def _interval(cell: CellResult, known: Estimate | None, settings: Settings) -> Interval:
     if known is None:
         return Interval("samples")
     simulated = settings.simulation is not None

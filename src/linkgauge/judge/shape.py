@@ -1,8 +1,8 @@
 """The shape of results: patterns of matrices and of curves, each named in a sentence with the
 cells that it rests on.
 
-A slow device against a slow pair, and spikes, are slow_parts.py's and steadiness.py's. What is here is
-no failure by itself: it tells how the machine is built, or where to look.
+A slow device against a slow pair, and spikes, are slow_parts.py's and steadiness.py's. What is here
+is no failure by itself: it shows how the machine is built, or where to look.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ _GAP = 2
 times the inner one's distance from the median: else between two modes, where no sample lies."""
 
 
-class LogInterval(msgspec.Struct, frozen=True):
+class Estimate(msgspec.Struct, frozen=True):
     """A cell's headline figure and its interval, as logarithms: what varies between visits is
     known by so many degrees of freedom, from the visits of so many alike cells."""
 
@@ -97,7 +97,7 @@ def student(degrees: int) -> float:
     return z + first + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n * n)
 
 
-def estimates(cells: Sequence[VisitSamples]) -> list[LogInterval | None]:
+def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """Of cells that are alike, each with its visits; None where no variance is known: no cell has
     two visits, or a figure is not above 0."""
     logs = [_logs(cell) for cell in cells]
@@ -109,9 +109,7 @@ def estimates(cells: Sequence[VisitSamples]) -> list[LogInterval | None]:
     ]
 
 
-def _estimate(
-    visits: VisitSamples, own: _Spread, pooled: _Spread, alike: int
-) -> LogInterval | None:
+def _estimate(visits: VisitSamples, own: _Spread, pooled: _Spread, alike: int) -> Estimate | None:
     if not pooled.degrees:
         return None
     middle = statistics.median([sample for visit in visits for sample in visit])
@@ -122,7 +120,7 @@ def _estimate(
     # of samples alone may make is left as it is.
     apart = max(0.0, 1 - 2 * pooled.within / pooled.between) if pooled.between else 0.0
     low, high = _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
-    return LogInterval(
+    return Estimate(
         middle,
         middle - math.hypot(low, between),
         middle + math.hypot(high, between),
