@@ -37,3 +37,11 @@ def test_a_worker_keeps_no_more_than_its_share_of_the_hosts_memory(backend, surv
         kept = [buffer for buffer in backend.buffers if not buffer.freed]
         assert len(kept) == 2
     assert all(buffer.freed for buffer in backend.buffers)
+
+
+def test_a_worker_skips_what_the_plan_has_a_reason_against():
+    transfers = parse_transfers("host:0 -> host:0 by cpu")
+    cell = PlannedCell("0", "0", transfers, Report.FIRST, "needs 2 TiB, host:0 has 1 TiB")
+    with closing(LocalWorker(Settings((4096,), samples=1))) as local:
+        (result,) = local.measure((cell,), 4096)
+    assert (result.status, result.reason) == ("skip", cell.reason)

@@ -25,7 +25,7 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
 from .measure import Known, OnPhase, measure_together
@@ -133,12 +133,10 @@ class LocalWorker:
         able: list[Measurement] = []
         for cell in cells:
             try:
-                backends = self._backends_for(cell)
-                able.append(Measurement(cell, size, self._settings, backends))
-            except Unsupported as error:
-                results[cell] = unmeasured(cell, "skip", str(error), error.kind)
-            except LinkgaugeError as error:  # a driver that fails at its first question
-                results[cell] = unmeasured(cell, "error", str(error), error.kind)
+                able.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
+            except LinkgaugeError as error:  # refused, or a driver fails at its first question
+                status: Status = "skip" if isinstance(error, Unsupported) else "error"
+                results[cell] = unmeasured(cell, status, str(error), error.kind)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size))
@@ -151,7 +149,9 @@ class LocalWorker:
         return tuple(results[cell] for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        """Those that carry out its transfers. Raises Unsupported where one refuses."""
+        """Those that carry out its transfers. Raises Unsupported where the plan or one refuses."""
+        if cell.reason is not None:
+            raise Unsupported(cell.reason)
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
