@@ -14,7 +14,7 @@ SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 def visit(*samples, status="pass", reason=None, gates=None, **more):
     gates = (tuple(gates) if gates else (1,) * len(samples),) if samples else ()
     return CellResult(
-        "0", "1", parse_transfers("fake:0 -> fake:1 by ce"), Report.FIRST, status, reason,
+        "0", "1", parse_transfers("fake:0 -> fake:1 by sm"), Report.FIRST, status, reason,
         samples=samples,
         visits=gates, **({"seconds": 0.06} | more),
     )  # fmt: skip
