@@ -64,7 +64,7 @@ def _between_cpus(fabric: DeviceSet) -> Iterator[Cell]:
     for first, second in permutations(chosen_cpus(fabric), 2):
         begins = Memory("cpu", first)
         transfer = Transfer(begins, Memory("cpu", second), Engine(begins, "cpu"))
-        yield Cell(str(first), str(second), (transfer,), Report.LATENCY, "ping-pong")
+        yield Cell(str(first), str(second), (transfer,), Report.LATENCY, operation="ping-pong")
 
 
 SWEEPS: tuple[Sweep, ...] = (

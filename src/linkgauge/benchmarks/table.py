@@ -137,15 +137,17 @@ class Row(msgspec.Struct, frozen=True):
                         placed.append(_place(transfer, places))
                 else:
                     placed.append(_place(transfer, {"h": host(device.near), "d": memory}))
-            what = self.report, self.operation
-            yield Cell(HOST_ROW, memory.label, tuple(placed), *what)
+            yield self._cell(HOST_ROW, memory.label, placed)
 
     def _pair_cells(self, memories: Sequence[Memory], *, diagonal: bool) -> Iterator[Cell]:
         for row, column in product(memories, repeat=2):
             if row != column or diagonal:
                 places = {"r": row, "c": column}
-                placed = tuple(_place(transfer, places) for transfer in _template(self.cell))
-                yield Cell(row.label, column.label, placed, self.report, self.operation)
+                placed = [_place(transfer, places) for transfer in _template(self.cell)]
+                yield self._cell(row.label, column.label, placed)
+
+    def _cell(self, row: str, column: str, transfers: Sequence[Transfer]) -> Cell:
+        return Cell(row, column, tuple(transfers), self.report, operation=self.operation)
 
 
 class Sweep(msgspec.Struct, frozen=True):

@@ -95,12 +95,15 @@ class Meter:
             return ()
         copies = operation == "copy"
         unit: Unit = BANDWIDTH if copies else LATENCY
-        what = Report.SPAN if copies else Report.LATENCY, operation
+        report = Report.SPAN if copies else Report.LATENCY
         benchmark = Benchmark(
             self._tool,
             self._tool,
             self.context.backend,
-            tuple(Cell("0", str(n), tuple(cell), *what) for n, cell in enumerate(cells)),
+            tuple(
+                Cell("0", str(n), tuple(cell), report, operation=operation)
+                for n, cell in enumerate(cells)
+            ),
             unit,
         )
         known = self._measure(benchmark, size, optional)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from linkgauge.backends.protocol import Timing
 from linkgauge.model.result import Definition
-from linkgauge.model.transfer import Placed, Report
+from linkgauge.model.transfer import Cell, Report
 
 from .sustained import sustained
 
 
 def headline(
-    cell: Placed, size: int, timing: Timing, loops: int, definition: Definition | None = None
+    cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
 ) -> float:
     """The bandwidth of one sample, in bytes/s; of a total, by this definition."""
     moved = [transfer.counted(size, cell.report) * loops for transfer in cell.transfers]
@@ -26,7 +26,7 @@ def headline(
     return sum(moved) / timing.span if rates is None else sum(rates)
 
 
-def definition_of(cell: Placed, timings: Iterable[Timing]) -> Definition | None:
+def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
     """How the figures of a total came about, the same of all samples; None of another report."""
     if not cell.report.is_total:
         return None

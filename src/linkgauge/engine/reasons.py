@@ -25,9 +25,7 @@ def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
     return f"while {DOING[phase]} ({places}): {what}"
 
 
-def unmeasured(
-    planned: Cell | PlannedCell, status: Status, reason: str, kind: OutcomeKind
-) -> CellResult:
+def unmeasured(planned: Cell, status: Status, reason: str, kind: OutcomeKind) -> CellResult:
     """A cell without figures, and why."""
     place = planned.row, planned.column, planned.transfers, planned.report
     return CellResult(*place, status, reason, operation=planned.operation, kind=kind)

@@ -10,7 +10,6 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import force_setattr
 
 from .errors import OutcomeKind
 from .inventory import Inventory, Reading
@@ -18,7 +17,7 @@ from .machine import Machine
 from .modes import Mode
 from .notes import Note
 from .statistics import Summary
-from .transfer import Operation, Place, Placed, operation_of
+from .transfer import Cell, Place
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -90,7 +89,7 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
     alike: int | None = None
 
 
-class CellResult(Placed, frozen=True, gc=False):
+class CellResult(Cell, frozen=True, gc=False):
     """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
     a host buffer that should be locked in memory is not (null: none should be). `readings` are
     of its accelerators, taken while it was measured. `visits` are how many samples each gate of
@@ -122,10 +121,6 @@ class CellResult(Placed, frozen=True, gc=False):
     definition: Definition | None = None
     kind: OutcomeKind | None = None
     notes: tuple[Note, ...] = ()
-    operation: Operation = "copy"
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "operation", operation_of(self.report, self.operation))
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,17 +143,13 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False
 
 
-class PlannedCell(Placed, frozen=True, gc=False):
+class PlannedCell(Cell, frozen=True, gc=False):
     """A cell to be measured. With `reason` it is skipped; cells of a sheet with the same `round`
     are measured at the same time. `number` counts the plan's cells."""
 
     reason: str | None = None
     round: int | None = None
     number: int = 0
-    operation: Operation = "copy"
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "operation", operation_of(self.report, self.operation))
 
 
 class PlannedSheet(Sheet, frozen=True, kw_only=True):

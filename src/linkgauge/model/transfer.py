@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from .units import BANDWIDTH, Unit
 
@@ -283,10 +284,13 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
         return " & ".join(map(str, self.transfers))
 
 
-class Cell(Placed, frozen=True, gc=False):
+class Cell(Placed, frozen=True, gc=False, kw_only=True):
     """A place of a matrix, and what its transfers do."""
 
     operation: Operation = "copy"
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "operation", operation_of(self.report, self.operation))
 
 
 class Benchmark(msgspec.Struct, frozen=True):
