@@ -9,6 +9,7 @@ import msgspec
 
 from linkgauge.engine.reasons import unmeasured
 from linkgauge.model.machine import Device
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, exit_code
 from linkgauge.model.transfer import (
     NULL,
@@ -53,8 +54,7 @@ class CopyPath(msgspec.Struct, frozen=True):
 
 def memory_of(device: Device) -> Memory:
     """A device's own memory."""
-    space, _, index = device.memory.rpartition(":")
-    return Memory(space, int(index))
+    return parse_memory(device.memory)
 
 
 def chase(reader: Device, memory: Device) -> Transfer:

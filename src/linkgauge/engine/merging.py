@@ -3,13 +3,13 @@ figure falls into."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.intervals import Estimate, estimates
-from linkgauge.model.modes import groups, split
+from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
@@ -32,9 +32,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     visit the cell fails. What is skipped later, such as a device that was set aside, keeps the
     figures of the visits before."""
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
-    borders = [
-        split(cell.samples, _gates(cell), [sum(gates) for gates in cell.visits]) for cell in joined
-    ]
+    borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
     counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
     # Where the number of samples is fixed, there is one visit, which says nothing of others.
     varies = settings.samples is None
@@ -92,18 +90,10 @@ def _join_part(parts: Sequence[Part]) -> Part:
     return replace(parts[0], samples=tuple(sample for part in parts for sample in part.samples))
 
 
-def _by_visit(samples: Sequence[float], visits: Sequence[Sequence[int]]) -> Iterator[list[float]]:
-    first = 0
-    for gates in visits:
-        count = sum(gates)
-        yield list(samples[first : first + count])
-        first += count
-
-
-def _counted(cell: CellResult, border: float | None) -> list[list[float]]:
+def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
     """The samples that the headline is of, visit by visit: where they fall into two groups, those
     of the larger one."""
-    by_visit = list(_by_visit(cell.samples, cell.visits))
+    by_visit = list(cut(cell.samples, map(sum, cell.visits)))
     if border is None:
         return by_visit
     larger, _ = groups(cell.samples, _gates(cell), border)
@@ -118,7 +108,7 @@ def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
     columns = [
         estimates(
             [
-                list(_by_visit(cell.parts[at].samples, cell.visits)) if cell.parts else []
+                list(cut(cell.parts[at].samples, map(sum, cell.visits))) if cell.parts else []
                 for cell in cells
             ]
         )

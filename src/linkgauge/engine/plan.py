@@ -211,8 +211,7 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
     }
     for found in machine.devices.values():
         for device in found:
-            space, _, index = device.memory.rpartition(":")
-            rooms[Memory(space, int(index))] = Capacity(
+            rooms[parse_memory(device.memory)] = Capacity(
                 device.memory_bytes, device.largest_buffer, device.shares_host_memory
             )
     return rooms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -45,7 +45,7 @@ def split(
     border = _border(samples, gates)
     if border is None or len(visits) < 2:
         return border
-    sides = [{sample > border for sample in visit} for visit in _cut(samples, visits)]
+    sides = [{sample > border for sample in visit} for visit in cut(samples, visits)]
     return border if any(len(side) > 1 for side in sides) else _border(samples, visits)
 
 
@@ -76,10 +76,11 @@ def _group(samples: Sequence[float], gates: Sequence[int], border: float, is_hig
 
 def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
     """Of the samples of each unit."""
-    yield from map(statistics.median, _cut(samples, units))
+    yield from map(statistics.median, cut(samples, units))
 
 
-def _cut(samples: Sequence[float], units: Sequence[int]) -> Iterator[Sequence[float]]:
+def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[float]]:
+    """The samples of each unit, which has so many: a gate, a visit."""
     first = 0
     for count in units:
         yield samples[first : first + count]

@@ -56,9 +56,9 @@ def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...
 
 
 def check_ecc(evidence: Evidence) -> Iterator[Finding]:
-    after = {a.memory: a for a in evidence.after.accelerators} if evidence.after else {}
+    latest = latest_accelerators(evidence)
     for device in evidence.accelerators.values():
-        now = after.get(device.memory, device)
+        now = latest[device.memory]
         if now.remap_pending or device.remap_pending:
             found = "rows of its memory wait to be remapped"
             why = "the broken rows are in use until it is reset"
