@@ -44,4 +44,4 @@ def test_a_worker_skips_what_the_plan_has_a_reason_against():
     cell = PlannedCell("0", "0", transfers, Report.FIRST, "needs 2 TiB, host:0 has 1 TiB")
     with closing(LocalWorker(Settings((4096,), samples=1))) as local:
         (result,) = local.measure((cell,), 4096)
-    assert (result.status, result.reason) == ("skip", cell.reason)
+    assert (result.status, result.reason, result.kind) == ("skip", cell.reason, "size")

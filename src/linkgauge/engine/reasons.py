@@ -31,6 +31,13 @@ def unmeasured(planned: Cell, status: Status, reason: str, kind: OutcomeKind) ->
     return CellResult(*place, status, reason, operation=planned.operation, kind=kind)
 
 
+def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
+    """The result of a cell that the plan has a reason against; None for any other."""
+    if planned.reason is None:
+        return None
+    return unmeasured(planned, "skip", planned.reason, "size")
+
+
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
     """What an error made of a cell, in this phase."""
     if isinstance(error, Unsupported):

@@ -25,7 +25,7 @@ from linkgauge.model.result import CellResult, PlannedCell, Settings
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .process import WorkerLost, WorkerProcess
-from .reasons import failed, failure_reason, unmeasured
+from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
 from .standing import Standing
 
 SURVEY_SECONDS = 60.0
@@ -122,8 +122,8 @@ class Supervisor:
         return tuple(results[cell] for cell in cells)
 
     def _skipped(self, cell: PlannedCell) -> CellResult | None:
-        if cell.reason is not None:
-            return unmeasured(cell, "skip", cell.reason, "size")
+        if (skipped := skipped_by_plan(cell)) is not None:
+            return skipped
         for name in _devices(cell) if self._aside else ():
             if name in self._aside:
                 return unmeasured(cell, "skip", self._aside[name], "set-aside")

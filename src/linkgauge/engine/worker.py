@@ -32,7 +32,7 @@ from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
 from .messages import FIRST, Visit
 from .pool import BufferPool
-from .reasons import unmeasured
+from .reasons import skipped_by_plan, unmeasured
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
@@ -132,6 +132,9 @@ class LocalWorker:
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
+            if (skipped := skipped_by_plan(cell)) is not None:
+                results[cell] = skipped
+                continue
             try:
                 able.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
             except LinkgaugeError as error:  # refused, or a driver fails at its first question
@@ -149,9 +152,7 @@ class LocalWorker:
         return tuple(results[cell] for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        """Those that carry out its transfers. Raises Unsupported where the plan or one refuses."""
-        if cell.reason is not None:
-            raise Unsupported(cell.reason)
+        """Those that carry out its transfers. Raises Unsupported where one refuses."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
