@@ -1,4 +1,4 @@
-"""What was asked, in words: as a run keeps it, and as `--resume` compares it."""
+"""The options of a command, as text: a run keeps them, and `--resume` compares them."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from linkgauge.model.notation import decode_hook, encode_hook
 
 from . import messages
 from .channel import Channel
+from .garbage import collect_seldom
 from .interrupts import ENDING
 from .standing import Signs
 from .worker import LocalWorker
@@ -24,8 +25,6 @@ from .worker import LocalWorker
 _encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
 _decode = msgspec.msgpack.Decoder(messages.Command, dec_hook=decode_hook()).decode
 _PR_SET_PDEATHSIG = 1
-GARBAGE = 50_000
-"""New objects until Python looks for garbage: seldom, since what a cell leaves goes by itself."""
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -64,7 +63,7 @@ def _serve(channel: Channel) -> None:
         channel.send(_encode(reply))
 
     names = () if start.accelerator is None else (start.accelerator,)
-    gc.set_threshold(GARBAGE)
+    collect_seldom()
     with closing(LocalWorker(start.settings, Signs(say).enter)) as worker:
         while True:
             command = _decode(channel.receive())

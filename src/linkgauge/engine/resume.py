@@ -11,6 +11,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run, Simulation
 
 from .controller import Observer, execute, now
+from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Closed, Journal, Resumed, assemble, opening
 from .locks import devices_measured, hold
 from .supervisor import Supervisor
@@ -44,6 +45,7 @@ def go_on(
             check_same_machine(then, worker.survey((*then.devices, *then.unavailable)))
             resumed = Resumed(now(), command)
             journal.append(resumed)
+            collect_seldom()
             observer.begun(then)
             return execute((*records, resumed), worker, journal.append, observer)
 

@@ -10,7 +10,6 @@ keeps a journal if the run is to be kept, and measures.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from linkgauge.model.transfer import Benchmark
 
 from .controller import Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder
+from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
@@ -86,8 +86,7 @@ class Session:
         Raises Busy where another run measures a device, ResultsError where nothing can be kept.
         """
         request = self.request
-        gc.freeze()  # what is loaded by now stays: the collector need not look through it again
-        gc.set_threshold(50_000)  # results are kept: to look through them as often as usual is vain
+        collect_seldom()
         with ExitStack() as held:
             devices = devices_measured(self.machine, plan)
             held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
