@@ -4,6 +4,7 @@ import struct
 
 from linkgauge.machine.pci import read_pci
 from linkgauge.machine.tree import Captured
+from sim_tree import write
 
 ROOT_PORT, UPSTREAM, DOWNSTREAM, ENDPOINT = 4, 5, 6, 0
 PORT = "pci0000:00/0000:00:01.0"
@@ -102,14 +103,7 @@ class Bus:
         return self.add(path, space, **({"class": "0x060400"} | attributes))
 
     def write(self, folder):
-        for path, content in self.files.items():
-            place = folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-        for path, target in self.links.items():
-            place = folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(target)
+        write(self, folder)
 
 
 def read(bus):

@@ -48,18 +48,13 @@ class CopyPath(msgspec.Struct, frozen=True):
         ends = (self.source, self.destination)
         owner = next(end for end in (ends[::-1] if self.reads else ends) if end is not None)
         near = Memory("host", owner.near, self.kind)
-        source, destination = (near if end is None else memory_of(end) for end in ends)
-        return Transfer(source, destination, Engine(memory_of(owner), engine))
-
-
-def memory_of(device: Device) -> Memory:
-    """A device's own memory."""
-    return parse_memory(device.memory)
+        source, destination = (near if end is None else parse_memory(end.memory) for end in ends)
+        return Transfer(source, destination, Engine(parse_memory(owner.memory), engine))
 
 
 def chase(reader: Device, memory: Device) -> Transfer:
     """A pointer chase of `reader` through the memory of another device."""
-    return Transfer(memory_of(memory), NULL, Engine(memory_of(reader), "sm"))
+    return Transfer(parse_memory(memory.memory), NULL, Engine(parse_memory(reader.memory), "sm"))
 
 
 INTERRUPTED = "interrupted"

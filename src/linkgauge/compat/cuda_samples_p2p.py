@@ -19,11 +19,12 @@ from itertools import permutations
 import msgspec
 
 from linkgauge.model.machine import Device
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Settings
 from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
 
 from .base import Context, Where, hinting, opened_devices
-from .copy_cells import CopyPath, Meter, memory_of
+from .copy_cells import CopyPath, Meter
 from .cuda_samples import NOTE, PARITY, sample_arguments, whole
 
 TOOL = "p2pBandwidthLatencyTest"
@@ -190,7 +191,7 @@ def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
     """Both legs of a copy by way of host memory near its source."""
-    there = memory_of(destination)
+    there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
 
