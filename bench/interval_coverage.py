@@ -2,21 +2,28 @@
 
 Runs the same benchmarks in so many processes, one after another. For each cell: how many of the
 intervals hold the median of all medians, and half the width of the middle interval over the
-standard deviation of the medians. Prints a markdown table; `--csv` keeps every interval.
+standard deviation of the medians. Prints a markdown table; `--csv` keeps every interval, `--keep`
+the runs. The deviation of 24 medians is itself known to 15 % only: `--from` reads several such sets
+of runs again, forms their intervals as this version does, and joins what the sets say.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import math
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from statistics import median, stdev
+from statistics import fmean, median, variance
+from typing import NamedTuple
 
 from linkgauge.engine.runs import read_run
+from linkgauge.model.intervals import estimates
+from linkgauge.model.modes import cut
 from linkgauge.model.result import Run
 
 BENCHMARKS = (
@@ -28,8 +35,18 @@ BENCHMARKS = (
     "device_to_device_memcpy_write_sm",
 )
 Cell = tuple[str, str, str]
-Interval = tuple[float, float, float]
-"""Median, low, high."""
+
+
+class Taken(NamedTuple):
+    """A cell of one run."""
+
+    median: float
+    low: float
+    high: float
+
+
+Set = dict[Cell, list[Taken]]
+"""Of each cell what the runs of a set found."""
 
 
 def measure(benchmarks: list[str], options: list[str], out: Path) -> Run:
@@ -41,13 +58,12 @@ def measure(benchmarks: list[str], options: list[str], out: Path) -> Run:
     return read_run(found[-1])
 
 
-def intervals_of(run: Run) -> dict[Cell, Interval]:
-    """Of each measured cell; NaN where there is none, which holds nothing."""
+def cells_of(run: Run) -> dict[Cell, Taken]:
+    """Of each measured cell; an interval of NaN where there is none, which holds nothing."""
     nothing = (float("nan"), float("nan"))
     return {
-        (result.benchmark, cell.row, cell.column): (
-            cell.summary.median,
-            *(cell.summary.ci95 or nothing),
+        (result.benchmark, cell.row, cell.column): Taken(
+            cell.summary.median, *(cell.summary.ci95 or nothing)
         )
         for result in run.results
         for cell in result.cells
@@ -55,19 +71,51 @@ def intervals_of(run: Run) -> dict[Cell, Interval]:
     }
 
 
-def table(taken: dict[Cell, list[Interval]]) -> str:
+def formed_again(run: Run) -> dict[Cell, Taken]:
+    """The same of a run that was kept, from its samples."""
+    again: dict[Cell, Taken] = {}
+    for result in run.results:
+        cells = [cell for cell in result.cells if cell.summary is not None]
+        visits = [list(cut(cell.samples, map(sum, cell.visits))) for cell in cells]
+        for cell, one in zip(cells, estimates(visits), strict=True):
+            if one is not None:
+                key = result.benchmark, cell.row, cell.column
+                again[key] = Taken(math.exp(one.log), *one.interval())
+    return again
+
+
+def gathered(found: Iterable[dict[Cell, Taken]]) -> Set:
+    runs: Set = defaultdict(list)
+    for cells in found:
+        for cell, one in cells.items():
+            runs[cell].append(one)
+    return runs
+
+
+def measured(options: argparse.Namespace) -> Iterator[Run]:
+    for number in range(options.runs):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = (options.keep or Path(temporary)) / f"{number:02}"
+            yield measure(options.benchmarks, ["--backend", options.backend], folder)
+
+
+def table(sets: Sequence[Set]) -> str:
     lines = [
-        "| benchmark | cell | runs | held | half-width ÷ deviation | deviation | middle interval |",
+        "| benchmark | cell | held by set | of | half-width ÷ deviation | deviation | half-width |",
         "|---|---|---|---|---|---|---|",
     ]
-    for (name, row, column), own in taken.items():
-        centre = median(figure for figure, _, _ in own)
-        held = sum(low <= centre <= high for _, low, high in own)
-        spread = stdev(figure for figure, _, _ in own) if len(own) > 1 else float("nan")
-        half = median((high - low) / 2 for _, low, high in own)
+    for cell in sets[0]:
+        held, halves, variances = [], [], []
+        for own in (one[cell] for one in sets):
+            centre = median(one.median for one in own)
+            held.append(sum(one.low <= centre <= one.high for one in own))
+            halves += [(one.high - one.low) / 2 / centre for one in own]
+            variances.append(variance([one.median / centre for one in own]))
+        half, spread = median(halves), math.sqrt(fmean(variances))
+        name, row, column = cell
         lines.append(
-            f"| {name} | {row}, {column} | {len(own)} | {held} | {half / spread:.2f} | "
-            f"{spread / centre:.3%} | ±{half / centre:.3%} |"
+            f"| {name} | {row}, {column} | {' '.join(map(str, held))} | {len(halves)} | "
+            f"{half / spread:.2f} | {spread:.3%} | ±{half:.3%} |"
         )
     return "\n".join(lines)
 
@@ -78,26 +126,25 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="every interval")
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the runs there")
+    parser.add_argument("--from", type=Path, dest="kept", metavar="FOLDER", nargs="+",
+                        default=[], help="sets of runs kept there")  # fmt: skip
     parser.add_argument("benchmarks", nargs="*", default=list(BENCHMARKS))
     options = parser.parse_args()
-    taken: dict[Cell, list[Interval]] = defaultdict(list)
     try:
-        for number in range(options.runs):
-            with tempfile.TemporaryDirectory() as temporary:
-                folder = (options.keep or Path(temporary)) / f"{number:02}"
-                run = measure(options.benchmarks, ["--backend", options.backend], folder)
-            for cell, interval in intervals_of(run).items():
-                taken[cell].append(interval)
+        kept = [map(read_run, sorted(folder.rglob("run.json"))) for folder in options.kept]
+        sets = [gathered(map(formed_again, runs)) for runs in kept]
+        sets = sets or [gathered(map(cells_of, measured(options)))]
     except (RuntimeError, OSError) as error:
         print(f"interval_coverage: {error}", file=sys.stderr)
         return 1
-    print(table(taken))
+    print(table(sets))
     if options.csv is not None:
         with options.csv.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(("benchmark", "row", "column", "run", "median", "low", "high"))
-            for cell, own in taken.items():
-                writer.writerows((*cell, number, *each) for number, each in enumerate(own))
+            writer.writerow(("benchmark", "row", "column", "set", "run", "median", "low", "high"))
+            for number, one in enumerate(sets):
+                for cell, own in one.items():
+                    writer.writerows((*cell, number, run, *each) for run, each in enumerate(own))
     return 0
 
 

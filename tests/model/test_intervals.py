@@ -56,6 +56,14 @@ def test_samples_that_take_one_of_two_values_are_held_too(share):
     assert covered / RUNS >= 0.94
 
 
+def test_where_visits_fall_into_two_groups_both_are_within():
+    """As local copies are fast or slow by where their buffers lie."""
+    slow, fast = [99.6, 99.61, 99.59], [100.4, 100.41, 100.39]
+    low, high = estimates([[slow, slow, fast, slow], [fast, slow, fast, fast]])[0].interval()
+    assert low <= 99.6
+    assert high >= 100.39
+
+
 def test_a_sample_that_stalls_makes_no_interval_wide():
     steady = [[100.0, 100.1, 99.9, 100.05], [100.02, 99.97, 100.1, 99.95]]
     (one,) = estimates([[*steady, *steady]])

@@ -16,7 +16,6 @@ _HOST_THREADS = 51 / 72
 _OPENCL = 64 / 72
 _HOST_LATENCY = 26 / 48
 _HOST_BY_DEVICES = 34 / 48
-_DEVICES_BY_COPY_ENGINES = 39 / 48
 """Intervals that held, of all: 24 runs of each cell, on the machine that showed the least."""
 
 
@@ -34,6 +33,4 @@ def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated:
         found.append(_OPENCL)
     elif crosses and kinds != {"cpu"}:
         found.append(_HOST_LATENCY if report.is_latency else _HOST_BY_DEVICES)
-    elif "ce" in kinds and any(t.source.place != t.destination.place for t in transfers):
-        found.append(_DEVICES_BY_COPY_ENGINES)
     return round(min(found), 2)

@@ -44,6 +44,12 @@ _SAME = 1 + 1e-9
 """Rounding keeps no cell out of its own pool."""
 _MEDIAN = math.pi / 2
 """Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
+_CHANCE = 4
+"""So many times what the scatter of samples makes of it, the variance of visits may be by chance:
+F's 95 % quantile of about 6 degrees of freedom against the samples'."""
+_BIAS = 1.25
+"""Never below zero, the difference of two variances is too large on average: with six degrees of
+freedom and none to find by 0.22 of the samples' part."""
 _LEAST_TO_TAME = 8
 _FAR = 3
 _GAP = 2
@@ -113,20 +119,19 @@ def _estimate(visits: VisitSamples, own: _Spread, pooled: _Spread, alike: int) -
     if not pooled.degrees:
         return None
     middle = statistics.median([sample for visit in visits for sample in visit])
-    excess = max(0.0, pooled.between - pooled.within)
+    excess = max(0.0, pooled.between - _BIAS * pooled.within)
     t = student(pooled.degrees)
     between = t * math.sqrt(_median_factor(len(visits)) * excess)
     # Where visits differ, samples are compared as if they did not; a difference that the scatter
     # of samples alone may make is left as it is.
-    apart = max(0.0, 1 - 2 * pooled.within / pooled.between) if pooled.between else 0.0
-    low, high = _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
-    return Estimate(
-        middle,
-        middle - math.hypot(low, between),
-        middle + math.hypot(high, between),
-        pooled.degrees,
-        alike,
+    apart = max(0.0, 1 - _CHANCE * pooled.within / pooled.between) if pooled.between else 0.0
+    below, above = (
+        _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
     )
+    # Visits that fall into two groups are not normal: the order of all samples is heard, too.
+    least = _of_samples(visits, middle, 0.0) or (0.0, 0.0)
+    low, high = max(math.hypot(below, between), least[0]), max(math.hypot(above, between), least[1])
+    return Estimate(middle, middle - low, middle + high, pooled.degrees, alike)
 
 
 class _Pools:
