@@ -93,7 +93,7 @@ def test_either_way_is_alike():
 
 def test_one_that_scatters_is_visited_until_its_interval_is_narrow():
     cells = [planned(str(n)) for n in range(4)]
-    scatter = [1.0, 1.011, 0.989, 1.0]
+    scatter = [1.0, 1.009, 0.991, 1.0]
     visits = Visits((sheet(*cells),), SETTINGS)
     order = go(visits, None, lambda column, visit: (scatter[visit % 4],) * 2)
     assert len(order) > 4 * least_visits(4)
