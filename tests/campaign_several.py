@@ -1,0 +1,354 @@
+"""Runs of shipped machines with several faults at once, as campaign.py draws one.
+
+A draw takes a machine, two or three kinds of fault and as many targets, each another part. `slow`
+loses 12 to 60 %; all other magnitudes are campaign.py's. It is discarded, and drawn anew, only if
+one of its faults, alone or beside the others, changes fewer than two cells by 10 % or in status:
+computed from samples, never from verdicts. `Tally.discarded` counts these. Two cells do not tell a
+trend from a level: a drift that changes no more beside the others may be called slow.
+
+    python tests/campaign_several.py [--draws N] [--three N] [--both N] [--healthy N]
+
+prints what was found; each miss with the command that draws it again (`--only`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import sys
+from collections.abc import Iterable, Iterator, Sequence, Set
+from concurrent.futures import ProcessPoolExecutor
+
+import msgspec
+import yaml
+
+from campaign import (
+    CAUSES,
+    PLACES,
+    RATES,
+    RIGHT,
+    SEED,
+    STRIKES,
+    Bed,
+    is_right,
+    lost,
+    magnitude,
+    onset,
+)
+from linkgauge.backends.sim.faults import parse_fault
+from linkgauge.backends.sim.hardware import SimLink
+from linkgauge.backends.sim.resources import names_of
+from linkgauge.judge.doctor import diagnose
+from linkgauge.judge.findings import Evidence, Finding
+
+MACHINES = ("dgx-h200-8", "ppu-8", "rbln-32")
+LEAST_CHANGE = 0.10
+"""Part by which a cell's samples must differ for a fault to have changed it."""
+LEAST_CELLS = 2
+READ = {"link-speed", "link-width", "link-errors", "fabric-links", "fabric-errors"}
+"""Checks of what readers read of a link."""
+PAIRS = tuple(itertools.combinations_with_replacement(RIGHT, 2))
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the doctor made of one draw: which faults it named, and findings of severity `fail`
+    that are of none of them. `discarded` draws came before it."""
+
+    label: str
+    machine: str
+    faults: tuple[str, ...]
+    named: tuple[bool, ...]
+    wrong: tuple[Finding, ...]
+    discarded: int
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return all(self.named) and not self.wrong
+
+    @property
+    def is_harmless(self) -> bool:
+        return any(self.named) and not self.wrong
+
+
+def draw(kinds: Sequence[str], number: int) -> Outcome:
+    """A run with one fault of each of these kinds, of distinct parts."""
+    label = f"{' '.join(kinds)} {number}"
+    dice = random.Random(f"{SEED} several {label}")
+    discarded = 0
+    while True:
+        machine = dice.choice(MACHINES)
+        found = _attempt(label, machine, kinds, dice, discarded)
+        if found is not None:
+            return found
+        discarded += 1
+
+
+def _attempt(
+    label: str, machine: str, kinds: Sequence[str], dice: random.Random, discarded: int
+) -> Outcome | None:
+    """None where a fault changes too little."""
+    bed = Bed(machine, dice)
+    apart = any(kind in STRIKES for kind in kinds)
+    healthy = bed.run(apart=apart)
+    touched = bed.names.touched(healthy)
+    cells = sum(1 for _ in healthy.cells())
+    by_place = {
+        place: sorted(
+            name
+            for name, of in touched.items()
+            if bed.names.place(name) == place and 2 <= len(of) < 0.9 * cells
+        )
+        for place in PLACES
+    }
+    targets: list[str] = []
+    for _ in kinds:
+        place = dice.choice([p for p, names in by_place.items() if set(names) - set(targets)])
+        targets.append(dice.choice([name for name in by_place[place] if name not in targets]))
+    faults = [
+        _fault(kind, target, sorted(touched[target]), cells, dice)
+        for kind, target in zip(kinds, targets, strict=True)
+    ]
+    alone = [bed.run(fault, apart=apart) for fault in faults]
+    together = bed.run(*faults, apart=apart)
+    without = (
+        alone[::-1]
+        if len(faults) == 2
+        else [bed.run(*faults[:n], *faults[n + 1 :], apart=apart) for n in range(len(faults))]
+    )
+    found: list[Set[int]] = []
+    for kind, one, others in zip(kinds, alone, without, strict=True):
+        beside = changed(kind, others, together)
+        if min(len(changed(kind, healthy, one)), len(beside)) < LEAST_CELLS:
+            return None
+        found.append(beside)
+    findings = diagnose(together)
+    right = [
+        {
+            f
+            for f in findings
+            if is_right(bed, _as_told(kind, of), target, of, together, f)
+            or is_end(bed, kind, target, f)
+        }
+        for kind, target, of in zip(kinds, targets, found, strict=True)
+    ]
+    named = tuple(any(f.severity in ("fail", "warn") for f in of) for of in right)
+    wrong = tuple(f for f in findings if f.severity == "fail" and not any(f in r for r in right))
+    return Outcome(label, machine, tuple(faults), named, wrong, discarded, findings)
+
+
+def _as_told(kind: str, changed_cells: Set[int]) -> str:
+    return "slow" if kind == "drift" and len(changed_cells) <= 2 else kind
+
+
+def is_end(bed: Bed, kind: str, target: str, finding: Finding) -> bool:
+    """Whether it says what was read of a link that ends at a slow switch, which is slow with it."""
+    ends = {end for name in bed.names.of_subject(finding.subject) for end in name.split("-")}
+    return kind in RATES and finding.check in READ and target in ends
+
+
+def _fault(kind: str, target: str, struck: Sequence[int], cells: int, dice: random.Random) -> str:
+    if kind == "slow":
+        size = f"rate={dice.uniform(0.4, 0.88):.3f}"
+    else:
+        size = magnitude(kind, struck, cells, dice)
+    return str(parse_fault(f"{kind} {target} {size}{onset(kind, struck, dice)}"))
+
+
+def changed(kind: str, was: Evidence, now: Evidence) -> Set[int]:
+    """Numbers of the cells whose samples or status a fault changed."""
+    both = enumerate(zip(was.cells(), now.cells(), strict=True))
+    return {
+        number
+        for number, (before, cell) in both
+        if before.status != cell.status or lost(kind, before, cell) > LEAST_CHANGE
+    }
+
+
+def draw_both(number: int) -> Outcome:
+    """A machine of which one link carries both directions at once 15 to 60 % slower than others of
+    its kind, and each of them alone as fast."""
+    label = f"both {number}"
+    dice = random.Random(f"{SEED} {label}")
+    discarded = 0
+    while True:
+        found = _attempt_both(label, dice, discarded)
+        if found is not None:
+            return found
+        discarded += 1
+
+
+def _attempt_both(label: str, dice: random.Random, discarded: int) -> Outcome | None:
+    machine = dice.choice(MACHINES)
+    bed = Bed(machine, dice)
+    bed.benchmarks = (
+        *bed.benchmarks,
+        *(f"{name}_ce" for name in (
+            "host_to_device_bidirectional_memcpy", "device_to_host_bidirectional_memcpy",
+            "device_to_device_bidirectional_memcpy_read",
+            "device_to_device_bidirectional_memcpy_write",
+        )),
+    )  # fmt: skip
+    bed.benchmarks = tuple(dict.fromkeys(bed.benchmarks))
+    healthy = bed.run()
+    devices = set(bed.devices)
+    links = [one for one in bed.hardware.links
+             if one.kind in ("pcie", "fabric") and devices & {one.a, one.b}]  # fmt: skip
+    link = dice.choice(links)
+    bed.text = narrowed(bed, link, dice.uniform(0.3, 1.0))
+    together = bed.run()
+    struck = changed("slow", healthy, together)
+    most = max(lost("slow", *both) for both in zip(healthy.cells(), together.cells(), strict=True))
+    if len(struck) < LEAST_CELLS or most < 0.15:
+        return None
+    if any(len(cell.transfers) == 1 and not cell.transfers[0].both_ways
+           for number, cell in enumerate(healthy.cells()) if number in struck):  # fmt: skip
+        return None
+    findings = diagnose(together)
+    names = names_of(link)
+    right = {
+        f for f in findings
+        if any(is_right(bed, "slow", name, struck, together, f) for name in names)
+    }  # fmt: skip
+    wrong = tuple(f for f in findings if f.severity == "fail" and f not in right)
+    named = (any(f.severity in ("fail", "warn") for f in right),)
+    return Outcome(label, machine, (f"both {link.a}-{link.b}",), named, wrong, discarded, findings)
+
+
+def narrowed(bed: Bed, link: SimLink, share: float) -> str:
+    """The machine's YAML in which this link has a kind of its own, of which both directions
+    together carry `share` of twice its rate."""
+    tree = yaml.safe_load(bed.text)
+    kind = dict(tree["link_kinds"][link.kind_name])
+    kind["both"] = f"{2 * link.rate * share / 1e9:.3f} GB/s"
+    tree["link_kinds"]["narrow"] = kind
+    tree["links"] = [
+        {"kind": "narrow" if one == link else one.kind_name, "pairs": [[one.a, one.b]]}
+        for one in bed.hardware.links
+    ]
+    return yaml.safe_dump(tree)
+
+
+def noisy_alarms(number: int) -> Outcome:
+    """A healthy machine with noise of 0.5 to 3 %."""
+    label = f"healthy {number}"
+    dice = random.Random(f"{SEED} noisy {label}")
+    machine = dice.choice(MACHINES)
+    bed = Bed(machine, dice)
+    tree = yaml.safe_load(bed.text)
+    tree["noise"] = dice.uniform(0.005, 0.03)
+    bed.text = yaml.safe_dump(tree)
+    findings = diagnose(bed.run())
+    wrong = tuple(
+        f for f in findings if f.severity == "fail" or (f.check in CAUSES and f.severity == "warn")
+    )
+    return Outcome(label, machine, (), (True,), wrong, 0, findings)
+
+
+def outcomes(labels: Iterable[str], processes: int | None = None) -> Iterator[Outcome]:
+    """Each as its label says, in any order of work and in theirs of results."""
+    if processes == 1:
+        yield from map(one, labels)
+        return
+    with ProcessPoolExecutor(processes or os.cpu_count()) as pool:
+        yield from pool.map(one, labels, chunksize=4)
+
+
+def one(label: str) -> Outcome:
+    *kinds, number = label.split()
+    if kinds == ["both"]:
+        return draw_both(int(number))
+    if kinds == ["healthy"]:
+        return noisy_alarms(int(number))
+    return draw(kinds, int(number))
+
+
+def pairs(draws: int) -> list[str]:
+    return [f"{one} {other} {number}" for number in range(draws) for one, other in PAIRS]
+
+
+def threes(draws: int) -> list[str]:
+    dice = random.Random(f"{SEED} threes")
+    return [f"{' '.join(dice.choices(tuple(RIGHT), k=3))} {number}" for number in range(draws)]
+
+
+def numbered(label: str, draws: int) -> list[str]:
+    return [f"{label} {number}" for number in range(draws)]
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What came of draws. `discarded` is the share of all that were drawn."""
+
+    title: str
+    runs: int
+    whole: int
+    harmless: int
+    wrong: int
+    discarded: float
+    misses: tuple[Outcome, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.title}: {self.runs} draws, all named and nothing wrong {self.whole} "
+            f"({self.whole / self.runs:.1%}), one named and nothing wrong {self.harmless} "
+            f"({self.harmless / self.runs:.1%}), wrong part in {self.wrong} "
+            f"({self.wrong / self.runs:.1%}), discarded {self.discarded:.1%}"
+        )
+
+
+def tally(title: str, found: Iterable[Outcome]) -> Tally:
+    found = list(found)
+    discarded = sum(each.discarded for each in found)
+    return Tally(
+        title,
+        len(found),
+        sum(each.is_whole for each in found),
+        sum(each.is_harmless for each in found),
+        sum(bool(each.wrong) for each in found),
+        discarded / (discarded + len(found)),
+        tuple(each for each in found if not each.is_whole),
+    )
+
+
+def report(found: Tally) -> Iterator[str]:
+    """The counts, and each miss."""
+    yield str(found)
+    for miss in found.misses:
+        what = [
+            f"{'found' if ok else 'MISSED'} {f}"
+            for f, ok in zip(miss.faults, miss.named, strict=False)
+        ]
+        what += [f"WRONG {f.check} {f.subject}: {f.found}" for f in miss.wrong]
+        yield f"  {miss.machine}: {'; '.join(what)}"
+        yield f"    LINKGAUGE_SEED={SEED} python tests/campaign_several.py --only '{miss.label}'"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=0, metavar="N", help="of each pair of kinds")
+    parser.add_argument("--three", type=int, default=0, metavar="N", help="of three faults")
+    parser.add_argument("--both", type=int, default=0, metavar="N", help="of concurrent capacity")
+    parser.add_argument("--healthy", type=int, default=0, metavar="N", help="healthy, noisy")
+    parser.add_argument("--only", metavar="LABEL", help="one draw, with all that was found")
+    options = parser.parse_args()
+    if options.only:
+        found = one(options.only)
+        print(*report(tally(found.machine, [found])), sep="\n")
+        print(*(f"{f.severity} {f.check} {f.subject}: {f.found}" for f in found.findings), sep="\n")
+        return 0
+    asked = {
+        "two faults": pairs(options.draws),
+        "three faults": threes(options.three),
+        "concurrent capacity": numbered("both", options.both),
+        "healthy": numbered("healthy", options.healthy),
+    }
+    for title, labels in asked.items():
+        if labels:
+            print(*report(tally(title, outcomes(labels))), sep="\n", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
