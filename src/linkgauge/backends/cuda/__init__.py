@@ -260,7 +260,7 @@ class CudaBackend:
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer) -> CopySettings:
-        """The settings given by hand, else tuned for the device's model and path, else the defaults."""
+        """Settings given by hand, else tuned for the device's model and path, else the defaults."""
         tuned = self._device(transfer.engine.owner).tuned
         return override(tuned.get(key(transfer), defaults(transfer)), self._engines, transfer)
 
@@ -298,7 +298,7 @@ class CudaBackend:
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """Arguments of cuMemcpyPeerAsync before the stream: each address and its context, the size."""
+        """cuMemcpyPeerAsync's arguments before the stream: addresses with contexts, size."""
         source, destination = (self._device(memory) for memory in copy.transfer.memories)
         into = _address(copy.destination), destination.context
         return *into, _address(copy.source), source.context, copy.size

@@ -58,8 +58,7 @@ class EnqueuingGroup:
         self._closed = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Raises Unsupported for more loops than the queue holds: a call would wait for the device,
-        which waits for the gate."""
+        """Raises Unsupported if a call might wait for the device, which waits for the gate."""
         loops *= laps
         if self._closed or self._loops:
             raise BackendError("arm", "the group is closed" if self._closed else "armed already")

@@ -36,7 +36,7 @@ class StartGate:
             raise
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """`opened` is the address where the device records when it saw the gate open; 0: nowhere."""
+        """`opened` is where the device records when it saw the gate open; 0: nowhere."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

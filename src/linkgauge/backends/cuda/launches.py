@@ -123,7 +123,7 @@ def fill_launch(buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip
 def compare_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
 ) -> Launch:
-    """Stores the offset of the first byte that differs from a pattern at `first`, if it is less."""
+    """Lowers the word at `first` to the offset of the first byte that differs from a pattern."""
     kernel = buffer.home.kernel("pattern", "compare")
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
     return Launch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
