@@ -13,7 +13,7 @@ void check_cpus(std::span<const int> cpus);
 // Pins the calling thread; returns 0, or the errno of sched_setaffinity.
 int pin_to(int cpu);
 
-// Throws std::system_error that names the CPU which a thread could not be pinned to.
+// Throws std::system_error naming the CPU that a thread could not be pinned to.
 [[noreturn]] void fail_to_pin(int cpu, int error);
 
 // Runs work(index) at once on one new thread for each listed CPU, pinned there, and joins them.

@@ -16,7 +16,7 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kUnknownCache = std::size_t{32} << 20;
 
 struct Cache {
-  std::string shared_by;  // the kernel's list of CPUs: tells one cache from another
+  std::string shared_by;  // the kernel's list of CPUs: identifies the cache
   std::size_t size;
 };
 

@@ -14,8 +14,8 @@ using Call = int (*)(std::uintptr_t, const std::uint64_t*);
 template <std::size_t>
 using Word = std::uint64_t;
 
-// Integers and pointers take a whole register or stack slot each on all Linux platforms of 64 bits:
-// a function that takes narrower ones reads the low bits of what it is given.
+// Integers and pointers take a whole register or stack slot each on all 64-bit Linux platforms: a
+// function with narrower parameters reads the low bits.
 template <std::size_t... I>
 int call(std::uintptr_t function, const std::uint64_t* arguments, std::index_sequence<I...>) {
   return reinterpret_cast<int (*)(Word<I>...)>(function)(arguments[I]...);

@@ -1,4 +1,4 @@
-// The clock that everything here is timed by.
+// The clock of all timings here.
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,4 @@
-// How a failing system call is reported: as std::system_error, named after the call.
+// Reports a failed system call as std::system_error that names the call.
 #pragma once
 
 #include <cerrno>

@@ -18,7 +18,7 @@ namespace portable {
 
 namespace {
 
-constexpr std::size_t kWords = 8;  // independent words an iteration, for the compiler to vectorise
+constexpr std::size_t kWords = 8;  // independent words per iteration, for the compiler to vectorise
 using Block = std::array<std::uint64_t, kWords>;
 
 }  // namespace
@@ -46,7 +46,7 @@ void write(std::byte* destination, std::size_t size, std::uint64_t word) {
   std::memcpy(destination, &words, size);
 }
 
-// The C library's copy is tuned for each CPU, and on many it already streams large sizes.
+// The C library's copy is tuned for each CPU; on many it streams large sizes by itself.
 void copy(std::byte* destination, const std::byte* source, std::size_t size) {
   std::memcpy(destination, source, size);
 }

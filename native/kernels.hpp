@@ -16,7 +16,7 @@ enum class Op { Read, Write, Copy };
 
 // Xor of all 64-bit words from `source` on, a shorter tail zero-extended.
 using Read = std::uint64_t (*)(const std::byte* source, std::size_t size);
-// Stores `word` again and again from `destination` on, the tail its low bytes.
+// Stores `word` repeatedly from `destination` on; the tail gets its low bytes.
 using Write = void (*)(std::byte* destination, std::size_t size, std::uint64_t word);
 using Copy = void (*)(std::byte* destination, const std::byte* source, std::size_t size);
 
@@ -26,21 +26,20 @@ struct Kernels {
   Copy copy;
 };
 
-// Whether stores should pass the caches by: when the bytes that a job touches (`footprint`: a
-// copy's source and destination both) are more than the last-level caches behind its `cpus` can
-// hold. Below that, lines stay cached from one loop to the next and ordinary stores are faster;
-// above, an ordinary store first reads the line that it is about to overwrite, a third more
-// traffic.
+// Whether stores should bypass the caches: if the bytes that a job touches (`footprint`: both
+// source and destination of a copy) exceed the last-level caches of its `cpus`. Below that, lines
+// stay cached from one loop to the next and ordinary stores are faster; above, an ordinary store
+// first reads the line that it is about to overwrite, a third more traffic.
 bool streams(std::size_t footprint, std::span<const int> cpus);
 
-// Kernels that are nowhere far from the fastest, for whoever has not measured. `streaming` asks for
-// stores that pass the caches by.
+// Defaults without measuring: kernels that are close to the fastest on every CPU. `streaming`
+// selects stores that bypass the caches.
 Kernels kernels_for(bool streaming);
 
 // The names of an operation's kernels that this CPU runs.
 std::vector<std::string> kernel_names(Op op);
 
-// The kernel of each operation: the one of this name for `op`. Throws std::invalid_argument where
+// The kernel of each operation: for `op`, the one of this name. Throws std::invalid_argument if
 // this CPU runs none of that name.
 Kernels kernels_named(Op op, const std::string& name);
 

@@ -22,7 +22,7 @@
 #include "slice.hpp"
 #include "text.hpp"
 
-// Newer than the kernel headers of some build machines; an older kernel answers EINVAL.
+// Newer than the kernel headers of some build machines; an older kernel returns EINVAL.
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -147,8 +147,8 @@ bool Memory::map_from_huge_page_pool(std::optional<int> node, std::span<const in
   }
   address_ = mapping_.start();
   bind(node);
-  // The pool may have enough pages, but not on this node: populating says so, where touching them
-  // would be a SIGBUS.
+  // The pool may have enough pages, but not on this node: populating reports that, while touching
+  // them would raise SIGBUS.
   if (populate_on(cpus, address_, length_) == 0) return true;
   close();
   bound_ = false;
@@ -168,8 +168,8 @@ void Memory::map(Kind kind, std::optional<int> node, std::span<const int> cpus) 
   const auto start = std::bit_cast<std::uintptr_t>(mapping_.start());
   const std::size_t lead = round_up(start + page, kHugePage) - start;
   address_ = mapping_.start() + lead;
-  // What surplus the alignment leaves on both sides is made a guard. It also keeps the kernel from
-  // merging neighbouring mappings, whose huge pages could then not be told apart.
+  // The surplus of the alignment on both sides becomes a guard. It also keeps the kernel from
+  // merging neighbouring mappings, whose huge pages would then be indistinguishable.
   mprotect(mapping_.start(), lead, PROT_NONE);
   mprotect(address_ + length_, whole - lead - length_, PROT_NONE);
   bind(node);
@@ -184,7 +184,7 @@ void Memory::bind(std::optional<int> node) {
   const auto bit = static_cast<std::size_t>(*node);
   std::vector<unsigned long> mask(bit / kBits + 1, 0);
   mask[bit / kBits] = 1UL << (bit % kBits);
-  // The kernel reads one bit less than it is told.
+  // The kernel reads one bit less than the given number.
   const long result =
       syscall(SYS_mbind, address_, length_, MPOL_BIND, mask.data(), mask.size() * kBits + 1, 0);
   bound_ = result == 0;
@@ -192,7 +192,7 @@ void Memory::bind(std::optional<int> node) {
 }
 
 void Memory::lock() {
-  // All of the mapping: locking a part would split it, and the huge page that its end lies in.
+  // The whole mapping: locking a part would split it, and the huge page at its end.
   locked_ = mlock(address_, length_) == 0;
   if (!locked_) lock_error_ = describe("mlock", errno);
 }

@@ -1,4 +1,4 @@
-// Host memory whose place, pages and residency are chosen, and then told truthfully.
+// Host memory of chosen node, page size and residency, which reports what it obtained.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace linkgauge {
 
 enum class Kind { Pinned, Pageable, Huge };
 
-// A private anonymous mapping with a start and a length; unmapped when it goes.
+// A private anonymous mapping with a start and a length; unmapped when destroyed.
 class Mapping {
  public:
   Mapping() = default;
@@ -28,15 +28,15 @@ class Mapping {
   std::size_t length_ = 0;
 };
 
-// Pages from `start` on that lie on each NUMA node, of at most 1024 sampled evenly; empty where the
-// kernel does not say. Whoever mapped them: they may be a driver's.
+// Number of pages from `start` on that lie on each NUMA node, out of at most 1024 sampled evenly;
+// empty if the kernel does not report it. The pages may be a driver's.
 std::map<int, std::size_t> nodes_of(std::byte* start, std::size_t size);
 
 class Memory {
  public:
   // Maps `size` bytes at a 2 MiB boundary, binds them to `node` where one is given, and has threads
-  // on `cpus` first-touch them. Throws std::system_error where there is no such memory; a refusal
-  // to bind or to lock is not an error but a fact to report.
+  // on `cpus` first-touch them. Throws std::system_error if the memory is not available; a refusal
+  // to bind or to lock is no error, but reported.
   Memory(std::size_t size, Kind kind, std::optional<int> node, std::span<const int> cpus);
 
   std::byte* address() const { return address_; }
@@ -48,7 +48,7 @@ class Memory {
 
   // nodes_of() its pages; empty once closed.
   std::map<int, std::size_t> nodes() const;
-  // Bytes backed by huge pages; 0 where the kernel does not say.
+  // Bytes backed by huge pages; 0 if the kernel does not report it.
   std::size_t huge_bytes() const;
   // Unmaps. The address is null from then on.
   void close();

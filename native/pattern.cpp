@@ -17,7 +17,7 @@ constexpr std::uint64_t kSeedStep = 0xD1B54A32D192ED03;
 constexpr std::uint64_t kWordStep = 0x9E3779B97F4A7C15;
 constexpr std::size_t kChunk = 512;
 constexpr std::size_t kChunkWords = kChunk / sizeof(std::uint64_t);
-constexpr std::size_t kBlock = 8 * kChunk;  // what is made at once; stays in the first-level cache
+constexpr std::size_t kBlock = 8 * kChunk;  // generated at once; stays in the first-level cache
 constexpr std::size_t kBlockWords = kBlock / sizeof(std::uint64_t);
 
 constexpr std::uint64_t mix(std::uint64_t x) { return x ^ (x >> 29); }
@@ -68,7 +68,7 @@ void fill_slice(std::byte* address, Slice part, Contents& contents, const Kernel
   }
 }
 
-// Asks for a block to come to the caches; harmless beyond the end of the memory.
+// Prefetches a block into the caches; harmless beyond the end of the memory.
 void prefetch(const std::byte* block) {
   for (std::size_t line = 0; line < kBlock; line += kCacheLine) __builtin_prefetch(block + line);
 }
@@ -78,7 +78,7 @@ std::optional<std::size_t> mismatch_in(const std::byte* address, Slice part, Con
   for (std::size_t offset = part.offset; offset < end; offset += kBlock) {
     const std::size_t size = std::min(kBlock, end - offset);
     const std::byte* found = address + offset;
-    prefetch(found + kBlock);  // the next one comes while this one's contents are made
+    prefetch(found + kBlock);  // loads while this block's contents are generated
     const std::byte* expected = contents.at(offset);
     if (std::memcmp(found, expected, size) == 0) continue;
     return offset +

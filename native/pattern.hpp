@@ -1,4 +1,4 @@
-// Known contents: what a copy is verified with.
+// Known contents, which verify a copy.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,8 @@ enum class Pattern { Words, Constant, Split };
 
 // Word i of `seed`, before any complement:
 //   x = (i + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15;  x ^= x >> 29   (mod 2^64)
-// Words tells every word's place, Constant repeats word 0, and Split is Words in odd 512-byte
-// chunks and its complement in even ones, so that two kernels' halves of one buffer can be told
-// apart.
+// Words identifies every word's index, Constant repeats word 0, and Split is Words in odd 512-byte
+// chunks and its complement in even ones, which distinguishes two kernels' halves of one buffer.
 std::uint64_t word_of(std::uint64_t seed, std::uint64_t index);
 
 // Each works on slices of the range in parallel, one thread pinned to each of `cpus`.

@@ -21,13 +21,13 @@ namespace linkgauge {
 namespace {
 
 constexpr std::uint64_t kWarmUps = 1000;  // round trips
-constexpr std::size_t kPage = 4096;       // the line's own: nothing else is in it
+constexpr std::size_t kPage = 4096;       // for the line alone
 constexpr std::uint64_t kMostTrips = std::numeric_limits<std::uint64_t>::max() / 4;
 
 using Line = std::atomic<std::uint64_t>;
 static_assert(Line::is_always_lock_free);
 
-// Nothing slows the loop down: a pause would be in the time.
+// The loop has no pause, which would count as latency.
 void await(const Line& line, std::uint64_t count) {
   while (line.load(std::memory_order_acquire) != count) {
   }

@@ -1,4 +1,4 @@
-// A cache line that two CPUs pass to and fro: how long does it take from one to the other?
+// Latency of a cache line that two CPUs pass back and forth.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace linkgauge {
 
 struct PingPong {
   std::vector<double> times;  // seconds of CLOCK_MONOTONIC: begin, and the end of each lap
-  std::uint64_t bounces;      // how often the line changed hands meanwhile, by what it holds
+  std::uint64_t bounces;      // how often the line changed owner, by its count
 };
 
 // A thread on CPU `first` and one on `second` take turns to count up a word that lies alone in its
 // cache line, `laps` laps of `loops` round trips; the first thread reads the clock between laps.
 // Some round trips before that bring both CPUs up to speed. The line's page is touched by `first`
-// first. Throws std::invalid_argument for equal CPUs, one that there cannot be, or no loops or
+// first. Throws std::invalid_argument for equal CPUs, an impossible one, or no loops or
 // laps, and std::system_error if a thread cannot be started or pinned.
 PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t laps);
 

@@ -16,7 +16,7 @@ namespace {
 struct alignas(2 * kCacheLine) Thread {
   Slice part;
   std::vector<double> begin, end;
-  std::uint64_t read = 0;  // keeps the reads from being left out
+  std::uint64_t read = 0;  // keeps the reads from being optimised away
 };
 
 void pass(const Job& job, const Kernels& kernels, std::size_t offset, Thread& thread) {
@@ -39,7 +39,7 @@ std::vector<double> race(const Job& job, const std::vector<std::string>& kernels
   const std::size_t windows = job.size / window;
   const std::size_t count = job.cpus.size();
   std::vector<Thread> threads(count);
-  // Throws where one cannot be pinned: the others would wait for it at the barrier.
+  // Throws if one cannot be pinned: the others would wait for it at the barrier.
   run_on(job.cpus, [](std::size_t) {});
   std::barrier together(static_cast<std::ptrdiff_t>(count));
   run_on(job.cpus, [&](std::size_t index) {
@@ -49,7 +49,7 @@ std::vector<double> race(const Job& job, const std::vector<std::string>& kernels
       const auto offset = [&](std::size_t number) {
         return (first + number) % windows * window + thread.part.offset;
       };
-      // Lines that the kernel before left dirty in the caches are not this one's to write back.
+      // Keeps write-back of the previous kernel's dirty lines out of this kernel's time.
       pass(job, named[turn], offset(2 * turn), thread);
       together.arrive_and_wait();
       thread.begin.push_back(now());

@@ -1,4 +1,4 @@
-// Which kernels there are, by their names, and which of them this CPU runs.
+// All kernels by name, and which of them this CPU runs.
 #include <algorithm>
 #include <stdexcept>
 
@@ -48,7 +48,7 @@ struct Registry {
 #if defined(__x86_64__)
     writes.push_back({"rep", rep_write});
     copies.push_back({"rep", rep_copy});
-    // These ask whether the system saves the registers, too.
+    // These also check that the system saves the registers.
     if (__builtin_cpu_supports("avx2")) append(kAvx2, "avx2");
     if (__builtin_cpu_supports("avx512f")) append(kAvx512, "avx512");
 #elif defined(__aarch64__)
@@ -104,7 +104,7 @@ std::vector<std::string> kernel_names(Op op) {
 std::string default_kernel(Op op, bool streaming) {
   const std::string kind = op != Op::Read && streaming ? "nt-1" : "plain";
   for (const char* unit : {"-avx2", "-neon"}) {
-    // Within the caches the C library knows best how to copy.
+    // Within the caches the C library's copy is the best default.
     if ((op != Op::Copy || streaming) && is_known(op, kind + unit)) return kind + unit;
   }
   return op == Op::Copy ? "libc" : "portable";

@@ -1,4 +1,4 @@
-// How a range of bytes is shared out among threads.
+// Divides a range of bytes among threads.
 #pragma once
 
 #include <algorithm>

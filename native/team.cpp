@@ -57,8 +57,8 @@ Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_
     throw std::invalid_argument("this job needs a destination");
 }
 
-// One thread's share of a job, and what came of it. Its own cache lines, so that no thread's result
-// slows another's loop.
+// One thread's share of a job, and its result, in cache lines of its own, so that no thread's
+// result slows another's loop.
 struct alignas(2 * kCacheLine) Team::Worker {
   Worker(const Job& job, std::size_t job_index_, std::size_t index, const Kernels& kernels_)
       : kernels(kernels_),
@@ -97,7 +97,7 @@ struct alignas(2 * kCacheLine) Team::Worker {
   std::byte* destination = nullptr;
   std::size_t size = 0;
   int pin_error = 0;
-  std::uint64_t loops = 0;  // of a lap
+  std::uint64_t loops = 0;  // per lap
   std::uint64_t laps = 1;
   std::uint64_t done = 0;     // loops
   std::vector<double> times;  // begin, and the end of each lap
@@ -117,7 +117,7 @@ Team::Team(std::span<const Job> jobs) : job_count_(jobs.size()) {
   try {
     start();
   } catch (...) {
-    close();  // the threads that did start
+    close();  // joins the threads that did start
     throw;
   }
 }
@@ -212,7 +212,7 @@ void Team::require(State state, const char* message) const {
   if (state_ != state) throw std::logic_error(message);
 }
 
-// What each thread does: pin itself, then a round at a time until the team closes.
+// The body of each thread: pins itself, then runs a round at a time until the team closes.
 void Team::live(Worker& worker) {
   worker.pin_error = pin_to(worker.cpu);
   report();
@@ -227,7 +227,7 @@ void Team::live(Worker& worker) {
       worker.once();
       ++worker.done;
       if (!worker.endless && worker.done % worker.loops == 0) worker.times.push_back(now());
-      // A long sample need not end before the team can close.
+      // Lets the team close in the middle of a long sample.
       if (gate_.load(std::memory_order_relaxed) == kClosing) return;
     } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round : worker.done < all);
     if (worker.endless) worker.times.push_back(now());
@@ -247,8 +247,8 @@ bool Team::next_round(Worker& worker, std::uint32_t round) {
   return state_ != State::Closed;
 }
 
-// Spins, so that all threads begin within a microsecond of each other. They yield, because the
-// controller may need one of their CPUs to open the gate, and sleep when that takes long.
+// Spins, so that all threads start within a microsecond of each other. They yield, because the
+// controller may need one of their CPUs to open the gate, and sleep if that takes long.
 bool Team::pass_gate(std::uint32_t round) {
   const double deadline = now() + kSpinTime;
   for (;;) {
@@ -263,7 +263,7 @@ bool Team::pass_gate(std::uint32_t round) {
   }
 }
 
-// Ends the round's endless jobs where they have nobody to wait for.
+// Ends the round's endless jobs if the team has no others.
 void Team::end_endless() {
   if (bounded_count_ == 0) ending_.store(round_, std::memory_order_relaxed);
 }

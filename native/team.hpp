@@ -19,8 +19,8 @@
 namespace linkgauge {
 
 // One transfer: each listed CPU gets a thread, and each thread a contiguous share of the bytes.
-// An endless one goes on until the team's others have ended, or without others until wait(). One
-// without a kernel has that of kernels_for().
+// An endless one runs until the team's others have ended, or without others until wait(). One
+// without a kernel uses that of kernels_for().
 struct Job {
   // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, or a
   // kernel that this CPU does not run.
@@ -39,11 +39,11 @@ struct Job {
 };
 
 struct Span {
-  double begin;  // seconds of CLOCK_MONOTONIC: the job's first thread begins
+  double begin;  // seconds of CLOCK_MONOTONIC: the job's first thread starts
   double end;    // its last thread ends
   std::uint64_t checksum;
-  double passes;  // how often all of its bytes were gone over: of an endless job, any number
-  // When its threads began and ended each lap, on average; of an endless job, begin and end alone.
+  double passes;  // how often all of its bytes were processed: any number in an endless job
+  // Average start of its threads and end of each lap; of an endless job, start and end alone.
   std::vector<double> progress;
 };
 
@@ -56,10 +56,10 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // So many laps of so many loops. Returns once every thread stands at the gate.
+  // Arms `laps` laps of `loops` loops. Returns once every thread waits at the gate.
   void arm(std::uint64_t loops, std::uint64_t laps = 1);
   void open();
-  // Whether all threads are done, after at most this long: the caller may see to signals meanwhile.
+  // Whether all threads are done, after at most this long: callers handle signals in between.
   bool done_within(std::chrono::milliseconds patience);
   std::vector<Span> wait();
   void close();
@@ -79,13 +79,13 @@ class Team {
 
   std::mutex mutex_;
   std::condition_variable work_;      // for the workers: a round is armed, or the team closes
-  std::condition_variable reported_;  // for the controller: all workers got where they should
+  std::condition_variable reported_;  // for the controller: all workers have reported
   State state_ = State::Idle;
   std::uint32_t round_ = 0;  // the latest round armed
-  std::uint64_t loops_ = 0;  // of a lap of that round
+  std::uint64_t loops_ = 0;  // per lap of that round
   std::uint64_t laps_ = 1;
   std::size_t arrived_ = 0;  // workers that have reported since the controller last asked
-  std::atomic<std::uint32_t> gate_ = 0;    // the latest round let through; all ones: closing
+  std::atomic<std::uint32_t> gate_ = 0;    // the latest round released; all ones: closing
   std::atomic<std::uint32_t> ending_ = 0;  // the latest round whose endless jobs are to end
   std::atomic<std::size_t> bounded_ = 0;   // workers of other jobs that are not done yet
   std::size_t job_count_;

@@ -10,10 +10,10 @@
 
 namespace linkgauge {
 
-// All of a file; empty where it cannot be read.
+// Contents of a file; empty if it cannot be read.
 std::string read_file(const std::string& path);
 
-// The number that a text begins with, blanks skipped; none where it begins with something else.
+// The number at the start of a text, after blanks; none if there is none.
 inline std::optional<std::size_t> leading_number(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return std::nullopt;

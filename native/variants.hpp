@@ -1,5 +1,5 @@
-// The kernels of one vector unit, as tables: plain values, so that no code of the files that are
-// compiled for it runs before it is known that the CPU has it.
+// The kernels of one vector unit, as tables: plain values, so that no code compiled for the unit
+// runs before the CPU is known to have it.
 #pragma once
 
 #include <cstddef>

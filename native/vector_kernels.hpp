@@ -1,9 +1,9 @@
-// Kernels for any vector unit, as templates over what it can do with a cache line.
+// Kernels for any vector unit, as templates over its operations on a cache line.
 //
-// Files that include this are compiled for the unit that they name. None of the standard library's
-// inline functions may be called here: the linker keeps one copy of each for all files, and it must
-// not be one that an older CPU cannot run. `Vector` is local to its file, and so is all that is
-// made from it:
+// Files that include this are compiled for the unit that they name. They must not call inline
+// functions of the standard library: the linker keeps one copy of each for all files, and that must
+// not be one that an older CPU cannot run. `Vector` is local to its file, and so is everything
+// instantiated from it:
 //
 //   Line                      a cache line in registers
 //   load(source)              from any address
@@ -22,14 +22,14 @@
 namespace linkgauge {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kLanes = 4;  // lines that are under way independently of each other
+constexpr std::size_t kLanes = 4;  // lines in flight independently of each other
 
 enum class Store { Plain, Streaming };
 
 // Calls body(offset, lane) for every whole cache line of `size` bytes, and returns how many bytes
-// these are. So many pages are walked side by side, some lines of each in turn: more misses are in
-// flight than one stream's hardware prefetcher asks for. With `Prefetch` the same lines of the next
-// block are asked for meanwhile; beyond the end that is harmless.
+// these are. Several pages are walked side by side, some lines of each in turn, which keeps more
+// misses in flight than one stream's hardware prefetcher does. With `Prefetch` the same lines of
+// the next block are prefetched meanwhile; beyond the end that is harmless.
 template <std::size_t Pages, bool Prefetch, class Body>
 inline std::size_t walk(const std::byte* source, std::size_t size, Body body) {
   constexpr std::size_t kBlock = Pages * kPage;
@@ -46,8 +46,8 @@ inline std::size_t walk(const std::byte* source, std::size_t size, Body body) {
           body(offset, (page * kLines + i) % kLanes);
         }
       }
-      // Else the compiler unrolls this loop and sorts its loads by lane: a stride that a hardware
-      // prefetcher does not follow (an AVX-512 read of 8 GB/s instead of 25).
+      // Otherwise the compiler unrolls this loop and sorts its loads by lane: a stride that
+      // hardware prefetchers do not follow (an AVX-512 read of 8 GB/s instead of 25).
       asm volatile("" ::: "memory");
     }
   }
@@ -90,7 +90,7 @@ void write(std::byte* destination, std::size_t size, std::uint64_t word) {
   portable::write(destination, head, word);
   destination += head;
   size -= head;
-  // What comes next is the word from where its head ended.
+  // The rest starts with the word rotated by the head.
   const std::size_t bits = head % sizeof word * 8;
   const std::uint64_t turned = bits == 0 ? word : word >> bits | word << (64 - bits);
   const typename Vector::Line line = Vector::broadcast(turned);

@@ -1,4 +1,4 @@
-"""The backends, by name. Each module is imported only when its backend is asked for."""
+"""The backends, by name. A backend's module is imported only when it is opened."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from linkgauge.model.result import EngineSettings
 from .protocol import Backend
 
 ACCELERATORS = ("cuda", "opencl")
-"""Backends with devices, in the order in which they are measured. `host` is always there."""
+"""Backends with devices, in the order in which they are measured. `host` always exists."""
 SHAPED = ("cuda",)
-"""Backends that know `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
+"""Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 SIMULATED = "sim"
 """The backend of a simulated machine, its host included."""
 
@@ -24,10 +24,10 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """A ready backend. Raises Unsupported with the reason where the machine has none.
+    """A ready backend. Raises Unsupported with the reason if the machine cannot run it.
 
     A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
-    `host` is this machine's, where it was read already.
+    `host` describes this machine; None reads it again.
     """
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))

@@ -1,4 +1,4 @@
-"""Where backends keep what they can make again: compiled kernels, tuned settings."""
+"""On-disk cache of what backends can recreate: compiled kernels, tuned settings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """Where linkgauge keeps what it can make again: $XDG_CACHE_HOME, else ~/.cache."""
+    """linkgauge's folder in $XDG_CACHE_HOME, else in ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
-    # The specification says that a relative path is to be ignored.
+    # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):
         return Path(base) / "linkgauge"
     try:
         return Path.home() / ".cache" / "linkgauge"
-    except RuntimeError:  # a user without a home: nothing is kept
+    except RuntimeError:  # a user without a home: nothing is cached
         return Path("/nonexistent/linkgauge")
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all: several processes may write it at once. Raises OSError."""
+    """Writes a file atomically: several processes may write it at once. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
@@ -39,13 +39,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def tuned_file(words: str, folder: Path | None = None) -> Path:
-    """Where it is kept what was tuned for the hardware that these words name."""
+    """The file of settings tuned for the hardware that `words` name."""
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return (folder or cache_folder() / "tuned") / f"{slug}.json"
 
 
 def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
-    """What store() kept there; nothing where there is no such file or it does not read."""
+    """What store() wrote there; empty if the file is missing or cannot be decoded."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=of)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -53,5 +53,5 @@ def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
 
 
 def store(path: Path, values: dict[str, Value]) -> None:
-    """Keeps values as JSON. Raises OSError."""
+    """Writes values as JSON. Raises OSError."""
     write_whole(path, msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")

@@ -45,7 +45,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer:
-    """Host memory of the native core. `address` is where it lies in this process."""
+    """Host memory of the native core. `address` is its address in this process."""
 
     def __init__(
         self, memory: Memory, pages: _native.Memory, placement: Placement, cache: int | None = None
@@ -105,7 +105,7 @@ class HostGroup:
         with native_errors("wait for threads"):
             spans = self._team.wait()
         return Timing(
-            # Of an endless copy: what its loops would have taken.
+            # For an endless copy, the time that its loops would have taken.
             seconds=tuple((span.end - span.begin) * self._loops / span.passes for span in spans),
             span=max(span.end for span in spans) - min(span.begin for span in spans),
             checksums=tuple(span.checksum for span in spans),
@@ -117,8 +117,8 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A cache line that threads on two CPUs bounce. A lap, of so many round trips, is a sample: it
-    lasts about 1000 times as long as reading the clock, and takes a thousandth of a tick."""
+    """A cache line that threads on two CPUs bounce. A lap of `loops` round trips is a sample: it
+    lasts about 1000 times as long as reading the clock, and a thousandth of a tick."""
 
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 
@@ -126,7 +126,7 @@ class PingPongGroup(Gated):
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
 
     def wait(self) -> Timing:
-        """Raises BackendError where the line did not bounce as often as it should."""
+        """Raises BackendError if the line did not bounce as often as it should."""
         loops, laps = self.pass_gate()
         with native_errors("bounce a cache line"):
             times, bounces = _native.ping_pong(*self._cpus, loops, laps)
@@ -138,8 +138,8 @@ class PingPongGroup(Gated):
 
 
 class HostBackend:
-    """Host memories and threads. `nodes` are the NUMA nodes that have memory, `kernels` what moves
-    the bytes."""
+    """Host memories and threads. `nodes` are the NUMA nodes with memory, `kernels` chooses what
+    moves the bytes."""
 
     name = "host"
 
@@ -150,7 +150,7 @@ class HostBackend:
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
         self._crowded: dict[Memory, int] = {}
-        """Nodes of the group prepared last on which threads share CPUs: how many threads."""
+        """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
 
     def devices(self) -> tuple[Device, ...]:
         return ()
@@ -222,8 +222,8 @@ class HostBackend:
         return _native.Job(op, *ends, copy.size, copy.seed, cpus, copy.endless, kernel)
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """CPUs of each copy's threads: copies of one node take turns over its CPUs, and those
-        that ask for no number share what there is evenly."""
+        """CPUs of each copy's threads. Copies of one node take its CPUs in turn; those that set no
+        number of threads share the CPUs evenly."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -233,7 +233,7 @@ class HostBackend:
         return placed
 
     def close(self) -> None:
-        """Buffers are freed by whoever holds them; the backend itself holds nothing."""
+        """Does nothing: the holders of buffers free them."""
 
 
 def _op(transfer: Transfer) -> _native.Op:
@@ -243,5 +243,5 @@ def _op(transfer: Transfer) -> _native.Op:
 
 
 def _address(buffer: Buffer | None) -> int:
-    """Where the buffer lies; 0 for the `null` end of a pure read or write."""
+    """The buffer's address; 0 for the `null` end of a pure read or write."""
     return buffer.address if isinstance(buffer, Addressed) else 0

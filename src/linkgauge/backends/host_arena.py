@@ -1,4 +1,4 @@
-"""Host memory over which kernels take turns, beyond the caches or within them."""
+"""Host memory on which kernels take turns, larger than the caches or within them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from linkgauge import _native
 from .host_search import Paces
 
 BEYOND = 4
-"""Memory beyond the caches is so many times as large as they are, where there is so much."""
+"""Memory beyond the caches is this many times their size, if that much is available."""
 SHARE = 4
-"""And no more than this part of what is available."""
+"""The memory takes at most 1/SHARE of what is available."""
 WITHIN = 4
-"""Memory within the caches is this part of them, and a thread's share at most WITHIN_MOST bytes."""
+"""Memory within the caches is 1/WITHIN of them, at most WITHIN_MOST bytes a thread."""
 WITHIN_MOST = 4 << 20
 LEAST_WINDOW = 1 << 20
-"""A thread's share of a turn has so many bytes, where there are so many."""
+"""Least bytes of a thread's share of a turn, if the memory is that large."""
 _SEED = 7
 
 
 class NativeArena:
     """Memory on `node` that threads on `cpus` move, each kernel in windows of it. Raises OSError
-    where it cannot be had."""
+    if it cannot be allocated."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -45,10 +45,10 @@ class NativeArena:
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Paces:
         job = self._job(op)
-        if op not in self._paces:  # a first impression
+        if op not in self._paces:  # a rough estimate
             (took,) = _native.race(job, [_native.default_kernel(op, True)], job.size)
             self._paces[op] = took / job.size
-        # Each turn goes over one window untimed, and then over others.
+        # Each turn covers one window untimed, then others timed.
         share = seconds / (turns * len(kernels)) / self._paces[op]
         window = int(min(max(share / 2, self._least), job.size)) // 4096 * 4096
         loops = max(1, int(share / window) - 1)
@@ -61,7 +61,7 @@ class NativeArena:
             self._window = (self._window + 2 * len(order)) % max(1, job.size // window)
             for kernel, took in zip(order, taken, strict=True):
                 paces[kernel].append(took / (window * loops))
-        # With what others took of it: seconds are the clock's.
+        # Wall-clock time, including what other processes used: `seconds` is wall-clock time too.
         moved = window * (loops + 1) * turns * len(kernels)
         self._paces[op] = (time.monotonic() - begun) / moved
         return paces

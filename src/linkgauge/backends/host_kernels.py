@@ -1,8 +1,8 @@
-"""Which kernel moves the bytes of a host's job: asked for, chosen by measuring, or a default.
+"""Which kernel moves the bytes of a host job: the one set, the fastest measured, or a default.
 
-What is fastest differs from CPU to CPU, by a factor of four, and between one thread and all, beyond
-the caches and within them. It is searched once on each machine, remembered, and tested anew by each
-run that uses it.
+The fastest kernel depends on the CPU (by a factor of four), on whether one thread or all run, and
+on whether the data fit into the caches. It is searched for once on each machine and remembered;
+each run that uses it tests it again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .host_search import Arena, is_reversed, search
 
 OPS = {_native.Op.READ: "read", _native.Op.WRITE: "write", _native.Op.COPY: "copy"}
 SEARCH_SECONDS = 4.0
-"""What a search of everything takes, but for a last turn that is longer than it was to be."""
+"""Duration of a full search; only its last turn may overrun."""
 BEYOND_SHARE = 0.7
-"""Of it, for kernels beyond the caches: what they move takes longer."""
+"""Share of SEARCH_SECONDS for kernels beyond the caches: their turns take longer."""
 CHECK_SECONDS = 0.06
 
 Remembered = dict[str, tuple[str, str]]
-"""The best kernel and the second best, by the names of their cases."""
+"""The best and the second best kernel, by case name."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What decides beside the operation. `crowd`: all threads of a node, not one."""
+    """What else the choice depends on. `crowd`: all threads of a node run, not one."""
 
     crowd: bool
     beyond: bool
@@ -61,20 +61,20 @@ EVERYWHERE = tuple(Surroundings(*both) for both in product((False, True), repeat
 
 
 def surroundings(op: _native.Op, cpus: Sequence[int], size: int) -> Surroundings:
-    """Of a job: what it touches may fit into the last-level caches behind its CPUs. Two threads
-    and more count as all: together they run into the memory's limit, one into its own."""
+    """Surroundings of a job. What it touches may fit into the last-level caches behind its CPUs.
+    Two or more threads count as all: they reach the memory's limit, one only its own."""
     touched = 2 * size if op == _native.Op.COPY else size
     return Surroundings(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 class Kernels:
-    """Kernels of their defaults, but for operations that know the one `forced`."""
+    """The default kernels; for operations that have the `forced` kernel, that one."""
 
     def __init__(self, forced: str | None = None) -> None:
         self._forced = forced
 
     def prepare(self) -> None:
-        """What takes long, before a cell's time begins to count."""
+        """Does slow work before a cell's time starts to count."""
 
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
@@ -89,7 +89,7 @@ CourseOf = Callable[[Surroundings], Arena]
 
 
 class MeasuredKernels(Kernels):
-    """The fastest that were found, remembered in `file`; `course_of` opens memory to find them."""
+    """The fastest kernels found, stored in `file`; `course_of` opens the memory to search on."""
 
     def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -100,7 +100,7 @@ class MeasuredKernels(Kernels):
         self._measured: set[Surroundings] = set()
 
     def prepare(self) -> None:
-        """Searches unless it is remembered what is best."""
+        """Searches unless the best kernels are stored."""
         if self._is_ready:
             return
         self._is_ready = True
@@ -130,13 +130,13 @@ class MeasuredKernels(Kernels):
         return Chosen(known[0], "chosen on this machine")
 
     def _check(self, where: Surroundings) -> None:
-        """The best two once more, and the default: all, where the best is no longer the best."""
+        """Compares the best two and the default again; searches all if the best has been beaten."""
         self._measured.add(where)
         before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for op in OPS:
                 best, second = before[where.case(op)]
-                # A search on a busy machine may have missed what is good everywhere.
+                # A search on a busy machine may have missed the default, which is good everywhere.
                 others = {second, _native.default_kernel(op, where.beyond)} - {best}
                 if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
@@ -151,13 +151,12 @@ class MeasuredKernels(Kernels):
 
 
 def _share(where: Surroundings) -> float:
-    """Of the search's time."""
+    """Share of the search's time."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
 
 def load(file: Path) -> Remembered:
-    """What was remembered; nothing where there is no such file or it does not read, and no kernel
-    that this CPU does not run."""
+    """The stored kernels that this CPU runs; empty if the file is missing or cannot be decoded."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -167,13 +166,13 @@ def load(file: Path) -> Remembered:
 
 
 def store(file: Path, known: Remembered) -> None:
-    """Remembers it where that can be written; else the next run searches anew."""
+    """Writes the file if possible; otherwise the next run searches again."""
     with suppress(OSError):
         cache.store(file, known)
 
 
 def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
-    """Where it is remembered for this processor, its microcode and hypervisor, and so many CPUs."""
+    """The file for this processor, its microcode and hypervisor, and this number of threads."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -181,8 +180,8 @@ def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None)
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
-    """What a run with these settings uses on a host of these nodes: of several, the one with most
-    CPUs stands for all."""
+    """The kernels of a run with these settings on these nodes; of several nodes, the one with
+    the most CPUs stands for all."""
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
@@ -196,7 +195,7 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
 
 
 def check_kernel(name: str) -> None:
-    """Raises InputError for a name that none of this CPU's kernels has."""
+    """Raises InputError if this CPU runs no kernel of this name."""
     known = list(dict.fromkeys(kernel for op in OPS for kernel in _native.kernels(op)))
     if name not in known:
         raise InputError(f"unknown host kernel {name!r}: this CPU runs {', '.join(known)}")

@@ -1,9 +1,9 @@
-"""Which of several kernels is the fastest here: they take turns, and the slower half leaves.
+"""Finds the fastest of several kernels: they take turns, and the slower half drops out.
 
-A shared host is slower at one moment than at the next, and never faster than it is. Kernels
-therefore meet in many short turns, in an order that is shuffled each time, and what decides is how
-fast the fastest quarter of a kernel's turns were: of two threads on two busy CPUs, hardly half of
-the turns run undisturbed, and a median would compare the disturbances.
+Other load on a shared host makes some turns slower and none faster. Kernels therefore run in many
+short turns, shuffled each time, and are ranked by the lower quartile of their turns: with two
+threads on two busy CPUs hardly half of the turns run undisturbed, and a median would compare the
+disturbances.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Protocol
 from linkgauge import _native
 
 Paces = Mapping[str, Sequence[float]]
-"""Of each kernel, the seconds per byte of each of its turns."""
+"""Seconds per byte of each turn, by kernel."""
 
 TURNS = 5
 FINAL_TURNS = 15
-"""Of each kernel in a round, and of each in the last one."""
+"""Turns of each kernel in a round, and in the last round."""
 FINALISTS = 2
 FEW = 4
-"""So few kernels are left when their narrower twins join."""
+"""When at most this many kernels are left, their narrower twins join."""
 REVERSED_WINS = 12
 REVERSED_BY = 1.02
-"""The second best has overtaken the best where it won so many of the 15 turns (2 % of sign tests of
-equal kernels find that) and was, in the median, so many times as fast: below that the choice
-hardly matters."""
+"""The second best has overtaken the best if it won this many of the 15 turns (2 % of sign tests of
+equal kernels find that) and its median ratio was above REVERSED_BY: below that the choice hardly
+matters."""
 
 
 class Arena(Protocol):
-    """Memory over which kernels take turns."""
+    """Memory on which kernels take turns."""
 
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Paces:
-        """So many turns of each kernel, all together about so many seconds long."""
+        """Runs `turns` turns of each kernel, in about `seconds` altogether."""
         ...
 
     def close(self) -> None: ...
@@ -46,15 +46,14 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], default: str, seconds: float
 ) -> tuple[str, ...]:
-    """The best kernel and the second best, found in about so many seconds.
+    """The finalists, best first, found in about `seconds`.
 
-    The `default`, which is good everywhere, takes part to the end: what bad luck left beside it
+    The `default`, which is good everywhere, takes part to the end: a kernel that survived by luck
     must still beat it.
 
-    Each round has an equal share of the time, so that the fewer kernels
-    stay, the better they are compared.
-    Kernels that differ in the width of their vectors alone hardly differ: the widest ones run
-    first, and twins of the best join them later.
+    Rounds take equal time, so that the comparison gets better as fewer kernels remain. Kernels
+    that differ only in vector width hardly differ in speed: the widest run first, and narrower
+    twins of the best join later.
     """
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
@@ -72,7 +71,7 @@ def search(
 
 
 def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
-    """Whether the second best kernel is clearly faster than the best by now."""
+    """Whether the second best kernel is now clearly faster than the best."""
     paces = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
     ratios = [one / other for one, other in zip(paces[best], paces[second], strict=True)]
     wins = sum(ratio > 1 for ratio in ratios)
@@ -88,7 +87,7 @@ def lower_quartile(paces: Sequence[float]) -> float:
 
 
 _UNITS = ("avx512", "avx2")
-"""Of which a CPU may have several, the widest first."""
+"""Vector units, of which a CPU may have several; the widest first."""
 
 
 def _family(kernel: str) -> str:

@@ -1,4 +1,4 @@
-"""The native core as backends use it: host memory, its contents, and its errors made ours."""
+"""The native core as backends use it: host memory, its contents, and translated errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {"": Kind.PINNED, "pageable": Kind.PAGEABLE, "huge": Kind.HUGE, STAGING:
 
 @contextmanager
 def native_errors(call: str) -> Iterator[None]:
-    """Threads that cannot start, CPUs that went away, calls out of order: a BackendError."""
+    """Raises BackendError for threads that cannot start, missing CPUs and calls out of order."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, MemoryError) as error:
@@ -30,10 +30,10 @@ def native_errors(call: str) -> Iterator[None]:
 def allocate(
     memory: Memory, size: int, kind: Kind, node: int | None, alone: bool, cpus: Sequence[int]
 ) -> tuple[_native.Memory, Placement]:
-    """Host memory on `node` (None: anywhere), touched by `cpus`, and what was obtained for it.
+    """Host memory on `node` (None: anywhere), touched by `cpus`, and its actual placement.
 
-    Raises AllocationError where it cannot be had, and Unsupported where it cannot be bound to its
-    node, unless that is `alone`, or does not lie in huge pages of which it is to be.
+    Raises AllocationError if it cannot be allocated, and Unsupported if it cannot be bound to its
+    node and that is not `alone`, or if huge memory is not entirely in huge pages.
     """
     try:
         native = _native.Memory(size, kind, node, cpus)
@@ -61,13 +61,13 @@ def allocate(
 
 
 def node_of(address: int, size: int) -> int | None:
-    """The node that most of the pages lie on; None where the kernel does not say."""
+    """The node that most of the pages lie on; None if the kernel does not report it."""
     pages = _native.nodes_of(address, size)
     return max(pages, key=lambda index: pages[index], default=None)
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
-    """A warning where host memory lies on another node than it should."""
+    """A warning if host memory lies on the wrong node."""
     if memory.is_host and placement.node not in (None, memory.index):
         yield f"{memory} lies on node {placement.node}"
 
@@ -75,7 +75,7 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
 def fill(
     address: int, size: int, pattern: Pattern, seed: int, inverted: bool, cpus: Sequence[int]
 ) -> None:
-    """Writes a pattern, or its complement, by a thread on each of `cpus`."""
+    """Writes a pattern, or its complement, with one thread on each of `cpus`."""
     with native_errors("fill"):
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 

@@ -1,20 +1,20 @@
 """The protocol of a backend: devices, buffers, groups of transfers behind a gate.
 
-A backend is one file. The engine drives it so, for each cell:
+For each cell, the engine calls a backend in this order:
 
     refusal(transfer)              a reason, before anything is allocated
-    allocate(memory, size, …)      buffers, kept and used again by later cells
+    allocate(memory, size, …)      buffers, which later cells reuse
     fill(buffer, …)                a pattern in the source, its complement in the destination
-    prepare(copies, operation)     a Group; then for each sample
+    prepare(copies, operation)     a Group; then, for each sample,
         arm(loops, laps)               everything is enqueued, behind a closed gate
         open()                         the gate: all transfers start together
         wait()                         the Timing
     first_mismatch(buffer, …)      every byte compared
     close()
 
-Allocating, gating and verifying are calls of their own, so that a controller can join several
-processes in one cell. Native errors enter here as BackendError, with the call's name;
-what a machine cannot do is Unsupported; memory that could not be had is AllocationError.
+Allocating, gating and verifying are separate calls, so that a controller can join several
+processes in one cell. Backends raise BackendError, with the call's name, for native errors,
+Unsupported for what the machine cannot do, and AllocationError for lack of memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
 Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
-"""What is being done to a cell, in this order."""
+"""The phases of a cell, in order."""
 
 
 class Pattern(IntEnum):
@@ -48,9 +48,9 @@ class Pattern(IntEnum):
 
 
 def seed_of(word: int) -> int:
-    """The seed whose word 0 is `word`: Pattern's formula backwards."""
+    """The seed whose word 0 is `word`: the inverse of Pattern's formula."""
     x = word
-    for _ in range(2):  # each round sets 29 more bits right, and the highest 29 are
+    for _ in range(2):  # each round corrects 29 more bits; the highest 29 already are
         x = word ^ x >> 29
     factors = 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15
     return x * pow(factors, -1, 1 << 64) % (1 << 64)
@@ -71,24 +71,22 @@ class Buffer(Protocol):
 
 @runtime_checkable
 class Addressed(Protocol):
-    """A buffer whose bytes stand at one address of this process for as long as it lives: other
-    backends' engines may use it, too."""
+    """A buffer with a fixed address in this process: other backends' engines may use it, too."""
 
     @property
     def address(self) -> int: ...
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none. All
-    that is asked of `interference` is to outlast the first copy of its group. An `endless` copy, by
-    host threads only, goes on until the other copies of its group have ended, or where there are
-    none until somebody waits: its seconds are those that all loops would have taken. Of a `tracked`
-    one, progress within a launch that carries out all loops is wanted, too.
+    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none.
+    `interference` only has to outlast the first copy of its group. An `endless` copy, by host
+    threads only, runs until the other copies of its group have ended, or, if there are none, until
+    wait(); its seconds are those that all loops would have taken. A `tracked` copy also reports
+    progress within a launch that carries out all loops.
 
-    `warm_ups` are loops behind the gate before the clock starts: null leaves them to the backend,
-    and they end before any copy of the group starts; as many as given are nvbandwidth's, which
-    those of other copies may outlast. Where the backend has a gate of its own making, they do not
-    count."""
+    `warm_ups` are loops behind the gate before the clock starts. None leaves their number to the
+    backend, and they end before any copy of the group starts. A number given follows nvbandwidth:
+    the copy does not wait for the warm-ups of others. Backends other than cuda ignore it."""
 
     transfer: Transfer
     source: Buffer | None
@@ -102,11 +100,11 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds that all loops of each copy took, and of the whole group, first start to last end.
+    """Seconds that all loops of each copy took; `span` is from the first start to the last end.
 
     `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
-    other copies. `progress` holds, for each copy, its start and then the end of each of its laps,
-    in seconds since the gate opened; where a copy cannot tell its laps, its start and its end.
+    other copies. `progress` holds each copy's start and the end of each of its laps, in seconds
+    since the gate opened; only its start and end if the copy cannot distinguish laps.
     """
 
     seconds: tuple[float, ...]
@@ -116,15 +114,14 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 MOST_LAPS = 64
-"""Laps at most behind one gate."""
+"""Most laps behind one gate."""
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How a group is to be sampled: a sample lasts at least so many seconds and loops. Of a cell
-    that reports its first copy, up to `laps` samples may follow each other behind one gate. Of a
-    `sustained` total, so much of a sample is to pass while all copies run that its slowest copy
-    carries out several loops meanwhile. A latency is that of one of the `steps` of a loop: of an
-    access of a pointer chase."""
+    """How to sample a group: a sample lasts at least `seconds` and `loops`. In a cell that reports
+    its first copy, up to `laps` samples may follow each other behind one gate. For a `sustained`
+    total, all copies must run together for several loops of the slowest one in each sample. A loop
+    has `steps`, and a latency is that of one step, such as an access of a pointer chase."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -134,11 +131,11 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Group(Protocol):
-    """Copies that run at the same time, or another operation. Nothing but that lies between open
-    and wait.
+    """Copies that run at the same time, or another operation. Nothing else runs between open and
+    wait.
 
-    `most_loops` is how many loops may wait behind the gate, `pace` how it is to be sampled. Calls
-    out of order raise, they never hang; `close` is safe at any moment, also while armed.
+    `most_loops` is how many loops may wait behind the gate, `pace` how to sample the group. Calls
+    out of order raise and never hang; `close` is safe at any moment, also while armed.
     """
 
     @property
@@ -146,8 +143,7 @@ class Group(Protocol):
     @property
     def pace(self) -> Pace: ...
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Of each copy, so many laps (`MOST_LAPS` at most) of so many loops, one right after the
-        other."""
+        """Arms `laps` laps (at most `MOST_LAPS`) of `loops` loops of each copy, back to back."""
         ...
 
     def open(self) -> None: ...
@@ -156,7 +152,7 @@ class Group(Protocol):
 
 
 class Gated:
-    """What groups have in common whose gate is of no driver: calls out of order raise."""
+    """Base of groups with a software gate: calls out of order raise."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -174,7 +170,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Loops and laps of a group that was opened, which can be armed again."""
+        """Loops and laps of an opened group, which can then be armed again."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed = self._armed
@@ -193,13 +189,13 @@ _LACKING: Mapping[Operation, str] = {
 
 
 def lacking(name: str, operation: Operation) -> Unsupported:
-    """What a backend of this name raises for an operation that it does not have."""
+    """What backend `name` raises for an operation that it lacks."""
     return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
 
 
 def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
-    """Why a cache line cannot bounce between CPUs as this transfer says, where these may be used;
-    None if it can."""
+    """Why a cache line cannot bounce as this transfer says, given the CPUs that this process may
+    use; None if it can."""
     for memory in transfer.memories:
         if memory.index not in cpus:
             return f"{memory} is not there, or this process may not use it (cpuset, affinity)"
@@ -212,8 +208,8 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
 
 
 def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for what is not a ping-pong between the caches of CPUs, and for one that
-    is between other memories."""
+    """Raises Unsupported for a ping-pong between memories other than CPU caches, and for another
+    operation between CPU caches."""
     for copy in copies:
         if copy.transfer.source.is_cpu != (operation == "ping-pong"):
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -222,7 +218,7 @@ def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
 
 class Tried(msgspec.Struct, frozen=True):
     """Settings tried on a path of a device, in words, and their rate in bytes/s; or the `problem`
-    for which they were dropped."""
+    that ruled them out."""
 
     path: str
     settings: str
@@ -232,74 +228,74 @@ class Tried(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Tuner(Protocol):
-    """A backend that can search how its devices copy fastest, and remember it."""
+    """A backend that can search for the fastest settings of its devices, and store them."""
 
-    def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
+    def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Searches every path of `device`; `peer` is the device that peer paths go to."""
         ...
 
 
 @runtime_checkable
 class Virtual(Protocol):
-    """A backend whose time is not the wall's: a simulated machine."""
+    """A backend with its own clock: a simulated machine."""
 
     def clock(self) -> float:
-        """Seconds of its own time."""
+        """Seconds of simulated time."""
         ...
 
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
-        """A phase begins of the cells that are measured at the same time: by their numbers, from 0
-        over the whole plan, with the visit's number and the samples taken of them before it, so
-        that what is scheduled for one strikes it whichever process measures it. Raises what strikes
-        a cell as the phase's calls would."""
+        """Starts a phase of the cells that are measured at the same time, keyed by their number in
+        the whole plan, from 0. `visit` is the number of this visit and `taken` the samples before
+        it, so that a scheduled fault hits its cell whichever process measures it. Raises the faults
+        that the phase's calls would."""
         ...
 
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """A backend whose devices' own library tells of their state. What it does not tell is null;
-    neither call raises for that."""
+    """A backend whose vendor library reports the state of its devices. What the library does not
+    report is null; neither call raises for that."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Everything that the library tells of each device, in the order of their indices."""
+        """Everything that the library reports on each device, by device index."""
         ...
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """These devices at this moment. Called while they are measured, from
-        another thread: it must neither wait for them nor use them."""
+        """The current state of these devices. Called from another thread while they are measured:
+        it must neither wait for them nor use them."""
         ...
 
 
 class Backend(Protocol):
-    """What every backend offers. `name` is the space of its memories (`opencl`)."""
+    """The interface of every backend. `name` is the space of its memories (`opencl`)."""
 
     name: str
 
     def devices(self) -> tuple[Device, ...]:
-        """Its accelerators, in the order of their indices. The host backend has none."""
+        """Its accelerators, by device index. The host backend has none."""
         ...
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Why it cannot carry out this transfer here, or None: an exception where its kind says
-        more than that it is unsupported. Never raises; the first answer for a kernel may take as
-        long as compiling it."""
+        """Why it cannot carry out this transfer here, or None; an exception if its type says more
+        than that the transfer is unsupported. Never raises; the first answer for a kernel may take
+        as long as compiling it."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """What a reader of the figure must know (two devices that share one DRAM), also of how the
-        group prepared last carried it out; asked only of a transfer that is not refused."""
+        """What a reader of the figure must know (two devices share one DRAM), including how the
+        group prepared last carries it out. Called only for a transfer that is not refused."""
         ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Who can use a buffer of `memory` allocated for `engine`: engines with an equal answer
-        share it. Hashable."""
+        """A hashable key: engines with equal keys can share a buffer of `memory` that was allocated
+        for `engine`."""
         ...
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Memory of `size` bytes that `engine` can reach, bound, first-touched and pinned where
-        the memory's kind says so. It serves the engines that `reach` tells."""
+        """Memory of `size` bytes that `engine` can reach: bound, first-touched and pinned as the
+        memory's kind requires. It serves all engines of equal `reach`."""
         ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -315,11 +311,11 @@ class Backend(Protocol):
         ...
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        """A group ready to be armed any number of times. Only of copies there may be several.
+        """A group that can be armed any number of times. Only copies can be several in a group.
         `chase`: one thread of the engine follows pointers through all of the source buffer.
-        `enqueue`: the seconds are the host's, of the calls that enqueue all loops while the device
-        is held. `ping-pong`: a cache line bounces between two CPUs, there and back in a loop.
-        Raises Unsupported for an operation that it does not have, or not of this copy."""
+        `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
+        device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
+        Raises Unsupported for an operation that it lacks, in general or for this copy."""
         ...
 
     def close(self) -> None:
@@ -332,8 +328,8 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Whether its type follows one of the protocols above. `isinstance` asks that anew each time,
-    which takes longer than to measure with a simulated device."""
+    """Whether its type implements one of the protocols above. `isinstance` checks that again on
+    each call, which takes longer than a measurement on a simulated device."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)

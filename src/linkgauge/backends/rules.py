@@ -1,5 +1,4 @@
-"""Refusals that backends share: plain facts in, sentences out. What only one of them does not do
-is a rule of its own."""
+"""Reasons for refusal that backends share: plain facts in, sentences out."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from linkgauge.model.transfer import Memory, Transfer
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
-    """Host memory, or an engine's owner, of a node that the machine does not have."""
+    """That the machine lacks the node of host memory or of an engine's owner."""
     if memory.index not in nodes:
         known = ", ".join(f"host:{index}" for index in nodes)
         yield f"there is no node {memory.place}: this machine has {known}"
@@ -18,7 +17,7 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[str]:
-    """What host threads do not do, on these CPUs of each node; `kinds` of memory are theirs."""
+    """What host threads cannot do, given each node's CPUs and the `kinds` of memory they use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         if not memory.is_host:
@@ -37,7 +36,7 @@ def of_threads(
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[str]:
-    """What `ce` does not do."""
+    """What `ce` cannot do."""
     if transfer.engine.kind == "ce" and len(transfer.memories) < 2:
         yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
     if transfer.engine.kind == "ce" and transfer.both_ways:

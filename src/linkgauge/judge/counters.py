@@ -1,4 +1,4 @@
-"""Counters of errors that rose while a run measured, and the parts that they are of."""
+"""Error counters that rose during a run, and the parts that they belong to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .wiring import Wiring, link_name, pcie_name
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
-    """AER: how many more of each severity, by the address of the function that counted them."""
+    """New AER errors of each severity, by the address of the function that counted them."""
     rose: dict[str, dict[str, int]] = {}
     for after in evidence.after.pci if evidence.after else ():
         function = evidence.functions.get(after.address)
@@ -23,7 +23,7 @@ def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
 
 
 def replays(evidence: Evidence) -> dict[str, int]:
-    """Packets that a device sent again over PCIe, by its memory."""
+    """Packets that a device retransmitted over PCIe, by its memory."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.accelerators.get(after.memory)
@@ -33,7 +33,7 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[str, list[FabricLink]]:
-    """Its links by the name of what they join: those to the same place are one link to most."""
+    """A device's links by the name of what they join; links to one place mostly count as one."""
     found: dict[str, list[FabricLink]] = {}
     for link in device.links:
         name = link_name(device.memory, link.remote) if link.remote else device.memory
@@ -42,7 +42,7 @@ def bundles(device: Accelerator) -> dict[str, list[FabricLink]]:
 
 
 def fabric_errors(evidence: Evidence) -> dict[str, int]:
-    """Errors of a fabric's links, by the link's name."""
+    """New errors of fabric links, by the link's name."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.accelerators.get(after.memory)
@@ -60,8 +60,7 @@ def fabric_errors(evidence: Evidence) -> dict[str, int]:
 
 
 def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
-    """The parts that counted errors: links, and what joins several links if all of these that were
-    `used` did."""
+    """The parts that counted errors: links, and what joins several if all its `used` links did."""
     found = {*fabric_errors(evidence), *map(pcie_name, replays(evidence)), *_pcie(evidence)}
     joints = Wiring(evidence).joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
@@ -71,10 +70,10 @@ def troubled(evidence: Evidence, used: Iterable[str]) -> frozenset[str]:
 
 
 def _pcie(evidence: Evidence) -> Iterator[str]:
-    """Links of PCIe whose one end or the other counted errors."""
+    """PCIe links with errors counted at either end."""
     counted = pci_errors(evidence)
     names = {address: name for name, address in evidence.addresses.items()}
     for address, function in evidence.functions.items():
-        is_lower_end = function.port != "downstream port"  # which hangs from its own switch
+        is_lower_end = function.port != "downstream port"  # above it is only its own switch
         if is_lower_end and not counted.keys().isdisjoint({address, function.parent}):
             yield pcie_name(names.get(address, address))

@@ -1,4 +1,4 @@
-"""The host's own memory: what its DIMMs carry, else the best that this run measured there."""
+"""Host memory: the rate of its DIMMs, else the best figure that this run measured."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from linkgauge.model.transfer import Memory, Transfer
 from .path import ExpectedPath, Segment, Unknown, Use
 
 DRAM_SHARE = 0.85
-"""Share of the DIMMs' rate that threads reach: refresh and turning from reading to writing take the
-rest. STREAM reaches 0.75 to 0.9 on servers whose channels are all populated."""
+"""Share of the DIMMs' rate that threads reach: refresh and read-write turnarounds take the rest.
+STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest figures of all CPUs of a node on its own memory, of this node and those like it:
-    payload bytes/s by node and operation (`read`, `write`, `copy`)."""
+    """The highest figures with all CPUs of a node on its own memory, over that node and those like
+    it: payload bytes/s by node and operation (`read`, `write`, `copy`)."""
 
     best: dict[tuple[int, str], float] = {}
 
     def traffic(self, node: int) -> float | None:
-        """The most bytes that a node's memory was seen to carry: a copy reads and writes."""
+        """The highest measured traffic of a node's memory in bytes/s: a copy reads and writes."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()
@@ -34,13 +34,14 @@ class Ceilings(msgspec.Struct, frozen=True):
 
 
 _TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
-"""Bytes over the memory's bus for a byte of payload."""
+"""Bytes over the memory bus per byte of payload."""
 _ALIKE = 0.1
-"""Nodes with as many CPUs, and memory that differs by less, are taken to have the same DIMMs."""
+"""Nodes with the same number of CPUs whose memory differs by less than this share are assumed to
+have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """What this run's copies within a node tell, of sizes that no cache holds."""
+    """Ceilings from this run's copies within a node, of sizes that no cache holds."""
     nodes = {node.index: node for node in machine.host.nodes}
     own: dict[tuple[int, str], float] = {}
     for result in results:
@@ -82,8 +83,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """A device reads or writes memory of this node. What threads were seen to move is less than
-        the memory carries where they are few, so a device `alone` is not held against it."""
+        """A device reads or writes memory of this node. A few threads move less than the memory can
+        carry, so that a device `alone` is not bounded by what threads were measured to move."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -92,7 +93,7 @@ class HostMemory:
         return ExpectedPath((_measured(str(node), traffic),))
 
     def knows(self, node: int) -> bool:
-        """Whether the rate of a node's memory is known, or what this run measured of it."""
+        """Whether the rate of a node's memory is known or was measured by this run."""
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
@@ -110,7 +111,7 @@ class HostMemory:
         ceiling = self._ceilings.best.get((transfer.engine.owner.index or 0, name))
         if ceiling is None:
             raise Unknown("the rate of the DIMMs cannot be read here")
-        # One run's best on a machine that others use, too, may be twice what is usual there.
+        # On a machine shared with others, one run's best may be twice the usual figure.
         return ExpectedPath((_measured(node, ceiling),), loose=("it varies where others use it",))
 
     def _use(self, node: str, rate: float, weight: float) -> Use:
@@ -142,5 +143,5 @@ def _all_cpus(transfer: Transfer, machine: Machine) -> bool:
 
 
 def _cached(size: int, machine: Machine) -> bool:
-    """Whether the last-level caches of one node may hold so much."""
+    """Whether the last-level caches of one node may hold this many bytes."""
     return size <= (machine.host.last_level_cache or 0) / len(machine.host.nodes)

@@ -1,9 +1,9 @@
 """What the hardware should do: a theoretical and an achievable figure of a cell, with the
 arithmetic. docs/expect.md has each formula with its source.
 
-Only what the machine's readers found counts, and, of the host's memory, what this run measured.
-What cannot be read stays unknown: `theoretical` is null where the path is not known, `achievable`
-where something on it is not, and `because` says what.
+Only what the machine's readers found counts, plus what this run measured of host memory. What
+cannot be read stays unknown: `theoretical` is null if the path is unknown, `achievable` if
+something on it is, and `because` says what.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from .pcie_rates import Trained
 from .routes import Paths
 
 START = 100e-6
-"""Seconds that the start of a copy may take: 84 us on the slowest engines known (RBLN-CA25 between
-two NPUs, manual page of rblnBandwidthLatencyTest), some 3 us on GPUs. What would take no longer
-says nothing of a link."""
+"""Seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25 between
+two NPUs, manual page of rblnBandwidthLatencyTest), about 3 us on GPUs. A transfer that takes no
+longer says nothing about a link."""
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What is expected, and how surely: `most` is what no healthy sharing exceeds (`theoretical` is
-    what fair sharing gives), `loose` says that the achievable figure is known roughly."""
+    """What is expected, and how certain it is: `most` is the bound that no healthy sharing exceeds
+    (`theoretical` assumes fair sharing), `loose` says that the achievable figure is only known
+    roughly."""
 
     expected: Expected
     most: float | None = None
@@ -42,21 +43,21 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A transfer's path. Transfers of a `sort` are equally fast as long as they share nothing; what
-    they may share is their engines' owner and their links: `names`."""
+    """A transfer's path. Transfers of one `kind` are equally fast as long as they share nothing;
+    `names` are what they may share: their engines' owner and their links."""
 
     path: ExpectedPath
-    sort: int
+    kind: int
     names: tuple[Hashable, ...]
 
 
 class Expectations:
-    """Expects cells of one machine; equal questions are answered once."""
+    """Expectations for cells of one machine; repeated questions are answered from a cache."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
-        self._courses: dict[Hashable, dict[Transfer, _PathShape]] = {}
-        self._sorts: dict[Hashable, int] = {}
+        self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
+        self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
 
     def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Expectation:
@@ -66,40 +67,40 @@ class Expectations:
         transfers = cell.transfers
         readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
-            courses = self._courses_of(transfers, size, _under_load(readings))
+            shapes = self._shapes_of(transfers, size, _under_load(readings))
         except Unknown as reason:
             return _unknown(str(reason))
         definition = _definition(cell, transfers)
-        key = (cell.report, definition, size, *_alike(courses))
+        key = (cell.report, definition, size, *_alike(shapes))
         if key not in self._known:
-            paths = [course.path for course in courses]
+            paths = [shape.path for shape in shapes]
             doubts = list(dict.fromkeys(doubt for path in paths for doubt in path.doubts))
             doubts += self._crowded(transfers, paths)
             sharing = _Sharing(transfers, paths, cell.report, definition, size)
             self._known[key] = sharing.estimate(doubts)
         return self._known[key]
 
-    def _courses_of(
+    def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
         """Raises Unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
-        known = self._courses.setdefault((size, alone, tuple(trained.items())), {})
+        known = self._shapes.setdefault((size, alone, tuple(trained.items())), {})
         for transfer in transfers:
             if transfer not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
-                known[transfer] = self._course(transfer, path)
+                known[transfer] = self._shape(transfer, path)
         return [known[transfer] for transfer in transfers]
 
-    def _course(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
-        """All that an estimate depends on, the names apart, is what makes a sort."""
+    def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
+        """A path with its kind: all that an estimate depends on except names."""
         uses = tuple(
-            (u.segment.way, u.segment.rate, u.segment.shown, u.least, u.cost, u.why, u.payload)
+            ((s := u.segment).direction, s.rate, s.shown, u.least, u.cost, u.why, u.payload)
             for u in path.uses
         )
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
-        sort = (uses, path.doubts, path.loose, path.meets, how)
-        number = self._sorts.setdefault(sort, len(self._sorts))
+        kind = (uses, path.doubts, path.loose, path.meets, how)
+        number = self._kinds.setdefault(kind, len(self._kinds))
         names = (transfer.engine.owner, *(use.segment.link for use in path.uses))
         return _PathShape(path, number, names)
 
@@ -121,7 +122,7 @@ class Expectations:
 
 
 class _Sharing:
-    """Concurrent transfers on what they cross, at best and with all that protocols add."""
+    """Concurrent transfers on the segments they cross, at best and with all protocol overhead."""
 
     def __init__(
         self,
@@ -158,8 +159,8 @@ class _Sharing:
         return counted[0] if self._report is Report.FIRST else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """What the cell reports if its transfers take so much. A kernel fills its device, so that
-        of several of one device (`queued`) the next starts when the last one ends, unless they were
+        """What the cell reports if its transfers take these flows. A kernel fills its device, so of
+        several on one device (`queued`) the next starts when the last one ends, unless they were
         seen to run together."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
@@ -188,9 +189,9 @@ class _Sharing:
         return Flow(tuple((name, part) for name, part in taken.items() if part))
 
     def _most(self) -> float | None:
-        """Of the first, what it gets alone; of bytes over the span, what the fullest segment lets
-        through; of what all get while all run, what a segment lets through and what the others get
-        alone; of a sum, what each gets alone."""
+        """The bound that no sharing exceeds: for the first transfer, its rate alone; for bytes over
+        the span, the rate of the fullest segment; for the rate while all run, a segment's rate plus
+        the rates alone of those that do not cross it; for a sum, the sum of the rates alone."""
         if not all(flow.usage for flow in self._least):
             return None
         alone = [min(self._capacity[n] / part for n, part in flow.usage) for flow in self._least]
@@ -208,8 +209,8 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """What those that cross a segment, by the least that one of them takes of it, and all
-        others, alone, cannot exceed together."""
+        """A bound on the total rate: what a segment carries if each transfer across it takes the
+        least that any of them does, plus the rates alone of all others."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
@@ -217,14 +218,14 @@ class _Sharing:
         return min(sum(alone), self._capacity[name] / least + sum(others))
 
     def _meets_itself(self) -> bool:
-        """Whether payload goes both ways over one PCIe link: how its ends take turns is theirs."""
+        """Whether payload goes both ways over one PCIe link, whose arbitration is unknown."""
         names = {u.segment.name for p in self._paths for u in p.uses if u.payload and u.least}
-        return any((link, "down") in names for link, way in names if way == "up")
+        return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
     ) -> str:
-        """The first transfer's narrowest segment, what is shared of it, and what protocols take."""
+        """The first transfer's narrowest segment, how it is shared, and what protocols take."""
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
@@ -241,7 +242,7 @@ class _Sharing:
         return "; ".join(parts)
 
     def _costliest(self) -> Use:
-        """What limits the first transfer with all that protocols add."""
+        """The use that limits the first transfer with all protocol overhead."""
         uses = (use for use in self._paths[0].uses if use.cost)
         return min(uses, key=lambda use: use.segment.rate / use.cost)
 
@@ -254,8 +255,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """What a cell's total is: as it was measured (by its span, of an earlier version), else as it
-    is likely to be: kernels of one device never all run together."""
+    """The definition of a cell's total: as measured (its span, in files of earlier versions), else
+    the likely one: kernels of one device never all run together."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
@@ -266,17 +267,17 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
     return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 
 
-def _alike(courses: Sequence[_PathShape]) -> Iterator[int]:
-    """The same of two cells that differ by nothing but names: all pairs of a rack are alike."""
+def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
+    """A key that is equal for cells that differ only in names: all pairs of a rack are alike."""
     numbers: dict[Hashable, int] = {}
-    for course in courses:
-        yield course.sort
-        for name in course.names:
+    for shape in shapes:
+        yield shape.kind
+        for name in shape.names:
             yield numbers.setdefault(name, len(numbers))
 
 
 def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
-    """Links as they were sampled during the cell: an idle one may be slower to save power."""
+    """Links as sampled during the cell: an idle one may be slower to save power."""
     return {
         reading.memory: (reading.link_speed, reading.link_width)
         for reading in readings

@@ -1,4 +1,4 @@
-"""What the accelerators' own links carry: NVLink and the like."""
+"""Rates of the accelerators' own links: NVLink and the like."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from linkgauge.model.inventory import FabricLink
 from .path import ExpectedPath, Segment, Unknown, Use, figure
 
 PACKET = 16 / 18
-"""Share of an NVLink that is payload: a packet of 256 bytes is 16 flits of 16 bytes behind a header
-and an address flit. Source: D. Foley and J. Danskin, Ultra-Performance Pascal GPU and NVLink
-Interconnect, IEEE Micro 37 (2017). Two H200s reach 0.98 to 0.99 of it by copy engine and 0.93 by
-kernel."""
+"""Payload share of an NVLink: a packet of 256 bytes is 16 flits of 16 bytes after a header and an
+address flit. Source: D. Foley and J. Danskin, Ultra-Performance Pascal GPU and NVLink Interconnect,
+IEEE Micro 37 (2017). Two H200s reach 0.98 to 0.99 of it by copy engine and 0.93 by kernel."""
 
 _CODING = {25781: 64 / 66, 26562: 514 / 544 * 256 / 257, 53125: 514 / 544 * 256 / 257}
-"""Share that line coding leaves, by the signalling rate in MB/s: 64b/66b of NVLink 2 and 3, the
-Reed-Solomon code and 256b/257b of NVLink 4 and 5 (as 100G and 200G Ethernet lanes, IEEE 802.3
-clauses 91 and 119). What is left is the 25 or 50 GB/s of NVIDIA's data sheets; a rate that is not
-listed is taken as such already."""
+"""Share left by line coding, by signalling rate in MB/s: 64b/66b for NVLink 2 and 3, the
+Reed-Solomon code and 256b/257b for NVLink 4 and 5 (as for 100G and 200G Ethernet lanes, IEEE 802.3
+clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets; a rate that is not
+listed is assumed to be net of coding already."""
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """Links side by side: `count` of `all` are active, and `rate` is what they carry together,
-    after line coding; `nominal` is the signalling rate of all."""
+    """Parallel links: `count` of `all` are active, and `rate` is their total after line coding;
+    `nominal` is the total signalling rate of all."""
 
     count: int
     all: int
@@ -47,8 +46,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """All of them as one, beside `idle` links that are down: nothing tells where these would
-        lead."""
+        """All of them as one, plus `idle` links that are down, whose remote ends are unknown."""
         return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
@@ -60,10 +58,10 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Links by where they lead; of those that are down, only `all` and `nominal` tell."""
+    """Links by where they lead; those that are down count only in `all` and `nominal`."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
-        remote = None if link.remote == "gpu" else link.remote  # of several, nothing tells which
+        remote = None if link.remote == "gpu" else link.remote  # which of several is unknown
         known = found.get(remote, LinkBundle(0, 0, 0.0, link.kind, 0.0, 0.0))
         each, rate, count = known.each, known.rate, known.count
         if link.active is not False:
@@ -75,7 +73,7 @@ def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
 
 
 def fabric_path(ends: tuple[str, str], bundle: LinkBundle, part: float) -> ExpectedPath:
-    """Over links side by side that join these two, in this order. Raises Unknown."""
+    """The path over parallel links that join these two, in this order. Raises Unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:

@@ -1,4 +1,4 @@
-"""What a check hands over: a finding; and what it is handed: the evidence."""
+"""What a check returns, a finding, and what it reads, the evidence."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.result import CellResult, Result, Run
 
 Severity = Literal["fail", "warn", "note", "unknown"]
-"""`fail` costs figures or correctness, `warn` may, `note` is good to know; `unknown` could not be
+"""`fail` costs bandwidth or correctness, `warn` may, `note` is good to know; `unknown` could not be
 read here."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a check found: of which device, link or node (`subject`), in words; why it matters; the
-    lines that mend it; and the cells that it rests on."""
+    """What a check found, and on which device, link or node (`subject`); why it matters; the lines
+    that fix it; and the cells that it rests on."""
 
     check: str
     severity: Severity
@@ -32,9 +32,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """What there is to judge by: the machine before a run, what was read of it after, and what
-    was measured. Without a run, the machine alone. `together` says that pairs of devices were
-    measured at the same time: they may have shared links."""
+    """What checks judge by: the machine before a run, its inventory after the run, and the results;
+    without a run, the machine alone. `together` says that pairs of devices were measured at the
+    same time: they may have shared links."""
 
     before: Machine
     after: Inventory | None = None
@@ -51,7 +51,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def accelerators(self) -> dict[str, Accelerator]:
-        """By the notation of their memory."""
+        """Accelerators by the notation of their memory."""
         return {accelerator.memory: accelerator for accelerator in self.inventory.accelerators}
 
     @cached_property
@@ -65,8 +65,8 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The PCI address of each device, by the notation of its memory. What PCI alone knows of
-        goes by its address."""
+        """The PCI address of each device, by the notation of its memory. Devices known only to PCI
+        are listed under their address."""
         known = {a.memory: a.pci for a in self.inventory.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.devices if d.pci}
         others = (f.address for f in self.inventory.pci if is_accelerator(f) and not f.display)
@@ -74,7 +74,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def readings(self) -> dict[str, tuple[Reading, ...]]:
-        """What was sampled of each accelerator under load."""
+        """Readings of each accelerator, sampled under load."""
         found: dict[str, list[Reading]] = {}
         for cell in self.cells():
             for reading in cell.readings:

@@ -1,12 +1,12 @@
-"""Limits that a user sets: limits.yml, read without evaluating anything.
+"""User-defined limits: limits.yml, read without evaluating anything.
 
     limits:
       - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
       - {benchmark: "*_latency_*", limit: "p99 <= 25 us"}
       - {limit: ">= 0.9 × achievable"}
 
-`device` is a pattern for the model (of the processor, where only the host takes part), `benchmark`
-one for the name; both take `*`, `?` and `[…]`, and mean all where they are left out.
+`device` is a pattern for the device's model (the processor's if only the host takes part),
+`benchmark` one for the benchmark's name; both accept `*`, `?` and `[…]` and default to all.
 
     limit     = [ statistic ] ( "≥" | ">=" | "≤" | "<=" ) bound
     statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
@@ -14,8 +14,8 @@ one for the name; both take `*`, `?` and `[…]`, and mean all where they are le
     unit      = "B/s" | "kB/s" | "MB/s" | "GB/s" | "TB/s" | "ns" | "us" | "µs" | "ms" | "s"
     expected  = "achievable" | "theoretical"
 
-The statistic is the median if left out. `p95` and `p99` mean the slow side, `slow_p95` and
-`slow_p99`: of a bandwidth, those of the figures would be its fastest samples.
+The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and
+`slow_p99`: percentiles of bandwidths themselves would be the fastest samples.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from linkgauge.model.units import unit_of
 
 _STATISTICS = ("median", "p50", "p95", "p99", "slow_p95", "slow_p99", "min", "max", "mean")
 _SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
-"""What is meant where people name a percentile."""
+"""What people mean by a percentile."""
 _UNITS = {
     "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
     "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
@@ -52,8 +52,8 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """What a statistic must reach, or must not exceed: `value` in `unit` (B/s or s), or that share
-    of the expected figure that `of` names."""
+    """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s or s), or
+    as a share of the expected figure that `of` names."""
 
     statistic: str
     at_least: bool
@@ -63,7 +63,7 @@ class Bound(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A bound for cells of these devices and benchmarks; `text` and `where` are as it was given."""
+    """A bound for these devices and benchmarks; `text` is as written, `where` its file and line."""
 
     device: str
     benchmark: str
@@ -73,7 +73,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def read_limits(path: Path) -> tuple[Limit, ...]:
-    """The limits of a file. Raises InputError, which names the line."""
+    """The limits in a file. Raises InputError, which names the line."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -83,7 +83,7 @@ def read_limits(path: Path) -> tuple[Limit, ...]:
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """The limits of a document; `name` is what errors and reasons call it. Raises InputError."""
+    """The limits in a document, which errors and reasons call `name`. Raises InputError."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -127,7 +127,7 @@ def _entry(node: yaml.Node, name: str) -> Limit:
 
 
 def parse_bound(text: str, where: str = "") -> Bound:
-    """The bound that a text states. Raises NotationError, which points at what is wrong."""
+    """The bound in a text. Raises NotationError, which points at the error."""
     return _LimitParser(text, where).bound()
 
 
@@ -179,7 +179,7 @@ class _LimitParser:
         return found
 
     def _one_of(self, names: tuple[str, ...], default: str) -> str:
-        """The word that is next, if it is one of these."""
+        """The next word if it is one of these, else the default."""
         self._blank()
         match = _WORD.match(self._text, self._at)
         if not match or match[0] not in names:
@@ -205,14 +205,14 @@ class _LimitParser:
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """The run with each passed cell that is beyond a limit failed, and with a warning in those
-    whose expected figure a limit needs and nobody knows. Expectations come from `judge`."""
+    """The run, with each passed cell beyond a limit failed, and with a warning in cells that lack
+    the expected figure a limit needs. Expectations come from `judge`."""
     models = _Models(run.machine)
     return replace(run, results=tuple(_limited(each, limits, models) for each in run.results))
 
 
 def unused(run: Run, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    """Limits that fit no cell of the run: a misspelt pattern, or a unit of something else."""
+    """Limits that match no cell of the run: a misspelt pattern, or a unit of another quantity."""
     models = _Models(run.machine)
     fitting = {
         limit
@@ -224,14 +224,14 @@ def unused(run: Run, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
 
 
 class _Models:
-    """The models of a machine's devices, and of its processor."""
+    """The models of a machine's devices and of its processor."""
 
     def __init__(self, machine: Machine) -> None:
         self._devices = {d.memory: d.model for found in machine.devices.values() for d in found}
         self._processor = machine.host.cpu_model or ""
 
     def fit(self, cell: CellResult, limit: Limit) -> bool:
-        """Whether any of the cell's devices is of the limit's; without devices, the processor."""
+        """Whether the limit fits any of the cell's devices, or the processor if it has none."""
         models = [self._devices[name] for p in cell.places if (name := str(p)) in self._devices]
         return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
 

@@ -1,7 +1,7 @@
 """What a transfer crosses: segments, as far as the machine's readers found them.
 
-A segment is one direction of a link, or a memory. Nothing here is measured or guessed: a path that
-nothing tells raises `Unknown`, and what makes only the achievable figure unknown is a doubt.
+A segment is one direction of a link, or a memory. Nothing here is measured or guessed: an unknown
+path raises `Unknown`; a doubt is a reason why only the achievable figure is unknown.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from msgspec.structs import astuple
 
 
 class Unknown(Exception):
-    """Why the path of a transfer is not known, in words."""
+    """The path of a transfer is unknown, for the reason in words."""
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """`rate` is bytes/s after line coding; `shown` says in words where it comes from, `measured`
-    that it comes from this run's figures. `way` tells the two directions of a PCIe link apart: down
-    is away from the host."""
+    """`rate` is bytes/s after line coding; `shown` describes its source; `measured`: the source is
+    this run's figures. `direction` is "up" or "down" for a PCIe link: down is away from the
+    host."""
 
     link: str
     rate: float
     shown: str
-    way: str = ""
+    direction: str = ""
     measured: bool = False
 
     @property
     def name(self) -> tuple[str, str]:
-        return self.link, self.way
+        return self.link, self.direction
 
 
 class Use(msgspec.Struct, frozen=True):
-    """What a byte of a transfer's payload takes of a segment: `least` at best (0: nothing but
-    requests or what is no theoretical bound), `cost` with all that the protocol adds, for the
-    reason `why`. `payload` tells it from requests that go the other way."""
+    """What a byte of a transfer's payload takes of a segment: `least` at best (0 for requests and
+    for what sets no theoretical bound), `cost` with all protocol overhead, for the reason `why`.
+    `payload` is false for requests, which go in the opposite direction."""
 
     segment: Segment
     least: float
@@ -45,15 +45,15 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class Meeting(msgspec.Struct, frozen=True):
-    """A host node whose memory a device reaches, and by what."""
+    """A host node whose memory a device reaches, and over which kind of link."""
 
     node: int
     by: Literal["PCIe", "fabric"]
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """All that a transfer uses. With `doubts` only a theoretical figure is known; with `loose` what
-    healthy hardware achieves varies much, for these reasons."""
+    """All that a transfer uses. `doubts` are reasons why only a theoretical figure is known,
+    `loose` reasons why healthy hardware achieves widely varying figures."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -66,5 +66,5 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def figure(rate: float) -> str:
-    """A rate as it stands in a line of arithmetic: four digits, in GB/s."""
+    """A rate as shown in a line of arithmetic: four digits, in GB/s."""
     return f"{rate / 1e9:.4g} GB/s"

@@ -1,10 +1,10 @@
 """Paths over PCIe: the link of a device, and of every bridge above it.
 
-Payload goes in packets. A write carries up to MaxPayload. A read goes out as requests of up to
-MaxReadReq and comes back as completions, which the root complex may cut at any read completion
-boundary: 64 or 128 bytes. Nothing tells how long they really are, so 128 are taken (x86 servers
-send up to MaxPayload and do somewhat better). A kernel asks for the lines of its cache, 128 bytes,
-and writes them. Flow control (acknowledgements, credits) takes some percent more.
+Payload travels in packets. A write carries up to MaxPayload. A read goes out as requests of up to
+MaxReadReq and returns as completions, which the root complex may cut at any read completion
+boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers send up to
+MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes. Flow control
+(acknowledgements, credits) takes a few percent more.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .path import ExpectedPath, Segment, Unknown, Use
 from .wiring import Wire
 
 COMPLETION = 128
-"""Bytes that an answer to a read carries."""
+"""Payload bytes of a read completion."""
 LINE = 128
-"""Bytes that a kernel reads or writes at once: a cache line of NVIDIA's GPUs. On two H200s kernels
+"""Bytes that a kernel reads or writes at once: a cache line of NVIDIA GPUs. On two H200s kernels
 reach 0.95 of what packets of this size leave (52 of 54.5 GB/s reading, 52.6 of 53.1 writing)."""
 MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
-"""What is assumed where the registers cannot be read: what servers mostly have."""
+"""Assumed where the registers cannot be read: the usual values on servers."""
 
 Trained = Mapping[str, tuple[float, int]]
 """GT/s and lanes of links as sampled under load, by the device's memory."""
@@ -34,16 +34,16 @@ Trained = Mapping[str, tuple[float, int]]
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Over these links, the closest first to who reads or writes; payload goes `up` or `down` each.
-    Raises Unknown."""
+    """The path over these links, ordered from the side that reads or writes; payload goes `up` or
+    `down` each. Raises Unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
     uses: list[Use] = []
-    for wire, way in crossed:
+    for wire, direction in crossed:
         lanes = _narrowest(wire, trained.get(wire.device or ""))
         if lanes is not None:
-            uses += packets.uses(lanes, way, part)
+            uses += packets.uses(lanes, direction, part)
     loose = (_IN_FLIGHT,) if kernel and access == "read" else ()
     return ExpectedPath(tuple(uses), loose=loose)
 
@@ -52,7 +52,7 @@ _IN_FLIGHT = "how many reads a kernel keeps in flight is its device's own"
 
 
 class _Lanes(NamedTuple):
-    """A link as it was trained, as one of its ends tells."""
+    """A link as trained, according to one of its ends."""
 
     name: str
     speed: float
@@ -63,25 +63,26 @@ class _Lanes(NamedTuple):
     def rate(self) -> float:
         return link_rate(self.speed, self.width)
 
-    def segment(self, way: str) -> Segment:
+    def segment(self, direction: str) -> Segment:
         best = self.best
         most = f"{best.max_speed or self.speed:g} GT/s x{best.max_width or self.width}"
         shown = f"{self.speed:g} GT/s x{self.width}"
         if most != shown:
             shown += f" (of {most})"
         shown = f"PCIe {shown} × {encoding(self.speed).name}"
-        return Segment(self.name, self.rate, shown, way)
+        return Segment(self.name, self.rate, shown, direction)
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """The link as the end sees it that tells the lower rate: as `sampled` (when it was read, it
-    was idle), else as read. None where neither tells. Raises Unknown for a device's own link."""
+    """The link according to the end that reports the lower rate: as `sampled` under load (it was
+    read while idle), else as read. None if neither end reports one. Raises Unknown for a device's
+    own link."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
-    own, above = sampled or _trained(lower) or _trained(wire.told), sampled or _trained(upper)
+    own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
         raise Unknown(f"speed or width of the link of {wire.device} is unknown")
-    told = [_Lanes(wire.name, *at, best) for at, best in ((own, lower), (above, upper)) if at]
-    return min(told, key=lambda lanes: lanes.rate, default=None)
+    ends = [_Lanes(wire.name, *at, best) for at, best in ((own, lower), (above, upper)) if at]
+    return min(ends, key=lambda lanes: lanes.rate, default=None)
 
 
 def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
@@ -99,21 +100,21 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 class _Packets(NamedTuple):
-    """How payload travels: packets of `size` bytes; reads ask for `request` bytes at a time."""
+    """How payload travels: packets of `size` bytes; reads request `request` bytes at a time."""
 
     kind: str
     size: int
     request: int | None
     assumed: str
 
-    def uses(self, link: _Lanes, way: str, part: float) -> Iterator[Use]:
+    def uses(self, link: _Lanes, direction: str, part: float) -> Iterator[Use]:
         added = packet_overhead(self.kind, link.speed)
         why = f"TLP {self.size} B{self.assumed} + {added} B of a {self.kind}"
-        yield Use(link.segment(way), part, part * (1 + added / self.size), why)
+        yield Use(link.segment(direction), part, part * (1 + added / self.size), why)
         if self.request:
             asking = part * packet_overhead("request", link.speed) / self.request
             why = f"with requests of {self.request} B the other way"
-            back = link.segment("up" if way == "down" else "down")
+            back = link.segment("up" if direction == "down" else "down")
             yield Use(back, 0.0, asking, why, payload=False)
 
 

@@ -1,4 +1,4 @@
-"""The path of any transfer of a machine: what each of its legs crosses, and the memories."""
+"""The path of any transfer in a machine: what each of its legs crosses, and the memories."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .pcie_rates import Trained, pcie_path
 from .wiring import Wire, Wiring
 
 MEMORY_SHARE = 0.9
-"""Share of the peak of an accelerator's own memory (clock × width) that copies reach: refresh and
-turning from reading to writing take the rest. Two H200s reach 0.85 (docs/benchmarks.md), GB200s
-0.92 (7.35 of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6")."""
+"""Share of the peak rate of an accelerator's memory (clock × width) that copies reach: refresh and
+read-write turnarounds take the rest. Two H200s reach 0.85 (docs/benchmarks.md), GB200s 0.92 (7.35
+of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6")."""
 
 
 class Paths:
-    """Paths of one machine, found once each."""
+    """Paths of one machine, each computed once."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         evidence = Evidence(machine)
@@ -37,12 +37,12 @@ class Paths:
         self._memory = cache(self._find_memory)
 
     def knows_host(self, node: int) -> bool:
-        """Whether the rate of this node's memory is known, or what this run measured of it."""
+        """Whether the rate of this node's memory is known or was measured by this run."""
         return self._host.knows(node)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """The path of a transfer of a cell of `size` bytes, whose only one it may be (`alone`).
-        Raises Unknown."""
+        """The path of a transfer in a cell of `size` bytes, `alone` if only one engine owner takes
+        part. Raises Unknown."""
         if transfer.engine.kind == "cpu":
             return self._host.by_threads(transfer, size)
         path = ExpectedPath()
@@ -86,17 +86,17 @@ class Paths:
         path = ExpectedPath()
         for ends, bundle in bundles.items():
             path += fabric_path(ends, bundle, part)
-        ways = [
+        links = [
             (wire, "up" if crossing.forward else "down")
             for wire, crossing in crossed
             if wire.kind == "pcie"
         ]
-        for wire, _ in ways:
+        for wire, _ in links:
             if wire.device and wire.device not in self._addresses:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
         if access == "read":
-            ways.reverse()
-        path += pcie_path(ways, access, part, kernel, trained)
+            links.reverse()
+        path += pcie_path(links, access, part, kernel, trained)
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
         sure = not self._wiring.is_unsure(here, there)
@@ -106,7 +106,7 @@ class Paths:
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        """What the host between two places may cost, which nothing tells."""
+        """Reasons why the cost of the host between two places is unknown."""
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):

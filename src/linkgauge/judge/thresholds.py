@@ -1,4 +1,4 @@
-"""What is measured, held against what its user asked for."""
+"""Measured figures against what the user asked for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from linkgauge.benchmarks.traffic import gigabits, volume_of
 from linkgauge.model.result import CellResult, Result, Run, worst
 
 Objection = Callable[[CellResult], str | None]
-"""Why a measured cell is not good enough, in one line; None where it is."""
+"""Why a measured cell is not good enough, in one line; None if it is."""
 
 
 def hold(result: Result, objection: Objection | None) -> Result:
-    """The result, each passed cell failed to which there is an objection, with that as reason."""
+    """The result, with each passed cell that meets an objection failed for that reason."""
     if objection is None:
         return result
     cells = tuple(_held(cell, objection) for cell in result.cells)
@@ -33,8 +33,8 @@ def _held(cell: CellResult, objection: Objection) -> CellResult:
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Why a cell is not good enough, in one line: a side that took part was slower than so many
-    bytes/s (0: anything will do)."""
+    """Why a cell is not good enough, in one line: a side that took part was slower than its minimum
+    in bytes/s (0: no minimum)."""
     volume = volume_of(cell)
     if volume is None:
         return None

@@ -1,4 +1,4 @@
-"""How much of what the hardware could do at best was reached."""
+"""How much of the theoretical figure was reached."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from linkgauge.model.result import Result
 
 
 def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Figure ÷ theoretical of each cell, by row and column; cells where either is unknown have
-    none. Of a judged result."""
+    """Figure ÷ theoretical of each cell of a judged result, by row and column; cells where either
+    is unknown are left out."""
     return {
         cell.place: cell.summary.median / cell.expected.theoretical
         for cell in result.cells

@@ -1,4 +1,4 @@
-"""Vendors' own tools, for the lines that mend: only those of the devices that are there."""
+"""Vendors' own tools, for remedies: only those of the devices present."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 from .findings import Evidence
 
 NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
-"""PCI vendors."""
+"""PCI vendor IDs."""
 
 Matter = Literal["state", "users", "links", "errors", "peers"]
-"""What a tool shows: clocks, power and temperature; processes; a fabric's links, what they count;
-which devices reach which."""
+"""What a tool shows: clocks, power and temperature; processes; a fabric's links; their error
+counters; which devices reach which."""
 
 _TOOLS: dict[Matter, dict[int, str]] = {
     "state": {
@@ -31,19 +31,19 @@ _TOOLS: dict[Matter, dict[int, str]] = {
 
 
 def vendor_of(evidence: Evidence, memory: str) -> int | None:
-    """As PCI says; where it shows nothing, CUDA's devices are NVIDIA's."""
+    """The PCI vendor ID of a device; if PCI does not show it, CUDA devices are NVIDIA's."""
     function = evidence.functions.get(evidence.addresses.get(memory, ""))
-    told = function.vendor if function else None
-    return NVIDIA if told is None and memory.startswith("cuda:") else told
+    vendor = function.vendor if function else None
+    return NVIDIA if vendor is None and memory.startswith("cuda:") else vendor
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """The commands that show this of the machine's accelerators; none where no tool is known."""
+    """The commands that show this for the machine's accelerators; none if no tool is known."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """Commands that only a device of NVIDIA knows."""
+    """These commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()

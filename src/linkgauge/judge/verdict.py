@@ -1,4 +1,4 @@
-"""Whether a figure is what the hardware should do."""
+"""Verdicts: whether a figure is what the hardware should achieve."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
 
 LOW = 0.75
-"""Below this share of the achievable figure a cell is low. The lowest figures known of healthy
+"""Below this share of the achievable figure a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
-NVLink (H200); all others are 0.91 and more (docs/expect.md). A tenth is left for what was not seen
-yet. What loses half of its lanes, speed or links is well below."""
+NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin for hardware not seen
+yet. A loss of half the lanes, speed or links is well below."""
 
 LOOSE = 0.5
-"""In place of LOW where the achievable figure is known roughly: kernels reading over PCIe, both
+"""Replaces LOW where the achievable figure is only known roughly: kernels reading over PCIe, both
 ways over one PCIe link, fabrics whose protocol is not published, threads against the DIMMs' rate.
-There the lowest known are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
+The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
 
 HIGH = 1.03
-"""Above this share of what no sharing exceeds, a figure comes from a cache or the expectation is
-wrong; 3 % are left for clocks."""
+"""A figure above this share of the bound that no sharing exceeds comes from a cache, or the
+expectation is wrong; 3 % are margin for clocks."""
 
 
 def judge(run: Run) -> Run:
-    """The run with what is expected of each cell, and its verdict."""
+    """The run, with the expectation and the verdict of each cell."""
     expectations = Expectations(run.machine, measured_ceilings(run.results, run.machine))
     return replace(
         run,
@@ -39,8 +39,8 @@ def judge(run: Run) -> Run:
 
 
 def _is_judged(result: Result) -> bool:
-    """Whether it was, and without the host's memory: nothing that the run has measured since can
-    change what is expected of it."""
+    """Whether the result is judged and does not involve host memory: nothing that the run has
+    measured since can change its expectations."""
     return all(
         (cell.expected is not None or cell.status == "skip")
         and not any(m.is_host for t in cell.transfers for m in (t.source, t.destination))
@@ -64,7 +64,7 @@ def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) ->
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """What is left of an estimate for one cell where others are measured beside it."""
+    """What remains of a cell's estimate where other pairs are measured at the same time."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
@@ -73,7 +73,7 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
-    """Of its median. Where only a theoretical figure is known, it may be ok, but never low."""
+    """Judges the median. With only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not cell.bytes:
         return "unknown"
     figure = cell.summary.median

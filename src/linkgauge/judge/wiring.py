@@ -1,7 +1,7 @@
-"""What the inventory tells of how a machine is wired, as one map; and what each transfer touches.
+"""A machine's wiring, as its inventory reports it, in one map; and what each transfer touches.
 
-A part's name is the memory's notation, `sim:0-sim:1` of a fabric's link, `PCIe link of sim:0`,
-`PCIe switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
+A part's name is the memory's notation, `sim:0-sim:1` for a fabric link, `PCIe link of sim:0`, `PCIe
+switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .findings import Evidence
 
 
 class Wire(Link, frozen=True):
-    """A link as it was found. Links of one `grade` should be equally fast. Of a PCIe link, `lower`
-    and `upper` are its ends as far as they show; that of a `device` may be told by its library,
-    too. Of a fabric's, `bundle` is what runs side by side."""
+    """A link as found. Links of the same `grade` should be equally fast. For a PCIe link, `lower`
+    and `upper` are its ends if visible; for the link of a `device`, `reported` is what its library
+    says of it. For a fabric, `bundle` holds the parallel links."""
 
     grade: str = ""
     lower: PciFunction | None = None
     upper: PciFunction | None = None
     device: str | None = None
-    told: PciLink | None = None
+    reported: PciLink | None = None
     bundle: LinkBundle | None = None
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """The parts that transfers touch. Transfers of the same `sort` take ways of the same kinds:
+    """The parts that transfers touch. Transfers of the same `sort` cross the same kinds of links:
     they should be equally fast."""
 
     parts: frozenset[str]
@@ -42,9 +42,9 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 class Wiring:
-    """The map of memories, switches and bridges. `switches` are a fabric's; `unsure` are those of
-    which nothing tells whether they are one, `idle` a device's links that are down and do not say
-    where they led."""
+    """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are those
+    that are not known to be switches, `_idle` counts each device's links that are down and do not
+    report where they led."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -56,7 +56,7 @@ class Wiring:
             **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
             **{device.memory: f"host:{device.near}" for device in evidence.devices},
         }
-        # Nodes are alike if they have as many CPUs and roughly as much memory.
+        # Nodes are alike if they have the same number of CPUs and roughly the same memory.
         self._nodes = {
             f"host:{node.index}": f"{len(node.cpus)} {round(math.log2(node.memory_total or 1))}"
             for node in evidence.before.host.nodes
@@ -65,7 +65,7 @@ class Wiring:
         for wire in self._wires():
             known = found.setdefault(frozenset((wire.a, wire.b)), wire)
             if wire.bundle and known.bundle and wire.bundle.count < known.bundle.count:
-                found[frozenset((wire.a, wire.b))] = wire  # both ends tell of it
+                found[frozenset((wire.a, wire.b))] = wire  # both ends report it
         self.wires = tuple(found.values())
         ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
@@ -81,8 +81,8 @@ class Wiring:
         return self._evidence.functions.get(self._evidence.addresses.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
-        """Devices may pass on what stays within their fabric; of memories that are not ours,
-        nothing tells that they do."""
+        """Devices may forward what stays within their fabric; memories that are not ours are not
+        known to forward anything."""
         if place in self._near:
             return "fabric"
         ours = place.startswith("host:") or place in self._evidence.functions
@@ -92,7 +92,7 @@ class Wiring:
         for memory, host in self._near.items():
             links = list(self._fabric(memory))
             yield from links
-            # A device has one way to the host: its own fabric's, where that leads there.
+            # A device has one path to the host: over its own fabric if that leads there.
             if not any(wire.kind == "internal" for wire in links):
                 yield from self._pcie(memory, host)
         nodes = list(self._nodes)
@@ -102,10 +102,10 @@ class Wiring:
                 yield Wire(f"{one}-{other}", one, other, "socket", grade=grade)
 
     def _far(self, one: str, other: str) -> int | None:
-        """The kernel's distance of two nodes."""
+        """The kernel's NUMA distance between two nodes."""
         here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._evidence.inventory.host.distances
-        # A row has a column for each node that is online, whatever their numbers.
+        # A row has a column for each online node, whatever the nodes' numbers.
         row = dict(zip(sorted(distances), distances.get(here, ()), strict=False))
         return row.get(there)
 
@@ -125,13 +125,14 @@ class Wiring:
             yield Wire(link_name(here, there), here, there, kind, grade=grade, bundle=bundle)
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
-        """Up to the host bridge. Bridges that a hypervisor shows need not be there."""
+        """Links up to the host bridge, without bridges shown by a hypervisor: they may not
+        exist."""
         function = self._function(memory)
         accelerator = self._evidence.accelerators.get(memory)
-        told = accelerator.link if accelerator else None
+        reported = accelerator.link if accelerator else None
         if function is None:
             name = f"link of {memory}"
-            yield Wire(name, memory, host, "pcie", grade="link", device=memory, told=told)
+            yield Wire(name, memory, host, "pcie", grade="link", device=memory, reported=reported)
             return
         line = [function]
         if self._evidence.inventory.host.hypervisor is None:
@@ -153,22 +154,22 @@ class Wiring:
                     lower=lower,
                     upper=upper,
                     device=memory if here == memory else None,
-                    told=told if here == memory else None,
+                    reported=reported if here == memory else None,
                 )
             here = there
 
     def route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
-        """All wires that are crossed, and how; None where nothing is known to join the two."""
+        """The wires crossed, and how; None if nothing is known to join the two."""
         route = self.map.route(begin, end)
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether a switch is on the route of which nothing tells that it is one."""
+        """Whether a switch on the route is not known to be one."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        """The fabric's links on the route, by what they join; links to several switches are one.
-        Empty where the route leads through a memory: that it passes traffic on, nothing tells."""
+        """The fabric links on the route, by what they join; links to several switches count as one.
+        Empty if the route leads through a memory, which is not known to forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if not (begin + end).count("host:") and passed:
@@ -195,8 +196,8 @@ class Wiring:
         sort: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
-            on_way, kinds = self._between(one, other)
-            parts |= on_way
+            crossed, kinds = self._between(one, other)
+            parts |= crossed
             sort += kinds
         sort += [self._models[end] for end in ends if end in self._models]
         sort += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
@@ -205,7 +206,7 @@ class Wiring:
         return Touched(frozenset(parts), (*sort, "remote" if remote else "near"))
 
     def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
-        """The parts on all shortest ways, and of which kinds they are, in their number."""
+        """The parts on all shortest routes, and the grades of the wires, one for each."""
         crossed = self.route(one, other)
         if not crossed:
             return set(), ["unknown" if crossed is None else "local"]
@@ -225,27 +226,27 @@ class Wiring:
 
 
 def is_memory(name: str) -> bool:
-    """Whether it is a memory, or stands for one that is not ours."""
+    """Whether the name is that of a memory, or stands for one that is not ours."""
     return ":" in name.partition(" ")[0] or name.startswith(("gpu", "cpu"))
 
 
 def pcie_name(lower: str) -> str:
-    """A PCIe link's name, by the device at its lower end, or the upstream port's address."""
+    """Name of a PCIe link, from the device at its lower end or the upstream port's address."""
     return f"PCIe link of {lower}"
 
 
 def switch_name(upstream: str) -> str:
-    """A PCIe switch's name, by the address of its upstream port."""
+    """Name of a PCIe switch, from the address of its upstream port."""
     return f"PCIe switch {upstream}"
 
 
 def bridge_name(root_port: str) -> str:
-    """A host bridge's name, by its domain and bus: those of a root port's address."""
+    """Name of a host bridge, from its domain and bus: those of a root port's address."""
     return f"host bridge {root_port.rpartition(':')[0]}"
 
 
 def link_name(one: str, other: str) -> str:
-    """A link's name, the same from both ends: devices first, then by index."""
+    """Name of a link, the same from both ends: devices first, then by index."""
     return "-".join(sorted((one, other), key=_place))
 
 

@@ -1,4 +1,4 @@
-"""How far accelerators are apart: hops over the PCI tree, and the classes of nvidia-smi topo."""
+"""How far apart accelerators are: hops in the PCI tree, and the classes of nvidia-smi topo."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .matrix import grid
 from .subjects import Subject, spans
 
 MOST = 32
-"""Devices whose matrix is still read; of more, those that are close are named in groups."""
+"""Most devices whose matrix is readable; if there are more, close ones are listed in groups."""
 UNKNOWN = "?"
 SELF = "X"
 _CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS", UNKNOWN)
@@ -53,25 +53,24 @@ def distances(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
 
 
 def classes(machine: Machine, subjects: Sequence[Subject]) -> DistanceMatrix:
-    """The fabric's links where some are active between two, else what PCI has between them."""
+    """The active fabric links between two if there are any, else the PCI topology class."""
     tree, wiring = _tree(machine), Wiring(Evidence(machine))
 
     def between(one: Subject, other: Subject) -> str:
-        links = _links(wiring, one.told, other.told)
+        links = _links(wiring, one.accelerator, other.accelerator)
         return links or tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
     return _matrix("Topology class", SELF, subjects, between, _by_class)
 
 
 def _tree(machine: Machine) -> PciTree:
-    """Empty in a virtual machine: the bridges there are made up, and tell nothing of where the
-    devices are."""
+    """Empty in a virtual machine: its bridges are made up and do not show where devices are."""
     inventory = machine.inventory or Inventory()
     return PciTree(() if inventory.host.hypervisor else inventory.pci)
 
 
 def _links(wiring: Wiring, one: Accelerator | None, other: Accelerator | None) -> str | None:
-    """`NV18`, with a question mark where nothing tells where links lead; None without any."""
+    """`NV18`, with a question mark if it is unknown where links lead; None without any."""
     if one is None or other is None:
         return None
     crossed = list(wiring.bundles(one.memory, other.memory).values())
@@ -100,12 +99,12 @@ def _matrix(
 
 
 def short_kind(kind: str) -> str:
-    """NV of NVLink, as nvidia-smi has it; others' by their name."""
+    """NV for NVLink, as in nvidia-smi; others by their name."""
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 
 def matrix_lines(matrix: DistanceMatrix) -> Iterator[Text]:
-    """The matrix, or for many devices the groups that its figures make."""
+    """The matrix, or for many devices the groups of those close to one another."""
     if len(matrix.labels) > MOST:
         yield from _groups(matrix)
         return
@@ -118,7 +117,8 @@ def matrix_lines(matrix: DistanceMatrix) -> Iterator[Text]:
 
 
 def _groups(matrix: DistanceMatrix) -> Iterator[Text]:
-    """Who are this close to one another, from close to far; each figure with its pairs."""
+    """Groups of devices this close to one another, from close to far; each figure with its
+    pairs."""
     yield Text(f"{matrix.title}, {len(matrix.labels)} devices by groups", "bold")
     counts = Counter(text for number, row in enumerate(matrix.rows) for text in row[number + 1 :])
     joined = [{number} for number in range(len(matrix.labels))]
@@ -139,12 +139,12 @@ def _groups(matrix: DistanceMatrix) -> Iterator[Text]:
 
 
 def legend(matrix: DistanceMatrix, kinds: Mapping[str, str]) -> Text:
-    """What the classes that occur mean. `kinds`: names of fabrics by their short ones."""
-    told = [f"{short}# {name} links" for short, name in kinds.items() if _has(matrix, short)]
+    """What the classes that occur mean. `kinds`: names of fabrics by their short names."""
+    parts = [f"{short}# {name} links" for short, name in kinds.items() if _has(matrix, short)]
     if any(text.endswith(UNKNOWN) and text != UNKNOWN for text in matrix.order):
-        told.append("#? links that nothing tells where they lead")
-    told += [f"{text} {_LEGEND[text]}" for text in matrix.order if text in _LEGEND]
-    return Text("; ".join(told), "dim")
+        parts.append("#? links that nothing tells where they lead")
+    parts += [f"{text} {_LEGEND[text]}" for text in matrix.order if text in _LEGEND]
+    return Text("; ".join(parts), "dim")
 
 
 def _has(matrix: DistanceMatrix, short: str) -> bool:

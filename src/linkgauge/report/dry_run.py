@@ -1,4 +1,4 @@
-"""What a run would measure, hold and take, without measuring."""
+"""What a run would measure, and how much memory and time it would take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .run_text import simulated
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """A plan, the most bytes of each memory that any cell holds, and about how long it takes."""
+    """A plan, the peak bytes that any cell holds of each memory, and about how long it takes."""
 
     plan: Plan
     peak_memory: dict[str, int]
@@ -27,7 +27,7 @@ def dry_run(plan: Plan, settings: Settings) -> DryRun:
 
 
 def plan_lines(dry: DryRun) -> Iterator[Text]:
-    """Each sheet and its cells, the most memory any cell holds and the time at most."""
+    """Each sheet and its cells, the peak memory of any cell, and the maximum time."""
     plan, seconds = dry.plan, dry.most_seconds
     if any(sheet.simulated for sheet in plan):
         yield simulated()

@@ -1,4 +1,4 @@
-"""What was expected of a result, and what is beside it: a few lines after its matrices."""
+"""What was expected of a result, and which cells differ: a few lines after its matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .matrix import shown
 from .sentences import first_of
 
 MOST = 3
-"""Expectations that are shown of a result, those of the most cells first."""
+"""Most expectations shown per result, those of the most cells first."""
 STYLES: dict[Verdict, str] = {
     "ok": "default",
     "unknown": "default",
@@ -41,7 +41,7 @@ def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
 
 
 def _compared(cell: CellResult) -> str:
-    """A cell and its share of what is expected: (0, 1) 43%."""
+    """A cell and its share of the expected figure: (0, 1) 43%."""
     expected = cell.expected and (cell.expected.achievable or cell.expected.theoretical)
     share = f" {cell.summary.median / expected:.0%}" if cell.summary and expected else ""
     return f"{cell.place}{share}"

@@ -1,4 +1,4 @@
-"""Accelerators' own links (NVLink and the like), those that are alike on one line."""
+"""Accelerators' own links (NVLink and the like), identical ones on one line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from linkgauge.model.inventory import Accelerator, FabricLink
 from .subjects import spans
 
 _MOST = 8
-"""Lines of one kind of link; of more, their ends are named together."""
+"""Most lines per kind of link; if there are more, their ends are listed together."""
 
 
 class _LinkSummary(msgspec.Struct, frozen=True):
-    """Links of one kind of an accelerator: what is said of them, and where they lead."""
+    """Links of one kind of an accelerator: their description, and where they lead."""
 
     memory: str
-    told: str
+    text: str
     ends: tuple[tuple[str, int], ...]
 
 
@@ -29,10 +29,10 @@ def fabric_lines(accelerators: Sequence[Accelerator]) -> Iterator[Text]:
     by_kind: dict[str, list[_LinkSummary]] = {}
     for one in accelerators:
         for bundle in _bundles(one):
-            by_kind.setdefault(bundle.told, []).append(bundle)
+            by_kind.setdefault(bundle.text, []).append(bundle)
     if by_kind:
         yield Text("Fabric links (rates of one direction)", "bold")
-    for told, bundles in by_kind.items():
+    for text, bundles in by_kind.items():
         alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
         for bundle in bundles:
             alike.setdefault(bundle.ends, []).append(bundle.memory)
@@ -41,7 +41,7 @@ def fabric_lines(accelerators: Sequence[Accelerator]) -> Iterator[Text]:
             alike = {((together, 0),): [bundle.memory for bundle in bundles]}
         for ends, memories in alike.items():
             where = ", ".join(f"{name} ({count})" if count else name for name, count in ends)
-            yield Text.assemble((spans(memories), "bold"), f": {told}, to {where}")
+            yield Text.assemble((spans(memories), "bold"), f": {text}, to {where}")
 
 
 def _bundles(accelerator: Accelerator) -> Iterator[_LinkSummary]:

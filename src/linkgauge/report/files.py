@@ -1,4 +1,4 @@
-"""Files of a run: `run.json` and `samples.csv`, as they are written."""
+"""The files of a run: `run.json` and `samples.csv`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ COLUMNS = (
     "simulated",
 )  # fmt: skip
 """`transfer` is empty for the headline figure, else the notation of the single transfer;
-`simulated` says SIMULATED or nothing."""
+`simulated` is SIMULATED or empty."""
 
 
 def json_document(value: object) -> str:
-    """Indented JSON with a last newline; of a Run, the document of docs/run.schema.json."""
+    """Indented JSON with a trailing newline; for a Run, the document of docs/run.schema.json."""
     return _indented(value).decode()
 
 
@@ -43,7 +43,7 @@ def _indented(value: object) -> bytes:
 
 
 def _with_warnings(result: Result) -> Result:
-    """As it is in files: the notes of its cells in words, too."""
+    """The result as files hold it: with the notes of its cells also in words."""
     return replace(result, cells=tuple(map(_with_words, result.cells)))
 
 
@@ -52,7 +52,7 @@ def _with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(run: Run) -> str:
-    """Every raw sample, a line each, in the result's base unit."""
+    """Every raw sample, one per line, in the result's base unit."""
     lines = [_row(COLUMNS)]
     for result in run.results:
         after = _row((result.unit, SIMULATED if result.simulated else ""))
@@ -65,7 +65,7 @@ def samples_csv(run: Run) -> str:
 
 
 def _row(fields: Iterable[object]) -> str:
-    """A line of CSV, or a part of one, without its end."""
+    """A line of CSV, or part of one, without its newline."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(fields)
     return text.getvalue()[:-1]
@@ -85,7 +85,7 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all: a reader never sees half a file."""
+    """Writes all or nothing: a reader never sees half a file."""
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(data)
@@ -97,6 +97,6 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def run_schema() -> dict[str, object]:
-    """The JSON Schema of run.json, made from its types; docs/run.schema.json is this."""
+    """The JSON Schema of run.json, from its types; docs/run.schema.json is this."""
     schema = msgspec.json.schema(Run, schema_hook=schema_hook)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -36,13 +36,13 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[Text]:
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
-    """Each with why it matters and what mends it; what is found of several subjects alike, once."""
-    told: dict[tuple[str, ...], str] = {}
+    """Each with its reason and remedy; equal findings on several subjects are shown once."""
+    given: dict[tuple[str, ...], str] = {}
     for alike in _alike(findings):
         first = alike[0]
         yield _headline(alike)
-        yield from _details(alike, told.get(first.remedy))
-        told.setdefault(first.remedy, first.check)
+        yield from _details(alike, given.get(first.remedy))
+        given.setdefault(first.remedy, first.check)
     yield summary(findings)
 
 
@@ -51,7 +51,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Those that differ by their subject (and its address in the remedy) alone, in their order."""
+    """Findings that differ only in subject (and its address in the remedy), in their order."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.check, finding.severity, finding.found, finding.why)
@@ -69,8 +69,8 @@ def _headline(alike: Sequence[Finding]) -> Text:
     )
 
 
-def _details(alike: Sequence[Finding], told: str | None) -> Iterator[Text]:
-    """Why, the cells, and the remedy, which check `told` may have given already."""
+def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Text]:
+    """The reason, the cells, and the remedy, unless check `earlier` has given the same one."""
     first = alike[0]
     if first.why:
         yield Text(f"    why: {first.why}", "dim")
@@ -78,8 +78,8 @@ def _details(alike: Sequence[Finding], told: str | None) -> Iterator[Text]:
         yield Text(f"    cells: {first_of(first.cells, ', ')}", "dim")
     if not first.remedy:
         return
-    if told is not None:
-        yield Text(f"    to mend it: as {told} above", "dim")
+    if earlier is not None:
+        yield Text(f"    to mend it: as {earlier} above", "dim")
         return
     whose = f" (of {first.subject})" if len(alike) > 1 else ""
     yield Text(f"    to mend it{whose}:", "dim")

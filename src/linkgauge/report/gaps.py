@@ -1,4 +1,4 @@
-"""What could not be read of a machine, each reason once, with what would let it be read."""
+"""What could not be read on a machine, each reason once, with what would make it readable."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _NAMED = 4
 
 
 def gap_lines(inventory: Inventory) -> Iterator[Text]:
-    """A line for each reason: what of whom, and why."""
+    """A line for each reason: what is missing of which owner, and why."""
     found = _by_reason(inventory)
     if found:
         yield Text("Not read", "bold")
     for why, missing in found.items():
-        told = _listed(missing)
-        yield Text.assemble((f"  {told}" if told else "  ", "yellow"), f": {why}" if told else why)
+        text = _listed(missing)
+        yield Text.assemble((f"  {text}" if text else "  ", "yellow"), f": {why}" if text else why)
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
     """What root could read: a line for each reason."""
     found = _by_reason(inventory) if inventory else {}
     needed = {why: _listed(missing) for why, missing in found.items() if why.endswith(NEEDS_ROOT)}
-    return [f"{told}: {why}" if told else why for why, told in needed.items()]
+    return [f"{text}: {why}" if text else why for why, text in needed.items()]
 
 
 def _by_reason(inventory: Inventory) -> dict[str, dict[str, list[str]]]:
@@ -41,7 +41,7 @@ def _by_reason(inventory: Inventory) -> dict[str, dict[str, list[str]]]:
 
 
 def _unknown(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """By owner; a machine's and a host's are nobody's."""
+    """Unread fields by owner; those of the machine and the host have no owner."""
     yield "", inventory.unknown
     yield "", inventory.host.unknown
     for accelerator in inventory.accelerators:
@@ -53,18 +53,18 @@ def _unknown(inventory: Inventory) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _listed(missing: dict[str, list[str]]) -> str:
-    return "; ".join(_told(what, owners) for what, owners in _joined(missing))
+    return "; ".join(_described(what, owners) for what, owners in _joined(missing))
 
 
 def _joined(missing: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
-    """Fields of the same owners together."""
+    """Fields with the same owners, merged."""
     found: dict[tuple[str, ...], list[str]] = {}
     for what, owners in missing.items():
         found.setdefault(tuple(owners), []).append(what)
     return [(", ".join(filter(None, fields)), list(owners)) for owners, fields in found.items()]
 
 
-def _told(what: str, owners: Iterable[str]) -> str:
+def _described(what: str, owners: Iterable[str]) -> str:
     """`link.speed of 0000:01:00.0, 0000:02:00.0 and 3 more`."""
     named = [owner for owner in owners if owner]
     if not named:

@@ -14,7 +14,7 @@ _NONE = "unlimited"
 
 
 def host_lines(host: HostDetails) -> Iterator[Text]:
-    """What is known; what is not is left out here and said with its reason elsewhere."""
+    """What is known; what is not is left out here and listed with its reason elsewhere."""
     for heading, parts in (
         ("CPUs", _processors(host)),
         ("memory", _memory(host)),
@@ -22,16 +22,16 @@ def host_lines(host: HostDetails) -> Iterator[Text]:
         ("may use", _allowances(host)),
         ("command line", iter([host.command_line] if host.command_line else [])),
     ):
-        if told := "; ".join(parts):
-            yield Text.assemble((f"{heading}: ", "cyan"), told)
+        if shown := "; ".join(parts):
+            yield Text.assemble((f"{heading}: ", "cyan"), shown)
 
 
 def _processors(host: HostDetails) -> Iterator[str]:
     counts = [_count(host.sockets, "socket"), _count(host.cores, "core")]
     if host.threads_per_core is not None:
         counts.append(f"{_count(host.threads_per_core, 'thread')} a core")
-    if told := ", ".join(text for text in counts if text):
-        yield told
+    if shown := ", ".join(text for text in counts if text):
+        yield shown
     if host.isa:
         yield host.isa
     if host.governor:
@@ -65,17 +65,17 @@ def _allowances(host: HostDetails) -> Iterator[str]:
         yield f"CPUs {ranges(host.allowed_cpus)}"
     if host.allowed_nodes is not None:
         yield f"nodes {ranges(host.allowed_nodes)}"
-    untold = {field for gap in gaps_of(host.unknown) for field in gap.fields}
+    unread = {field for gap in gaps_of(host.unknown) for field in gap.fields}
     for what, limit in (
         ("memory limit", host.memory_limit),
         ("locked memory limit", host.memlock_limit),
     ):
-        if limit is not None or what not in untold:
+        if limit is not None or what not in unread:
             yield f"{what} {_NONE if limit is None else approximate_size(limit)}"
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    """As the kernel writes lists: `0-3,8`."""
+    """Numbers in the kernel's list format: `0-3,8`."""
     known = set(numbers)
     starts = [n for n in numbers if n - 1 not in known]
     ends = [n for n in numbers if n + 1 not in known]

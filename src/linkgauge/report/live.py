@@ -1,5 +1,5 @@
-"""A run as its user follows it: a bar, each result once it is whole, what is to be known of all,
-and the files that are kept."""
+"""A run as its user sees it: a progress bar, each result once complete, notes on the whole run, and
+the files that are kept."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from .utilisation_matrix import render_utilisation
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is shown: in which format, and to a person with how much of the hardware each cell
-    used (`utilization`). Cells below one of the `limits` fail, and those to which there is an
+    """How a run is shown: its format and, for people, whether to show how much of the hardware each
+    cell used (`utilization`). Cells beyond one of the `limits` fail, as do those with an
     `objection`."""
 
     format: Format
@@ -47,8 +47,8 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class LiveReport(Observer):
-    """Shows a run while it is measured, and ends it with `conclude`. To be entered, so that its
-    bar is gone whatever happens."""
+    """Shows a run while it is measured, and ends it with `conclude`. A context manager, so that its
+    bar is removed whatever happens."""
 
     def __init__(self, display: Display) -> None:
         self._display = display
@@ -92,7 +92,7 @@ class LiveReport(Observer):
             self._figures().print(line)
 
     def _figures(self) -> Console:
-        """Where the bar stands on the same terminal, figures go above it."""
+        """If the bar is on the same terminal, figures go above it."""
         both = self._console.is_terminal and self._errors.is_terminal
         return self._errors if self._expectations is not None and both else self._console
 
@@ -105,12 +105,12 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Shows what is left of the run, judges it, keeps it and sums it up. Returns the exit
+        """Shows the rest of the run, judges it, keeps it and summarises it. Returns the exit
         code."""
         self._bar.close()
-        if self._expectations is None:  # nothing was measured now: it is judged as a whole
+        if self._expectations is None:  # nothing was measured now: judge the whole run
             run = judge(run)
-        # Results come whole in the plan's order: those that are not are the last ones.
+        # Results are completed in the plan's order: incomplete ones come last.
         for result in run.results[len(self._judged) :]:
             self.completed(result)
         with undisturbed():
@@ -120,7 +120,7 @@ class LiveReport(Observer):
         return exit_code(run)
 
     def _keep(self, run: Run, folder: Path | None) -> None:
-        """Keeps the run first, then sums it up: also where it cannot be kept."""
+        """Keeps the run first, then summarises it, even if it cannot be kept."""
         problem = None
         try:
             kept = None if folder is None else write_run(folder, run)
@@ -141,7 +141,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, folder: Path, display: Display) -> None:
-    """A judged run that was kept in a folder; the terminal's with all that the display wants."""
+    """Shows a judged run kept in a folder; on the terminal with all that the display asks for."""
     if display.format.is_document:
         display.format.write("run", run)
         return
@@ -155,7 +155,7 @@ def show_kept(run: Run, folder: Path, display: Display) -> None:
 def run_lines(
     run: Run, *, utilization: bool = False, limits: tuple[Limit, ...] = ()
 ) -> Iterator[RenderableType]:
-    """A judged run: its results, then what is to be known of all."""
+    """A judged run: its results, then the notes on all of them."""
     for result in run.results:
         yield from result_lines(result, utilization=utilization)
     yield from summary_lines(run, limits)
@@ -168,8 +168,8 @@ def result_lines(result: Result, *, utilization: bool = False) -> Iterator[Rende
 
 
 def summary_lines(run: Run, limits: tuple[Limit, ...] = ()) -> Iterator[RenderableType]:
-    """What is to be known of a run beside its figures: notes, what is wrong with the machine where
-    a figure is not what it should be, and how many benchmarks ended how."""
+    """Notes on a run besides its figures: warnings, faults of the machine if a figure is not as it
+    should be, and how many benchmarks ended with each status."""
     yield from note_lines(run)
     for limit in unused(run, limits):
         yield f"note: no cell is of the limit at {limit.where}"
@@ -179,5 +179,5 @@ def summary_lines(run: Run, limits: tuple[Limit, ...] = ()) -> Iterator[Renderab
 
 
 def how_to_go_on(folder: Path) -> str:
-    """What to type once a run has broken off."""
+    """The command that resumes an interrupted run."""
     return f"what was measured is kept; to go on: linkgauge run --resume {quote(str(folder))}"

@@ -1,5 +1,4 @@
-"""What `devices` and `list` show: a machine's memories and all else that is known of it; the
-benchmarks there are."""
+"""What `devices` and `list` show: a machine's memories and inventory; the available benchmarks."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ def _memories(machine: Machine) -> Table:
                 _size(device.memory_bytes),
                 Text(", ".join(note for note in notes if note)),
             )
-    # A captured tree has what the libraries told, not always what the backends did.
+    # A captured tree has what the libraries report, not always what the backends do.
     for one in machine.inventory.accelerators if machine.inventory else ():
         if one.memory not in listed:
             table.add_row(Text(one.memory), Text(one.model), "unknown", Text(one.driver or ""))
@@ -92,7 +91,7 @@ def _memories(machine: Machine) -> Table:
 
 
 def _sections(machine: Machine, inventory: Inventory) -> Iterator[list[Text]]:
-    """Each is set apart from the others; empty ones are not shown."""
+    """The sections, to be separated by blank lines; empty ones are not shown."""
     found = subjects(machine)
     tree = list(tree_lines(inventory, found))
     shown = ", as the hypervisor shows them" if inventory.host.hypervisor else ""

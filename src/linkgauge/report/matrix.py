@@ -1,4 +1,4 @@
-"""A result as matrices of figures, in nvbandwidth's layout; and how matrices are printed."""
+"""A result as matrices of figures, in nvbandwidth's layout; and how to print matrices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ABSENT = "N/A"
 class Matrix(msgspec.Struct, frozen=True):
     """`figures` are in the result's base unit, by (row, column); absent cells have none.
 
-    `total` is the sum of them, None where it says nothing (a latency) or there is none; `cells` is
-    how many there would be if none had failed or been skipped.
+    `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is the
+    number of figures if no cell had failed or been skipped.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """The matrices of a result's parts, where it names them, then the headline's own."""
+    """The matrices of a result's named parts, if any, then that of the headline."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if set(rows) == set(columns):
@@ -64,7 +64,7 @@ def grid(
     labels: Sequence[str], columns: Iterable[str], width: int,
     rows: Iterable[Iterable[tuple[str, str]]],
 ) -> Iterator[Text]:  # fmt: skip
-    """Columns of this width behind the labels, which are alike long: texts with their styles."""
+    """Rows of texts with their styles, in columns of this width after labels of equal length."""
     yield Text(" " * len(labels[0]) + "".join(f"{column:>{width}}" for column in columns), "cyan")
     for label, row in zip(labels, rows, strict=True):
         line = Text(label, "cyan")
@@ -74,6 +74,6 @@ def grid(
 
 
 def shown(value: float, unit: str) -> str:
-    """A figure as people read it, without its unit: two decimals, or three digits if small."""
+    """A figure for people, without its unit: two decimals, or three digits if small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"

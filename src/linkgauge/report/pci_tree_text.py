@@ -1,4 +1,4 @@
-"""The PCI tree as rblnBandwidthLatencyTest prints it: devices below the switches above them."""
+"""The PCI tree as rblnBandwidthLatencyTest prints it: devices below their switches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _UNKNOWN = "unknown"
 
 
 def tree_lines(inventory: Inventory, subjects: Iterable[Subject]) -> Iterator[Text]:
-    """A line for each bridge that something hangs below (the ports between it and the next one
-    joined by a slash, as `lspci -PP` does), three for each device."""
+    """A line for each bridge with something below it (chained ports joined by a slash, as in `lspci
+    -PP`), three for each device."""
     yield from _TreePrinter(inventory, subjects).lines()
 
 
@@ -53,7 +53,7 @@ class _TreePrinter:
         yield _bridge(line, depth)
         for child in below:
             only = self._below.get(child.address, ())
-            # The port of a switch above its only device tells nothing else.
+            # A switch port above a single device adds no information.
             if len(only) == 1 and not self._below.get(only[0].address):
                 yield from self._device(only[0], depth + 1)
             else:
@@ -82,7 +82,7 @@ class _TreePrinter:
         )
 
     def _label(self, function: PciFunction, subject: Subject | None) -> str:
-        """What it is called elsewhere here, else what drives it."""
+        """Its name elsewhere in the report, else its driver."""
         adapters = "/".join(one.name for one in self._adapters.get(function.address, ()))
         if adapters:
             return adapters
@@ -93,7 +93,7 @@ class _TreePrinter:
 
 
 def _bridge(line: tuple[PciFunction, ...], depth: int) -> Text:
-    """`0000:00:01.1/01:00.0 PCI bridge: …`: of the lowest of the line, with its own link."""
+    """`0000:00:01.1/01:00.0 PCI bridge: …`: the name and link of the lowest port of the line."""
     last = line[-1]
     short = [function.address.partition(":")[2] for function in line[1:]]
     path = "/".join([line[0].address, *short])
@@ -106,12 +106,12 @@ def _bridge(line: tuple[PciFunction, ...], depth: int) -> Text:
 
 
 def _name(function: PciFunction) -> str:
-    """Of the PCI ID database, else by its numbers, as lspci does."""
+    """Its name in the PCI ID database, else its numbers, as in lspci."""
     return function.name or f"Device {_or(function.vendor, '04x')}:{_or(function.device, '04x')}"
 
 
 def _rates(link: PciLink) -> str:
-    """Bits a second over all lanes, before line coding, as vendors name a link's full bandwidth."""
+    """GB/s over all lanes, before line coding: what vendors call a link's full bandwidth."""
     now, most = (
         _UNKNOWN if None in (speed, width) else f"{(speed or 0) * (width or 0) / 8:.1f}"
         for speed, width in ((link.speed, link.width), (link.max_speed, link.max_width))

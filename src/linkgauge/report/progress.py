@@ -1,4 +1,4 @@
-"""A bar that shows a person what runs now, how many visits of how many, and how long still."""
+"""A progress bar: what runs now, how many visits of how many are done, and the time left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def progress_bar(console: Console) -> Progress:
-    """A bar on the console, gone when done; nothing at all where it is not a terminal."""
+    """A bar on the console, removed when done; nothing at all if it is not a terminal."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),

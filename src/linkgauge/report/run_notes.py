@@ -1,4 +1,4 @@
-"""What is to be known of a run beside its figures: warnings, two modes, intervals that are wide."""
+"""Notes on a run besides its figures: warnings, two modes, wide intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sentences import NAMED, QUIETEN, sentence
 
 
 def note_lines(run: Run) -> Iterator[Text]:
-    """Each warning once, with the number of cells that have it; then what missed its precision."""
+    """Each warning once, with the number of its cells; then the cells that missed the precision."""
     counts = Counter(
         note
         for result in run.results
@@ -31,7 +31,7 @@ def note_lines(run: Run) -> Iterator[Text]:
 
 
 def mode_lines(result: Result) -> Iterator[Text]:
-    """Cells whose samples fall into two groups, the larger of which is the headline."""
+    """Cells whose samples fall into two groups; the larger one is the headline."""
     for cell in result.cells:
         if cell.modes:
             yield Text.assemble(("modes", "yellow"), f" {cell.place} {modes(cell, result.unit)}")

@@ -1,7 +1,7 @@
-"""What a person sees of a run: matrices in nvbandwidth's layout, then what to know about them.
+"""A run as text: matrices in nvbandwidth's layout, then notes on them.
 
-Colour comes from rich and only on a terminal. Nothing from results is read as markup, nor are
-control characters in them sent to the terminal.
+Colour comes from rich, only on a terminal. Nothing in results is read as markup, and control
+characters in them are not sent to the terminal.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .sentences import first_of
 
 WIDTH = 10
 UNKNOWN = (ABSENT, "dim")
-"""What stands in the place of a cell without a figure, and in which style."""
+"""Text and style of a cell without a figure."""
 WIDE = 1000
-"""Columns of what is no terminal: lines are never broken there."""
+"""Columns where there is no terminal: lines are never wrapped there."""
 _STYLES: dict[Status, str] = {
     "pass": "green",
     "fail": "bold red",
@@ -37,14 +37,14 @@ _STYLES: dict[Status, str] = {
 }
 
 
-# Controls, and what turns the direction of the text around (Unicode's Bidi_Control).
+# Control characters, and those that change the text's direction (Unicode's Bidi_Control).
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
 del _UNSEEN[ord("\n")], _UNSEEN[ord("\t")]
 
 
 class _Console(Console):
-    """A console on which what results and captures hold is shown, never obeyed."""
+    """A console that replaces control characters in results and captures."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -57,7 +57,7 @@ class _Console(Console):
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console that wraps nothing and colours only a terminal."""
+    """A console that wraps nothing and uses colour only on a terminal."""
     console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDE
@@ -80,7 +80,7 @@ def render_result(result: Result) -> RenderableType:
     for matrix in matrices(result):
         if result.parts:
             lines.append(Text(matrix.name.removeprefix(f"{result.benchmark}_"), style="italic"))
-        lines += matrix_lines(matrix, partial(_told, matrix.figures, cells, result.unit))
+        lines += matrix_lines(matrix, partial(_entry, matrix.figures, cells, result.unit))
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
     lines += mode_lines(result)
@@ -102,7 +102,7 @@ def _heading(result: Result) -> Text:
 
 
 def simulated() -> Text:
-    """What stands beside every figure of a machine that does not exist."""
+    """The mark beside every figure of a simulated machine."""
     return Text("SIMULATED", "bold magenta")
 
 
@@ -112,37 +112,37 @@ def _unmeasured(result: Result) -> Text:
 
 
 def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:
-    """A line for each thing that befell cells, with those that it befell."""
-    befallen: dict[tuple[Status, str | None], list[str]] = {}
+    """A line for each status and reason, with the cells that have it."""
+    found: dict[tuple[Status, str | None], list[str]] = {}
     for cell in cells:
-        befallen.setdefault((cell.status, cell.reason), []).append(str(cell.place))
-    for (status, reason), places in befallen.items():
+        found.setdefault((cell.status, cell.reason), []).append(str(cell.place))
+    for (status, reason), places in found.items():
         yield Text.assemble((status, _STYLES[status]), f" {first_of(places)}: {reason}")
 
 
 def matrix_lines(
-    matrix: Matrix, told: Callable[[tuple[str, str]], tuple[str, str]]
+    matrix: Matrix, entry: Callable[[tuple[str, str]], tuple[str, str]]
 ) -> Iterator[Text]:
-    """Its rows below its columns: what is `told` of each place, and in which style."""
+    """The rows below a line of columns; `entry` returns the text and style of each place."""
     label = max(4, *(len(row) + 1 for row in matrix.rows))
     width = max(WIDTH, *(len(column) + 2 for column in matrix.columns))
     labels = [f"{row:>{label - 1}} " for row in matrix.rows]
-    rows = ([told((row, column)) for column in matrix.columns] for row in matrix.rows)
+    rows = ([entry((row, column)) for column in matrix.columns] for row in matrix.rows)
     yield from grid(labels, matrix.columns, width, rows)
 
 
 def _sum_line(matrix: Matrix, unit: str) -> Text:
-    """The sum of the figures; where some are missing it is not that of the whole matrix."""
+    """The sum of the figures; if some are missing, with the number that it covers."""
     line = Text(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}", style="dim")
     there = len(matrix.figures)
     return line.append(f" of {there} of {matrix.cells} cells") if there < matrix.cells else line
 
 
-def _told(
+def _entry(
     figures: Mapping[Place, float], cells: Mapping[tuple[str, str], CellResult], unit: str,
     at: Place,
 ) -> tuple[str, str]:  # fmt: skip
-    """What stands in a place of the matrix, and in which style."""
+    """The text and style of a place in the matrix."""
     if at not in figures:
         return UNKNOWN
     cell = cells[at]
@@ -183,15 +183,15 @@ def render_transfers(result: Result) -> RenderableType:
 
 
 def _kept(cell: CellResult) -> str:
-    """How often another run's figure falls into a cell's interval; of one that its samples alone
-    made, nothing is known of other runs."""
+    """How often another run's figure falls into a cell's interval; unknown for an interval formed
+    from this run's samples alone."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
 
 
 def render_summary(run: Run) -> Text:
-    """How many benchmarks ended how."""
+    """How many benchmarks ended with each status."""
     counts = Counter(result.status for result in run.results)
     order: Sequence[Status] = ("pass", "fail", "error", "timeout", "skip")
     count = len(run.results)

@@ -8,11 +8,11 @@ from linkgauge.model.notes import Beside, Imprecise, Note, NotRevisited, Remark,
 
 QUIETEN = "give more --max-time or quieten the machine"
 NAMED = 6
-"""Cells or subjects that are named of many."""
+"""Most cells or subjects that are named."""
 
 
 def first_of(names: Sequence[str], separator: str = " ") -> str:
-    """Those that are named, and how many there are besides."""
+    """The first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return separator.join(names[:NAMED]) + more
 

@@ -1,4 +1,4 @@
-"""What a machine's inventory is told of: its accelerators, each under all of its names."""
+"""The accelerators of a machine's inventory, each under all of its names."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from linkgauge.model.machine import Machine
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator: its notations of all backends (`cuda:0/opencl:1`; its PCI address where none
-    reaches it), its place, and what its library tells."""
+    """An accelerator: its notations in all backends (`cuda:0/opencl:1`; its PCI address if no
+    backend reaches it), its place, and what its library reports."""
 
     label: str
     model: str | None = None
     pci: str | None = None
-    told: Accelerator | None = None
+    accelerator: Accelerator | None = None
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """The accelerators with a library first, then other backends', then those of no backend.
-    Devices without a place of their own (a CPU as OpenCL shows it) are none."""
+    """Accelerators with a library first, then those of other backends, then those of none. Devices
+    without a PCI address (a CPU as OpenCL shows it) are left out."""
     inventory = machine.inventory or Inventory()
     listed = [
         Subject(label=device.memory, model=device.model, pci=device.pci)
@@ -33,12 +33,12 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
         for device in devices
         if device.pci
     ]
-    told = [
-        Subject(label=one.memory, model=one.model, pci=one.pci, told=one)
+    reported = [
+        Subject(label=one.memory, model=one.model, pci=one.pci, accelerator=one)
         for one in inventory.accelerators
     ]
     found: dict[str, Subject] = {}
-    for subject in (*told, *listed):
+    for subject in (*reported, *listed):
         known = found.setdefault(subject.pci or subject.label, subject)
         if subject.label not in known.label.split("/"):
             label = f"{known.label}/{subject.label}"
@@ -53,7 +53,7 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
 
 
 def spans(names: Iterable[str]) -> str:
-    """Names that count on as one: `sim:0-3, sim:7, 0000:01:00.0`."""
+    """Consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
     return ", ".join(
         f"{first}-{_split(last)[1]}" if first != last else first
         for first, last in _runs(tuple(names))
@@ -71,6 +71,6 @@ def _runs(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """A notation's backend and index; a PCI address does not count on."""
+    """A notation's backend and index; a PCI address has no index."""
     match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
     return (match[1], int(match[2])) if match else (name, None)

@@ -1,4 +1,4 @@
-"""Matrices of how much of the theoretical figure each cell reached, in percent."""
+"""Matrices of each cell's share of the theoretical figure, in percent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .run_text import UNKNOWN, matrix_lines
 
 
 def render_utilisation(result: Result) -> RenderableType | None:
-    """The result's headline matrix as percent of theoretical figures; None where none is known."""
+    """The headline matrix as percent of the theoretical figures; None if none is known."""
     shares = utilisation(result)
     if not shares:
         return None

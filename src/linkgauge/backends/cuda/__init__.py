@@ -1,6 +1,6 @@
-"""Backend `cuda`: NVIDIA GPUs by the driver API alone, kernels compiled at first use.
+"""Backend `cuda`: NVIDIA GPUs through the driver API alone, kernels compiled at first use.
 
-Memories: `cuda:N`, and of the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
+Memories: `cuda:N`, and on the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
 `/wc` (write-combined) and `/managed`. Engines: `ce`, the copy engines (cuMemcpyAsync in the
 owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or writes alone
 (`null`), copies both ways at once (`<->`), and chases pointers.
@@ -41,12 +41,12 @@ UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
 CHASE_STRIDE = 128
 CHASE_ACCESSES = 60_000
-"""nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, dealt out to the
-multiprocessors. A loop here makes this many of them."""
+"""nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, divided among the
+multiprocessors. A loop here makes this many accesses."""
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """A ready backend. Raises Unsupported, in one line, where there is no driver or device."""
+    """A ready backend. Raises Unsupported, in one line, if there is no driver or device."""
     return CudaBackend(open_driver(), host.nodes, engines)
 
 
@@ -119,7 +119,7 @@ class CudaBackend:
     def _no_access(
         self, owner: CudaDevice, memory: Memory, transfer: Transfer
     ) -> NoPeerAccess | None:
-        """Why it cannot reach another device's memory, or None."""
+        """Why `owner` cannot reach another device's memory, or None."""
         if not self._engines.peer_access:
             if transfer.engine.kind == "ce" and owner.index in _places(transfer):
                 return None
@@ -154,8 +154,8 @@ class CudaBackend:
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Device memory is open to every peer, pinned memory portable to every device; managed
-        memory is advised to one device."""
+        """Every peer can use device memory and every device pinned memory; managed memory is
+        advised for one device."""
         return (memory, engine.owner) if memory.kind == "managed" else memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
@@ -183,7 +183,7 @@ class CudaBackend:
         raise lacking(self.name, operation)
 
     def prepare_with(self, copies: Sequence[Copy], settings: CopySettings | None) -> Group:
-        """prepare(), with these settings instead of those that each path has."""
+        """prepare(), with these settings instead of each path's own."""
         self._settle(copies)
         works: list[StreamWork] = []
         try:
@@ -191,7 +191,7 @@ class CudaBackend:
                 self._connect(copy.transfer)
                 works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
             kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
-            # Pieces are more copies than the queues hold behind a gate.
+            # The queues cannot hold a loop of pieces behind a gate.
             if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
                 return PageableGroup(works)
             aligned = all(copy.warm_ups is None for copy in copies)
@@ -202,8 +202,8 @@ class CudaBackend:
             raise
 
     def _chase(self, copy: Copy) -> CudaGroup:
-        """For `MEMORY -> null by cuda:N.sm`: one thread follows pointers through the source, 128
-        bytes apart, from each multiprocessor in turn."""
+        """For `MEMORY -> null by cuda:N.sm`: one thread, on each multiprocessor in turn, follows
+        pointers 128 bytes apart through the source."""
         self._connect(copy.transfer)
         device, ours = self._device(copy.transfer.engine.owner), _ours(copy.source)
         count = max(1, copy.size // CHASE_STRIDE)
@@ -216,7 +216,7 @@ class CudaBackend:
         return group
 
     def _enqueuing(self, copy: Copy) -> EnqueuingGroup:
-        """The host's part of a copy: cuMemcpyAsync, or of a kernel's copy cuLaunchKernel."""
+        """The host's part of a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
         transfer = copy.transfer
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
             raise Unsupported(f"{transfer}: only copies that the driver takes at once are enqueued")
@@ -234,19 +234,19 @@ class CudaBackend:
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
         return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
 
-    def tune(self, device: int, peer: int | None, tell: Callable[[Tried], None]) -> None:
-        """Searches 30 to 40 s a device, and remembers the best for its model."""
+    def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
+        """Searches for 30 to 40 s a device, and stores the best settings for its model."""
         from .tune import tune
 
         try:
-            tune(self, device, peer, tell=tell)
+            tune(self, device, peer, tell=report)
         except OSError as error:
             raise BackendError("remember the settings", str(error)) from error
         for known in self._devices:
             known.recall()
 
     def multiprocessors(self, memory: Memory) -> int:
-        """How many multiprocessors a device has."""
+        """Number of multiprocessors of a device."""
         return self._device(memory).multiprocessors
 
     def close(self) -> None:
@@ -260,12 +260,12 @@ class CudaBackend:
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer) -> CopySettings:
-        """Set by hand, else tuned for its device's model and path, else the defaults."""
+        """Settings given by hand, else tuned for the device's model and path, else the defaults."""
         tuned = self._device(transfer.engine.owner).tuned
         return override(tuned.get(key(transfer), defaults(transfer)), self._engines, transfer)
 
     def _work(self, copy: Copy, settings: CopySettings) -> StreamWork:
-        """What carries out one copy."""
+        """The work that carries out one copy."""
         device = self._device(copy.transfer.engine.owner)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
         if copy.source is None:
@@ -282,7 +282,7 @@ class CudaBackend:
         return self._copy(device, copy, settings)
 
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
-        """What moves bytes from one memory to another."""
+        """The work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return PeerCopy(device, self._peer_ends(copy))
         ends = _address(copy.destination), _address(copy.source)
@@ -294,11 +294,11 @@ class CudaBackend:
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
-        """Whether it goes between devices that do not reach each other's memory."""
+        """Whether it is between devices that cannot access each other's memory."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """Of a copy between devices: each address with its context, and the size."""
+        """cuMemcpyPeerAsync's arguments before the stream: addresses with contexts, size."""
         source, destination = (self._device(memory) for memory in copy.transfer.memories)
         into = _address(copy.destination), destination.context
         return *into, _address(copy.source), source.context, copy.size
@@ -311,11 +311,11 @@ class CudaBackend:
         near = hosts or [self._device(copies[0].transfer.engine.owner).near]
         node = self._nodes.get(near[0])
         if node is not None and node.cpus:
-            with suppress(OSError):  # a cpuset may have taken them away
+            with suppress(OSError):  # a cpuset may exclude them
                 os.sched_setaffinity(0, node.cpus)
 
     def _connect(self, transfer: Transfer) -> None:
-        """Opens peer access, both ways, between the devices of a transfer; once."""
+        """Enables peer access, both ways, between the devices of a transfer; once."""
         if not self._engines.peer_access:
             return
         devices = {m.index or 0 for m in (*transfer.memories, transfer.engine.owner) if m.is_device}
@@ -327,7 +327,7 @@ class CudaBackend:
 
     def _enable_peer(self, device: CudaDevice, peer: CudaDevice) -> None:
         if not self._driver.call("cuDeviceCanAccessPeer", device.handle, peer.handle):
-            return  # refusal() has said so of those that need it
+            return  # refusal() has already rejected transfers that need it
         device.enter()
         about = f"of cuda:{peer.index} to cuda:{device.index}"
         try:
@@ -353,5 +353,5 @@ def _words_of_copy(before: tuple[Any, ...], stream: Any) -> tuple[int, ...]:
 
 
 def _places(transfer: Transfer) -> set[int]:
-    """The devices in whose memory a transfer begins and ends."""
+    """The devices whose memory holds the source or the destination."""
     return {memory.index or 0 for memory in transfer.memories if memory.is_device}

@@ -1,4 +1,4 @@
-"""Kernels compiled at first use by NVRTC, and kept on disk."""
+"""Compiles kernels at first use with NVRTC, and caches them on disk."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """Compiles files of linkgauge.kernels. A cache that cannot be read or written is done without.
+    """Compiles files of linkgauge.kernels; works without a cache if that is not accessible.
 
     `folder` holds one file for each source, architecture, NVRTC version and set of options: the
-    SHA-256 of the binary, then the binary. A file that does not match its own digest is made anew.
+    SHA-256 of the binary, then the binary. A file that does not match its digest is rebuilt.
     """
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
@@ -31,11 +31,11 @@ class Compiler:
         self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
 
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
-        """What `kernels/name.cu` compiles to for a compute capability (90 for 9.0).
+        """`kernels/name.cu` compiled for a compute capability (90 for 9.0).
 
-        Machine code, or PTX where this NVRTC does not know the architecture yet: the driver then
-        finishes the work. `defines` are macros, `UNROLL=4` say. Raises BackendError with the
-        compiler's log, Unsupported for an architecture older than the compiler knows.
+        Machine code, or PTX for the driver to compile if this NVRTC does not know the
+        architecture yet. `defines` are macros, such as `UNROLL=4`. Raises BackendError with the
+        compiler's log, Unsupported for an architecture too old for the compiler.
         """
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
@@ -92,13 +92,13 @@ class Compiler:
 
 
 def _headers() -> dict[bytes, bytes]:
-    """What kernels may include: contents by name."""
+    """The headers that kernels may include: contents by name."""
     found = (file for file in _KERNELS.iterdir() if file.name.endswith(".cuh"))
     return {file.name.encode(): file.read_bytes() for file in found}
 
 
 def _open_nvrtc() -> Any:
-    """The bindings' NVRTC, from its wheel or from any toolkit that cuda-pathfinder finds."""
+    """NVRTC of the CUDA bindings, from its wheel or from any toolkit that cuda-pathfinder finds."""
     try:
         nvrtc = import_module("cuda.bindings.nvrtc")
         nvrtc.nvrtcVersion()

@@ -1,4 +1,4 @@
-"""One CUDA device: what it is, its context, streams and kernels."""
+"""One CUDA device: its properties, context, streams and kernels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .settings import CopySettings, load_tuned
 
 
 class CudaDevice:
-    """A device by its index among the visible ones. Its primary context is retained when first
-    needed and released by close()."""
+    """A device by its index among the visible ones. Its primary context is retained at first use
+    and released by close()."""
 
     def __init__(self, driver: Driver, index: int, compiler: Compiler, tuned: bool) -> None:
         self.driver = driver
@@ -33,7 +33,7 @@ class CudaDevice:
             "COMPUTE_CAPABILITY_MINOR"
         )
         self.managed = 0
-        """Bytes of managed memory that are mapped into it."""
+        """Bytes of managed memory mapped into it."""
         self._uses_tuned = tuned
         self.recall()
         self._compiler = compiler
@@ -42,7 +42,7 @@ class CudaDevice:
         self._kernels: dict[tuple[str, ...], Any] = {}
 
     def recall(self) -> None:
-        """Reads what was tuned for its model, if that is to be used."""
+        """Loads the tuned settings of its model, if tuned settings are enabled."""
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
@@ -53,7 +53,7 @@ class CudaDevice:
 
     @property
     def context(self) -> Any:
-        """The primary context, which all of this process's users of the device share."""
+        """The primary context, which all users of the device in this process share."""
         if self._context is None:
             self._context = self.driver.call(
                 "cuDevicePrimaryCtxRetain", self.handle, about=f"cuda:{self.index}"
@@ -61,21 +61,21 @@ class CudaDevice:
         return self._context
 
     def enter(self) -> None:
-        """Makes its context the calling thread's current one."""
+        """Makes its context current for the calling thread."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """A function of the driver, called in its context."""
+        """Calls a function of the driver in its context."""
         self.enter()
         return self.driver.call(name, *arguments, about=about)
 
     def stream(self, number: int) -> Any:
-        """Stream `number` of those for copies; they are kept, and used by one group at a time."""
+        """Stream `number` for copies. Streams are reused, by one group at a time."""
         return self._stream(number + 1)
 
     @property
     def aside(self) -> Any:
-        """The stream for all work that is not timed."""
+        """The stream for all untimed work."""
         return self._stream(0)
 
     def _stream(self, number: int) -> Any:
@@ -91,12 +91,12 @@ class CudaDevice:
         if key not in self._kernels:
             binary = self._compiler.compile(file, self.capability, defines)
             module = self.call("cuModuleLoadData", binary, about=f"{file}.cu")
-            # Modules go with the context: nothing unloads them before.
+            # Modules are unloaded with the context.
             self._kernels[key] = self.driver.call("cuModuleGetFunction", module, function.encode())
         return self._kernels[key]
 
     def describe(self, root: Path = ROOT) -> Device:
-        """The device as others see it; `root` is where sysfs lies."""
+        """The device's description; `root` is the folder that sysfs is read from."""
         address = self.pci_address()
         memory = int(self.driver.call("cuDeviceTotalMem", self.handle))
         module = read_text(root, "sys/module/nvidia/version")
@@ -125,7 +125,7 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """Whether this is a MIG instance: CUDA puts its profile behind the GPU's name."""
+        """Whether this is a MIG instance: CUDA appends its profile to the GPU's name."""
         return " MIG " in self.model
 
     @cached_property
@@ -138,8 +138,8 @@ class CudaDevice:
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
-        """As nvidia-smi prints it: GPU-…, or MIG-… of an instance."""
-        # CUDA 12 has the call that knows of MIG under a second name.
+        """As nvidia-smi prints it: GPU-…, or MIG-… for an instance."""
+        # CUDA 12 has the MIG-aware call under a second name.
         second = hasattr(self.driver.enums, "cuDeviceGetUuid_v2")
         name = "cuDeviceGetUuid_v2" if second else "cuDeviceGetUuid"
         digits = bytes(self.driver.call(name, self.handle).bytes).hex()
@@ -147,10 +147,10 @@ class CudaDevice:
         return f"{'MIG' if self.is_instance else 'GPU'}-{'-'.join(groups)}"
 
     def close(self) -> None:
-        """Releases the context with all that was made in it; idempotent."""
+        """Releases the context and everything created in it; idempotent."""
         if self._context is None:
             return
-        # A lost device has lost its streams, too.
+        # Fails on a lost device, whose streams are lost, too.
         with suppress(BackendError):
             self.enter()
             for stream in self._streams:
@@ -165,8 +165,8 @@ class CudaDevice:
 class Launch:
     """A kernel with its grid and arguments, ready to be enqueued any number of times.
 
-    `arguments` are ctypes values, whole numbers of 64 bits, or None for `varying`, which is 1
-    unless set: a launch reads its arguments when it is enqueued. `shared` is dynamic shared memory
+    `arguments` are ctypes values, 64-bit integers, or None for `varying`, which is 1 unless set:
+    a launch reads its arguments when it is enqueued. `shared` is dynamic shared memory
     in bytes.
     """
 

@@ -1,4 +1,4 @@
-"""The one boundary where CUDA enters: driver calls by name, and their failures as our errors."""
+"""The boundary to CUDA: calls the driver by name and translates its errors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Driver:
         self._out_of_memory = bindings.CUresult.CUDA_ERROR_OUT_OF_MEMORY
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """What the driver function `name` returns beside its status: None, a value or a tuple.
+        """What the driver function `name` returns besides its status: None, a value or a tuple.
 
-        Raises AllocationError where memory is short, else BackendError, with the CUDA error's
+        Raises AllocationError if memory is short, else BackendError, with the CUDA error's
         name; `about` says what the call was for (sizes, devices).
         """
         try:
@@ -39,17 +39,17 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error_name(self, status: Any) -> str:
-        """CUDA's own name of a status, CUDA_ERROR_OUT_OF_MEMORY say."""
+        """CUDA's name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
         return str(getattr(status, "name", status))
 
     def version(self) -> str:
-        """The newest CUDA that the driver serves, 13.0 say."""
+        """The newest CUDA version that the driver supports, such as 13.0."""
         number = int(self.call("cuDriverGetVersion"))
         return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def open_driver() -> Driver:
-    """The initialised driver. Raises Unsupported, in one line, where there is nothing to drive."""
+    """The initialised driver. Raises Unsupported, in one line, if no driver or device is usable."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -63,7 +63,7 @@ def open_driver() -> Driver:
     driver = Driver(bindings)
     try:
         (status,) = bindings.cuInit(0)
-    except RuntimeError as error:  # the bindings found no driver of their own accord
+    except RuntimeError as error:  # the bindings themselves did not find the driver
         raise Unsupported(f"cuda-bindings cannot load the driver: {error}") from error
     if status != bindings.CUresult.CUDA_SUCCESS:
         raise Unsupported(f"no CUDA device can be used: cuInit: {driver.error_name(status)}")

@@ -1,7 +1,7 @@
-"""How long the driver's calls take that hand copies over, while a gate holds the device.
+"""Times the driver calls that enqueue copies, while a gate holds the device.
 
-What p2pBandwidthLatencyTest of the CUDA samples calls CPU latency. The calls are made by the native
-core, one after another, with no Python between them.
+p2pBandwidthLatencyTest of the CUDA samples calls this CPU latency. The native core makes the calls
+one after another, with no Python between them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
 
 _GATE = 1
-"""Of the operations behind one gate, the gate itself."""
+"""The gate itself is one of the operations in the queue."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A function of the driver that enqueues one copy on a stream, and its arguments there."""
+    """A driver function that enqueues one copy on a stream, and its arguments for that stream."""
 
     function: str
     words: Callable[[Any], Sequence[int]]
     may_block: bool = False
-    """It may wait for the device."""
+    """Whether it may wait for the device."""
 
 
 def address_of(function: str) -> int:
-    """Where a function of the driver lies."""
+    """Address of a driver function."""
     found = getattr(ctypes.CDLL(LIBRARY), function)
     return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
 class EnqueuingGroup:
-    """One copy. Its seconds are the host's: from before the first call to behind the last one."""
+    """One copy. Its seconds are host time, from before the first call until after the last."""
 
     most_loops = QUEUE - _GATE
     pace = Pace(loops=1)
@@ -58,7 +58,7 @@ class EnqueuingGroup:
         self._closed = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Raises Unsupported where a call might wait for the device, which waits for the gate."""
+        """Raises Unsupported if a call might wait for the device, which waits for the gate."""
         loops *= laps
         if self._closed or self._loops:
             raise BackendError("arm", "the group is closed" if self._closed else "armed already")
@@ -71,7 +71,7 @@ class EnqueuingGroup:
         self._loops = loops
 
     def open(self) -> None:
-        """Makes the calls, then lets the device go on."""
+        """Makes the calls, then releases the device."""
         if not self._loops:
             raise BackendError("open", "the group is not armed")
         self._device.enter()
@@ -98,6 +98,6 @@ class EnqueuingGroup:
             return
         self._closed = True
         self._gate.open()
-        with suppress(BackendError):  # of a lost device: what was lost has been told
+        with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)
             self._gate.free()

@@ -1,4 +1,4 @@
-"""What holds devices back until all that is to start together is enqueued."""
+"""Holds devices back until everything that starts together is enqueued."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .launches import gate_launch
 GATE_SECONDS = 10.0
 """A gate opens by itself after this long: the sample is lost, the device is not."""
 PATIENCE = 0.005
-"""Before calls that may wait for the device, a gate opens by itself after this long, and the sample
-counts: as long as the delay kernel of p2pBandwidthLatencyTest waits (10^7 clocks)."""
+"""If calls may wait for the device, its gate opens by itself after this long, and the sample still
+counts. The delay kernel of p2pBandwidthLatencyTest waits as long (10^7 clocks)."""
 
 
 class StartGate:
-    """A flag in pinned host memory, and the kernels that spin on it, no longer than `seconds`."""
+    """A flag in pinned host memory, and the kernels that spin on it for at most `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._home = devices[0]
@@ -36,7 +36,7 @@ class StartGate:
             raise
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """`opened` is where the device is to note when it saw the gate open; 0: nowhere."""
+        """`opened` is where the device records when it saw the gate open; 0: nowhere."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -1,12 +1,12 @@
 """Works that run at the same time: enqueued behind a gate, started by one event, timed by events.
 
-Every stream waits at its own gate kernel, all of which spin on one flag in host memory. Behind it
-stands a warm-up. When all are warm, the first stream records its start; the other streams wait for
-that event, so that all start together, and record their own. Behind its copies each stream records
-an end event; the first stream waits for all of these and records the end of the whole. (In
-nvbandwidth's doMemcpyCore the first stream does not wait for the others' warm-ups: `aligned`.) All
-waiting is for events recorded earlier in the order of enqueueing, so streams that share a hardware
-queue cannot wait for each other in a circle.
+Every stream waits at its own gate kernel; all gate kernels spin on one flag in host memory. A
+warm-up follows the gate. When all are warm, the first stream records its start; the other streams
+wait for that event, so that all start together, and record their own. After its copies each stream
+records an end event; the first stream waits for all of these and records the end of the whole.
+(With `aligned` false, as in nvbandwidth's doMemcpyCore, the first stream does not wait for the
+others' warm-ups.) Streams wait only for events that were enqueued earlier, so streams that share a
+hardware queue cannot deadlock.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .work import Interference, PeerCopy, StreamWork
 
 QUEUE = 480
 """How many operations may wait behind a closed gate on one device. The driver's queues hold about
-1024; a call that finds one full blocks until the device moves on, which it does not before the
-gate opens, and the call that would open it never comes."""
+1024; a call on a full queue blocks until the device proceeds, and so would never return: the gate
+that holds the device is opened by a later call."""
 _OVERHEAD = 10
-"""Entries beside a work's own: gate, events, waits."""
+"""Entries in addition to a work's own: gate, events, waits."""
 _UNBOUNDED = 1 << 30
 SAMPLE_SECONDS = 0.010
-"""Events tell half a microsecond; copy engines take 9 µs more for about every fifth copy, and a
-median of samples of few copies would jump between so many and one more."""
+"""Events resolve half a microsecond. Copy engines take 9 µs more for about every fifth copy, and
+the median of samples with few copies would jump by one such delay."""
 LAPS = 32
-"""Samples behind one gate: as long as the host may be kept waiting."""
+"""Samples behind one gate: limits how long the host waits."""
 _MILLISECONDS = 1e-3
 
 
@@ -51,7 +51,7 @@ class CudaGroup:
         self._aligned = aligned
         self._may_block = any(isinstance(work, PeerCopy) for work in works)
         self._made = ExitStack()
-        """What is to be given back, also where making the rest fails."""
+        """What close() releases, and a constructor that fails halfway."""
         try:
             self._tracks = [
                 Track(work, own, self._event)
@@ -66,9 +66,9 @@ class CudaGroup:
             raise
         self._loops = self._laps = 0
         self._rest: list[list[Step]] = []
-        """What does not fit behind the gate."""
+        """Batches that do not fit behind the gate."""
         self._lap = 0
-        """That comes next."""
+        """The next lap to enqueue."""
         self._armed = False
         self._closed = False
         self.most_loops = most_loops(works)
@@ -76,8 +76,8 @@ class CudaGroup:
         self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues warm-up, events and copies behind the shut gate. Loops beyond `most_loops`
-        are enqueued once it is open, and may then be paced by the host."""
+        """Enqueues warm-up, events and copies behind the closed gate. Loops beyond `most_loops`
+        are enqueued once it is open; the host may then limit their speed."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
@@ -94,7 +94,7 @@ class CudaGroup:
             raise
 
     def _enqueue(self, steps: Sequence[Step]) -> None:
-        """What of the laps comes next; behind the last of it, the ends."""
+        """Enqueues the next steps; after the last batch, the end events."""
         for track in self._tracks:
             track.enqueue(steps, self._lap)
         self._lap += sum(ends for _, ends in steps)
@@ -109,7 +109,7 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Seconds by CUDA events. Raises BackendError if a device failed or the gate gave up."""
+        """Seconds by CUDA events. Raises BackendError if a device failed or the gate timed out."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -129,7 +129,7 @@ class CudaGroup:
         )
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """Seconds of all loops of each track; None where interference ended too early."""
+        """Seconds of all loops of each track; None if interference ended too early."""
         settled = [
             track.work.settle(self._loops * self._laps, own, seconds[0])
             if isinstance(track.work, Interference)
@@ -140,7 +140,7 @@ class CudaGroup:
         return whole if len(whole) == len(settled) else None
 
     def close(self) -> None:
-        """Opens the gate if it is shut, waits for what is enqueued and frees all; idempotent."""
+        """Opens the gate if it is closed, waits for enqueued work and frees all; idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -183,7 +183,7 @@ class CudaGroup:
         first.record(self._total)
 
     def _await(self, tracks: Sequence[Track], event: Literal["warm", "end"]) -> None:
-        """The first stream waits until the others have come so far."""
+        """Makes the first stream wait until the others reach this event."""
         for track in tracks:
             track.device.enter()
             track.record(getattr(track, event))
@@ -196,7 +196,7 @@ class CudaGroup:
         return float(self._driver.call("cuEventElapsedTime", start, end)) * _MILLISECONDS
 
     def _abandon(self) -> None:
-        """Lets what is enqueued run out; its failures were reported or no longer matter."""
+        """Lets enqueued work finish; its failures were reported or no longer matter."""
         self._gate.open()
         self._armed = False
         self._rest.clear()
@@ -208,7 +208,7 @@ class CudaGroup:
 
 
 def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
-    """For each work, streams of its device that no other work of the group has."""
+    """Streams for each work, on its device, that no other work of the group uses."""
     used: Counter[int] = Counter()
     streams = []
     for work in works:
@@ -235,13 +235,13 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
         return _UNBOUNDED
     fixed = operations(1) - each + len(works) * _OVERHEAD
     room -= fixed + sum(work.operations(work.warm_up) for work in works if work.warm_up)
-    # Behind every lap of each work stands an event.
+    # An event follows every lap of each work.
     few = room // (each + len(works))
     return max(1, few if few <= MOST_LAPS else (room - MOST_LAPS * len(works)) // each)
 
 
 def batches(loops: int, laps: int, most: int) -> list[list[Step]]:
-    """So many laps as steps, in batches of no more loops than `most`."""
+    """Splits laps into steps, in batches of at most `most` loops."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(laps):

@@ -16,17 +16,17 @@ UNIT = 16
 """Bytes of one access."""
 STAGE = 32 << 10
 STAGES = 4
-"""The ring of the bulk kernel: chunks of so many bytes, and so many of them, in shared memory."""
+"""The bulk kernel's ring in shared memory: STAGES chunks of STAGE bytes."""
 LOOPS = None
-"""The varying argument of a kernel that goes over its bytes so many times."""
+"""Placeholder for a kernel's number of loops, the varying argument."""
 _WORDS = 1 << 64
 _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> Launch:
-    """Spins until the word at `state` is not 0, no longer than `limit_ns`; when that was, it notes
-    at the varying address, unless that is 0."""
+    """Spins until the word at `state` is not 0, for at most `limit_ns`; records the time at the
+    varying address, unless that is 0."""
     return Launch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
@@ -39,17 +39,17 @@ def copy_launch(
     both_ways: bool,
     marks: Marks | None = None,
 ) -> Launch:
-    """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. With `marks` it
-    records there how far it is.
+    """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. It records
+    its progress in `marks`, if given.
 
-    Raises InputError for bulk settings that the kernel's ring has no room for, Unsupported for bulk
-    copies before compute capability 9.0 or both ways.
+    Raises InputError for bulk settings that exceed the kernel's ring, Unsupported for bulk copies
+    before compute capability 9.0 or both ways.
     """
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
         blocks = min(settings.blocks or device.multiprocessors, max(1, -(-size // STAGE)))
-        # One thread copies; those beside it take the last size % 16 bytes.
+        # One thread issues the bulk copies; the others copy the last size % 16 bytes.
         grid = blocks, 32
         defines = {"STAGE": STAGE, "STAGES": STAGES, "AHEAD": settings.unroll}
     else:
@@ -80,8 +80,8 @@ def copy_launch(
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
     """Blocks, and accesses in flight, of a plain copy.
 
-    Where the size does not give every block a tile, tiles are made smaller before multiprocessors
-    are left idle: an access in flight less costs less than a multiprocessor.
+    If the size does not give every block a tile, tiles shrink before multiprocessors go idle: one
+    access in flight fewer costs less than an idle multiprocessor.
     """
     blocks = settings.blocks or multiprocessors
     unroll = settings.unroll
@@ -138,12 +138,12 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> La
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int
 ) -> list[Launch]:
-    """One launch for each multiprocessor, in each of which one block follows `accesses` pointers
-    of a ring of `count`.
+    """One launch for each multiprocessor; in each, one block follows `accesses` pointers of a ring
+    of `count`.
 
-    A grid of one block a multiprocessor spreads over all of them, so each launch chases from
-    another one (nvbandwidth's ptrChasingKernel). Each begins where the one before it ended, so
-    that together they go through the whole ring.
+    A grid with one block per multiprocessor spreads over all of them, so each launch chases from
+    a different one (nvbandwidth's ptrChasingKernel). Each starts where the previous one ended, so
+    that together they cover the whole ring.
     """
     kernel = device.kernel("chase", "chase")
     grid = (device.multiprocessors, 1)
@@ -156,13 +156,13 @@ def chase_launches(
 
 
 def first_word(seed: int) -> int:
-    """Word 0 of a seed's pattern (Pattern's definition)."""
+    """Word 0 of a seed's pattern (see Pattern)."""
     x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
     return x ^ x >> 29
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
-    """Blocks and threads of a kernel that goes over `size` bytes in grid-wide strides."""
+    """Blocks and threads of a kernel that covers `size` bytes in grid-wide strides."""
     wanted = -(-size // (UNIT * _SWEEP_THREADS))
     most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR
     return max(1, min(wanted, most)), _SWEEP_THREADS

@@ -1,5 +1,5 @@
-"""Where a kernel records how far it is: one launch carries out all loops, and no event stands
-between them."""
+"""Where a kernel records its progress: one launch carries out all loops, so events cannot separate
+them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .device import CudaDevice
 
 _WORD = 8
 _BEFORE = 2
-"""Words before the marks: when the gate opened, and how many steps are done (progress.cuh)."""
+"""Words before the marks: when the gate opened, and the number of steps done (progress.cuh)."""
 _SIZE = (_BEFORE + MOST_LAPS + 1) * _WORD
 _NANO = 1e-9
 
 
 class Marks:
-    """Words in a device's memory: `opened` is where the gate notes its opening, `steps` where the
-    kernel counts its steps and, behind that, when it began and when it had carried out each of its
-    `laps`; times are nanoseconds of the device's clock."""
+    """Words in a device's memory. The gate records its opening at `opened`. The kernel counts its
+    steps at `steps`, followed by its start and the end of each of its `laps`. Times are
+    nanoseconds of the device's clock."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
@@ -29,11 +29,11 @@ class Marks:
         self.laps = c_uint64(1)
 
     def reset(self, stream: Any) -> None:
-        """Before what is enqueued on this stream from now on."""
+        """Clears all words, in the order of the stream."""
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """Seconds since the gate opened, of the begin and of each lap's end. The kernel is done."""
+        """Start, and end of each lap, in seconds since the gate opened, once the kernel is done."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")

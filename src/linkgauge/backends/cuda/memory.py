@@ -1,4 +1,4 @@
-"""Memory for CUDA: of a device, and of the host in each way that CUDA can use it."""
+"""Memory for CUDA: of a device, and of the host in every kind that CUDA can use."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .device import CudaDevice
 
 HOST_KINDS = (*native.KINDS, "mapped", "wc", "managed")
 MANAGED_SHARE = 4
-"""All managed memory of a device together may take no more than 1/4 of what it has free: a driver
-that must evict while kernels spin can hang the device."""
+"""All managed memory of a device may take at most 1/MANAGED_SHARE of its free memory: a driver that
+must evict while kernels spin can hang the device."""
 
 
 _SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
-"""A device's buffer begins at any of these steps of its allocation: the driver gives every process
-the same addresses, which decide part of how fast a copy is, so that runs would agree with each
-other and not with the device."""
+"""A device buffer starts at a random multiple of the step, up to _SHIFT, within its allocation. The
+driver gives every process the same addresses, which affect the speed of copies: without the shift,
+runs would agree with each other but not show the device's spread."""
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
@@ -56,7 +56,7 @@ class CudaBuffer(msgspec.Struct, eq=False):
         return self.placed or Placement(memory=str(self.memory), bytes=self.size)
 
     def free(self) -> None:
-        """Gives the memory back; idempotent."""
+        """Frees the memory; idempotent."""
         release, self.release = self.release, None
         if release is not None:
             self.home.enter()
@@ -66,10 +66,10 @@ class CudaBuffer(msgspec.Struct, eq=False):
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """`size` bytes of `memory`, for the use of `home`; `node` describes a host memory's node,
-    `alone` says that there is no other. Host memory is first-touched by the node's CPUs.
+    """`size` bytes of `memory`, for use by `home`; `node` describes a host memory's node, `alone`
+    means that it is the only one. Host memory is first-touched by the node's CPUs.
 
-    Raises AllocationError where it cannot be had and Unsupported where its kind is unknown here.
+    Raises AllocationError if it cannot be allocated and Unsupported if its kind is unknown here.
     """
     home.enter()
     if memory.is_device:
@@ -89,9 +89,9 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """Memory of the native core, which binds it to its node, touches it from there with every CPU
-    and asks for huge pages; then pinned by the driver, unless it is to stay pageable. Pinning
-    pages that exist takes a fraction of the time in which the driver allocates them itself."""
+    """Memory of the native core, which binds it to its node, touches it with all CPUs there and
+    requests huge pages; the driver then pins it, unless it is pageable. Pinning existing pages
+    takes a fraction of the time that the driver needs to allocate them itself."""
     kind = native.KINDS[memory.kind]
     cpus = node.cpus or sorted(os.sched_getaffinity(0))
     pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
@@ -118,8 +118,8 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """Pinned memory of the driver's own: `mapped` (zero copy), `wc` (write-combined). It cannot be
-    bound: the driver takes pages near the CPU that calls."""
+    """Pinned memory that the driver allocates: `mapped` (zero copy), `wc` (write-combined). It
+    cannot be bound: the driver takes pages near the calling CPU."""
     enums = home.driver.enums
     flags = {
         "mapped": enums.CU_MEMHOSTALLOC_DEVICEMAP,
@@ -137,8 +137,8 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """Managed memory that prefers its node and is mapped into the device: copies read and write
-    it where it lies, nothing migrates while the clock runs."""
+    """Managed memory that prefers its node and is mapped into the device: copies access it in
+    place, and nothing migrates while the clock runs."""
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
@@ -151,7 +151,7 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
     cpus = node.cpus or sorted(os.sched_getaffinity(0))
     try:
         _advise(home, address, size, memory, alone)
-        # Touched by the host: a device that came first might be given the pages.
+        # The host touches the pages first: otherwise they might be placed on a device.
         native.fill(address, size, Pattern.CONSTANT, 0, inverted=False, cpus=cpus)
     except BackendError:
         release()
@@ -161,8 +161,8 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Raises Unsupported where the device cannot have so much managed memory, AllocationError
-    where it cannot beside what it has already."""
+    """Raises Unsupported if the device cannot have `size` bytes of managed memory at all,
+    AllocationError if not in addition to what it already has."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -177,12 +177,12 @@ def _check_managed(size: int, home: CudaDevice) -> None:
 
 
 def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bool) -> None:
-    """Asks for pages on the memory's node, mapped into the device for good."""
+    """Advises pages on the memory's node that stay mapped into the device."""
     enums = home.driver.enums
     places, advice = enums.CUmemLocationType, enums.CUmem_advise
     host = places.CU_MEM_LOCATION_TYPE_HOST if alone else places.CU_MEM_LOCATION_TYPE_HOST_NUMA
     device = places.CU_MEM_LOCATION_TYPE_DEVICE
-    # CUDA 12 has the form that takes a location under a second name.
+    # CUDA 12 has the variant that takes a location under a second name.
     name = "cuMemAdvise_v2" if hasattr(enums, "cuMemAdvise_v2") else "cuMemAdvise"
     for wish, kind, number in (
         (advice.CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host, memory.index),
@@ -199,7 +199,7 @@ def _about(memory: Memory, size: int) -> str:
 
 @contextmanager
 def _on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Runs on these CPUs, so that pages first touched meanwhile lie on their node."""
+    """Runs its body on these CPUs, so that pages first touched there lie on their node."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         if cpus:

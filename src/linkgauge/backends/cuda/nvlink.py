@@ -1,4 +1,4 @@
-"""The links of a GPU's own fabric, as NVML tells of them: NVLink, and NVLink-C2C to the CPU."""
+"""GPU fabric links as NVML reports them: NVLink, and NVLink-C2C to the CPU."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _RATES = {
     "4.0": 26.5625e9,
     "5.0": 50e9,
 }
-"""Bytes/s of one direction of a link, where the driver does not say: by NVIDIA's data sheets (P100
-160, V100 300, A100 600, H100 900, B200 1800 GB/s both ways over 4, 6, 12, 18 and 18 links). NVLink
-4's is with the protocol's part, as NVML tells it: 25 GB/s are left."""
+"""Bytes/s of one direction of a link, if the driver does not report it: from NVIDIA's data sheets
+(P100 160, V100 300, A100 600, H100 900, B200 1800 GB/s both ways over 4, 6, 12, 18 and 18 links).
+The rate of NVLink 4 includes protocol overhead, as in NVML: 25 GB/s remain."""
 _ERRORS = (
     "ERROR_DL_REPLAY",
     "ERROR_DL_RECOVERY",
@@ -33,17 +33,17 @@ _ERRORS = (
     "COUNT_RCV_ERRORS",
     "COUNT_LOCAL_LINK_INTEGRITY_ERRORS",
 )
-"""Counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. What forward
-error correction mended is not among them: that is normal."""
+"""Error counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. Errors
+that forward error correction fixed do not count: they are normal."""
 _VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""The member of a field's value, by its type."""
+"""Member of a field's value, by the value's type."""
 _MBPS = 1e6
 _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """NVLinks, then C2C links, each counted from 0; none on a device without. `near` is the node of
-    the CPU that C2C leads to, `peers` are memories by their PCI addresses."""
+    """NVLinks, then C2C links, each numbered from 0; empty for a device without links. `near` is
+    the node of the CPU that C2C leads to, `peers` are memories by PCI address."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -55,7 +55,7 @@ def _nvlinks(asked: Questions, peers: Mapping[str, str]) -> Iterator[FabricLink]
         number = asked.ask("NVLink version", "nvmlDeviceGetNvLinkVersion", link)
         version = _VERSIONS.get(number or 0)
         if hopper and version is not None:
-            version = "4.0"  # some drivers say 5.0 there
+            version = "4.0"  # some drivers report 5.0
         speed, common, *errors = _fields(
             asked,
             "NVLink speed and errors",
@@ -91,7 +91,7 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
-    """What a link leads to: a memory, or the name of what is no device of ours."""
+    """The remote end of a link: a memory, or a name if it is not one of our devices."""
     library = asked.library
     kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
     info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
@@ -108,14 +108,14 @@ def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None
 
 
 def pci_address(info: Any) -> str | None:
-    """An address as sysfs writes it; None for the one that stands for none."""
+    """An address as sysfs writes it; None for NVML's null address."""
     if not (info.domain or info.bus or info.device) or info.domain == 0xFFFFFFFF:
         return None
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
 
 
 def _count(asked: Questions, what: str, field: str) -> int:
-    """0 on a device that has no such links: it does not know the field."""
+    """The number of links; 0 on a device that has none, and so lacks the field."""
     (value,) = _fields(asked, what, [(field, 0)])
     return int(value or 0)
 
@@ -123,13 +123,13 @@ def _count(asked: Questions, what: str, field: str) -> int:
 def _fields(
     asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
 ) -> list[int | float | None]:
-    """Values of NVML_FI_DEV_ fields, each of a link; None of one that the device does not have."""
+    """Values of NVML_FI_DEV_ fields, each of a link; None for a field that the device lacks."""
     library = asked.library
     known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
     ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
-    told = asked.ask(what, "nvmlDeviceGetFieldValues", ids) if ids else None
-    values = iter(told or ())
-    return [_value(library, next(values)) if number and told else None for number in known]
+    found = asked.ask(what, "nvmlDeviceGetFieldValues", ids) if ids else None
+    values = iter(found or ())
+    return [_value(library, next(values)) if number and found else None for number in known]
 
 
 def _value(library: Any, field: Any) -> int | float | None:

@@ -1,7 +1,7 @@
-"""What NVIDIA's management library tells of the devices, by its own binding (nvidia-ml-py).
+"""What NVIDIA's management library reports on the devices, through its own binding (nvidia-ml-py).
 
-Any call may fail: in a virtual machine, without root, with an older driver. What it would tell is
-then null, and `unknown` says which call failed and why.
+Any call may fail: in a virtual machine, without root, with an older driver. Its value is then null,
+and `unknown` says which call failed and why.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .nvlink import read_links
 from .processes import others
 
 TRANSFERS_A_CLOCK = 2
-"""Of HBM and GDDR, at the clock that NVML tells: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
+"""Of HBM and GDDR, per clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
 _REASONS = {
     0x002: "clocks set by the user",
     0x004: "power cap",
@@ -35,14 +35,14 @@ _REASONS = {
     0x080: "power brake",
     0x100: "display clock setting",
 }
-"""nvmlClocksEventReasons, but for 1: nothing runs, and so the clocks are low."""
+"""nvmlClocksEventReasons except 1, an idle device."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 _FABRIC_STATES = ("not supported", "not started", "in progress", "completed")
 _MHZ, _MILLI = 1e6, 1e-3
 
 
 def open_library() -> Any:
-    """The initialised library, which is the module pynvml. Raises Unsupported with the remedy."""
+    """The module pynvml, initialised. Raises Unsupported with the remedy."""
     try:
         library = import_module("pynvml")
     except ImportError:
@@ -58,7 +58,7 @@ def open_library() -> Any:
 
 
 class Questions:
-    """Asks about one device. An answer that cannot be had is None, and `unknown` says why."""
+    """Queries one device. An unavailable answer is None, and `unknown` says why."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
@@ -66,21 +66,21 @@ class Questions:
         self.unknown: dict[str, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
-        """The library's function of this name, called with the device."""
+        """Calls the library's function `name` with the device."""
         return self.system(what, name, self.handle, *arguments)
 
     def system(self, what: str, name: str, *arguments: Any) -> Any:
-        """A function that is not of one device."""
+        """Calls a function that takes no device."""
         try:
             return getattr(self.library, name)(*arguments)
         except AttributeError:
             self.miss(f"{what}: {name}: not in this nvidia-ml-py: install a newer one")
-        except Exception as error:  # noqa: BLE001  # the binding's are of several trees
+        except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
             self.miss(f"{what}: {name}: {error}{self._remedy(error)}")
         return None
 
     def miss(self, why: str) -> None:
-        """Something is unknown."""
+        """Records that something is unknown."""
         self.unknown[why] = None
 
     def _remedy(self, error: Exception) -> str:
@@ -103,7 +103,7 @@ class Questions:
 
 
 class NvmlTelemetry:
-    """The devices of this process, as NVML knows them. Where it cannot be had, nothing is known."""
+    """The devices of this process, as NVML reports them; all unknown without NVML."""
 
     def __init__(self, devices: Sequence[CudaDevice]) -> None:
         self._devices = devices
@@ -116,10 +116,10 @@ class NvmlTelemetry:
             self._why = str(error)
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Everything that NVML tells of each device."""
+        """Everything that NVML reports on each device."""
         peers: dict[str, str] = {}
         for device in self._devices:
-            with suppress(LinkgaugeError):  # it says so itself
+            with suppress(LinkgaugeError):  # _describe reports it
                 peers[device.pci_address()] = f"cuda:{device.index}"
         return tuple(self._describe(device, peers) for device in self._devices)
 
@@ -134,7 +134,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """These devices at this moment; none of one that NVML does not know."""
+        """The current state of these devices, without those that NVML does not know."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -142,7 +142,7 @@ class NvmlTelemetry:
         return tuple(senses)
 
     def _questions(self, device: CudaDevice) -> Questions:
-        """Raises Unsupported where NVML does not know the device."""
+        """Raises Unsupported if NVML does not know the device."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -157,7 +157,7 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """Idempotent. A reading under way fails, which it says to nobody."""
+        """Idempotent. A concurrent reading fails silently."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -165,8 +165,8 @@ class NvmlTelemetry:
 
 
 def _handle(library: Any, device: CudaDevice) -> Any:
-    """The GPU of a device; of a MIG instance, the one that it is a part of: links and clocks are
-    the whole GPU's."""
+    """The GPU of a device; for a MIG instance, the GPU that it is part of, because links and clocks
+    belong to the whole GPU."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
@@ -174,7 +174,7 @@ def _handle(library: Any, device: CudaDevice) -> Any:
 
 
 def sense(asked: Questions, memory: str) -> Telemetry:
-    """The device at this moment."""
+    """The current state of the device."""
     library = asked.library
     generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
     gpu = library.NVML_TEMPERATURE_GPU
@@ -190,8 +190,8 @@ def sense(asked: Questions, memory: str) -> Telemetry:
 
 
 def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
-    """Everything, beside what is `known`. `near` is the host node nearest to the device, `peers`
-    are the memories of all devices by their PCI addresses."""
+    """Adds everything that NVML reports to what is `known`. `near` is the host node nearest to the
+    device, `peers` are the memories of all devices by PCI address."""
     library, now = asked.library, sense(asked, known.memory)
     generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
     width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
@@ -235,7 +235,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
 
 
 def _speed(generation: int | None) -> float | None:
-    """GT/s a lane of a PCIe generation."""
+    """GT/s per lane of a PCIe generation."""
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
@@ -251,8 +251,8 @@ def _named(names: Sequence[str], number: int | None) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """The application clock where someone has set one. NVML has no call that tells of clocks locked
-    by `nvidia-smi -lgc`; under load, `throttled` does."""
+    """The application clock, if one is set. NVML has no call that returns clocks locked by
+    `nvidia-smi -lgc`; under load, `throttled` shows them."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
@@ -261,7 +261,7 @@ def _locked_clock(asked: Questions) -> float | None:
 
 
 def _fabric_state(asked: Questions) -> str | None:
-    """How far the fabric manager has come with registering the device with the switches."""
+    """How far the fabric manager has registered the device with the switches."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state: not in this nvidia-ml-py: install a newer one")
@@ -277,15 +277,15 @@ def _fabric_state(asked: Questions) -> str | None:
 
 
 def _processes(asked: Questions) -> tuple[int, ...] | None:
-    """Process ids of others on the device."""
+    """Ids of other processes on the device."""
     running = [
         asked.ask("processes", f"nvmlDeviceGet{kind}RunningProcesses")
         for kind in ("Compute", "Graphics")
     ]
-    told = [one for one in running if one is not None]
-    if not told:
+    known = [one for one in running if one is not None]
+    if not known:
         return None
-    found = others({int(process.pid) for some in told for process in some})
+    found = others({int(process.pid) for some in known for process in some})
     if found is None:
         asked.miss(
             "processes: they are of another PID namespace: look from outside of the container"

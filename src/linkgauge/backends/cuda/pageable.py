@@ -1,7 +1,7 @@
 """Copies to or from pageable host memory, which the driver stages on the calling thread.
 
-Such a call may return only once its bytes are there, so nothing can be enqueued behind a gate
-(the call that opens it would never come). Each copy has a thread instead; all start at a barrier
+Such a call may return only once its bytes have arrived, so copies cannot be enqueued behind a gate:
+the call that opens it would never be made. Instead, each copy has a thread; all start at a barrier
 and time themselves by the host's monotonic clock, as an application sees these copies.
 """
 
@@ -21,7 +21,7 @@ from .work import StreamWork
 
 
 class PageableGroup:
-    """A group of which at least one copy touches pageable memory."""
+    """Copies that are each driven by a host thread, because a call may block until it is done."""
 
     most_loops = 1 << 30
     pace = Pace()
@@ -52,12 +52,12 @@ class PageableGroup:
     def open(self) -> None:
         if not self._threads:
             raise BackendError("open", "the group is not armed")
-        # A thread that failed before it came here broke the barrier: wait() tells why.
+        # A thread that failed earlier broke the barrier: wait() raises its error.
         with suppress(threading.BrokenBarrierError):
             self._barrier.wait(GATE_SECONDS)
 
     def wait(self) -> Timing:
-        """Seconds by the host's clock, first call to last byte. Raises what a thread met."""
+        """Seconds by the host's clock, first call to last byte. Raises a thread's error."""
         if not self._threads:
             raise BackendError("wait", "the group is not armed")
         for thread in self._threads:
@@ -74,7 +74,7 @@ class PageableGroup:
         )
 
     def close(self) -> None:
-        """Sends threads that wait home and frees the works; idempotent."""
+        """Ends waiting threads and frees the works; idempotent."""
         self._barrier.abort()
         for thread in self._threads:
             thread.join()
@@ -96,4 +96,4 @@ class PageableGroup:
             self._failures.append(BackendError("gate", f"not opened within {GATE_SECONDS:g} s"))
         except BackendError as error:
             self._failures.insert(0, error)
-            self._barrier.abort()  # nobody is to wait for a thread that does not come
+            self._barrier.abort()  # nobody must wait for this thread

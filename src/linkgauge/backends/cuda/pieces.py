@@ -1,4 +1,4 @@
-"""Copies cut into small pieces: many transfers, one after another in each of some streams."""
+"""Copies cut into small pieces: many transfers, in sequence on each of several streams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
 ) -> Launch:
     """A kernel of `device` that copies `size` bytes, a block for each stream; addresses are 16-byte
-    aligned. A warp's access of 128, 256 or 512 bytes is one of 4, 8 or 16 bytes by each lane."""
+    aligned. In a warp's access of 128, 256 or 512 bytes, each lane accesses 4, 8 or 16 bytes."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (destination, source, size, LOOPS)
@@ -27,8 +27,8 @@ def pieces_launch(
 
 
 class PieceCopies(StreamWork):
-    """Copies by copy engines, each piece a copy of its own. All of a loop are one graph, with a
-    chain of copies for each stream: enqueued one by one, they would wait for the calls."""
+    """Copies by copy engines, one copy per piece. A loop is one graph, with a chain of copies for
+    each stream: enqueued one by one, copies would wait for the calls."""
 
     def __init__(
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
@@ -46,7 +46,7 @@ class PieceCopies(StreamWork):
             raise
 
     def _add(self, chains: Sequence[Sequence[tuple[int, int, int]]]) -> None:
-        """Adds chains to the graph that start and end together."""
+        """Adds parallel chains of copies to the graph."""
         call, enums = self.device.driver.call, self.device.driver.enums
         context = self.device.context
         for chain in chains:

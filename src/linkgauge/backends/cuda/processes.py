@@ -1,4 +1,4 @@
-"""Which of the processes on a device are others than this program's own."""
+"""Which processes on a device do not belong to this program."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from linkgauge.machine.tree import ROOT, Root, read_text
 
 _PROGRAM_ARGUMENTS = 4
-"""How many arguments tell that two processes run the same program: `python -P -c PROGRAM`."""
+"""Two processes with this many equal arguments run the same program: `python -P -c PROGRAM`."""
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
     """Those that are neither this process nor another worker of the same controller, ascending.
-    None where one is not to be seen in /proc: whose it is cannot be said."""
+    None if one is not visible in /proc: its owner cannot be determined."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -33,6 +33,6 @@ def _program(pid: int, root: Root) -> list[str]:
 
 
 def _parent(pid: int, root: Root) -> int | None:
-    """The name, which is in brackets, may hold anything."""
+    """The parent's id. The process name, in brackets, may contain anything."""
     fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None

@@ -1,4 +1,4 @@
-"""How copies are carried out: engines' settings by path, and those remembered for a GPU model."""
+"""How copies are carried out: engines' settings by path, and those stored for a GPU model."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Memory, Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
-"""From this size on (bytes) one launch carries out all loops of a kernel copy, as nvbandwidth's
-does; below it each loop is a launch, so that the figure is that of single copies."""
+"""From this size on (bytes) one launch carries out all loops of a kernel copy, as in nvbandwidth;
+below it each loop is a launch, so that the figure is that of single copies."""
 
 LEAST_IN_KERNEL = 2
-"""Loops of a launch that carries out several: the multiprocessors do not end it together, which is
-a larger part of one loop than of two."""
+"""Fewest loops of a launch that carries out several: the multiprocessors do not finish together,
+which affects one loop more than two."""
 IN_PLACE_LOOPS = 16
-"""Repeats of a step in place that make up a sample, as many as nvbandwidth's: with fewer, caches
+"""In-place repeats of a step in a sample, the same number as in nvbandwidth: with fewer, caches
 serve fewer of them."""
 
 FULL_GRID = (1 << 31) - 1
-"""As many blocks as the size gives work to."""
+"""A grid with a block for every tile of the copy."""
 
 
-_WAYS = {
+_PATHS = {
     ("host", "own"): "from-host",
     ("own", "host"): "to-host",
     ("own", "peer"): "peer-write",
     ("peer", "own"): "peer-read",
     ("own", "own"): "local",
 }
-"""What settings depend on: which way the bytes go, by whose memories the source and the destination
-are, seen from the engine's device."""
+"""Names of the paths that settings depend on, by the owners of the source and the destination as
+seen from the engine's device."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """How one copy is carried out. The defaults are nvbandwidth's geometry of a kernel.
+    """How one copy is carried out. The defaults are the geometry of nvbandwidth's kernel.
 
-    kernel     plain: 16 bytes an access by threads; bulk: the bulk copy unit, through a ring of
+    kernel     plain: threads access 16 bytes at a time; bulk: the bulk copy unit, through a ring of
                four 32 KiB chunks in shared memory (compute capability 9.0 and later)
-    blocks     blocks of the grid; None: one a multiprocessor
+    blocks     blocks of the grid; None: one per multiprocessor
     threads    threads of a block, a multiple of 64 (plain only)
-    unroll     plain: accesses in flight in a thread; bulk: of the four chunks, those being loaded
-    spread     accesses of a thread lie a grid's width apart, not a block's (plain only)
+    unroll     plain: accesses in flight per thread; bulk: how many of the four chunks are loading
+    spread     accesses of a thread are a grid's width apart, not a block's (plain only)
     in_place   a step's loops are all done before the next step's (plain only): caches on the way
                may then serve the repeats
     streaming  evict-first loads and stores (plain only)
@@ -63,7 +63,7 @@ class CopySettings(msgspec.Struct, frozen=True):
     streams: Streams = 1
 
     def describe(self, engine: str) -> str:
-        """What of it concerns an engine (`ce` or `sm`), for people."""
+        """The settings that concern an engine (`ce` or `sm`), for display."""
         if engine == "ce":
             return f"{self.streams} streams"
         grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
@@ -76,16 +76,16 @@ class CopySettings(msgspec.Struct, frozen=True):
 
 DEFAULT = CopySettings()
 SPLIT_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=1, in_place=True)
-"""nvbandwidth's split-warp kernel: one access a thread, repeated where it is."""
+"""nvbandwidth's split-warp kernel: one access per thread, repeated in place."""
 
 
 BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
 
 
 def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) -> CopySettings:
-    """`base` with what the user set by hand. A kernel's shape set by hand starts from the kernel's
-    defaults, not from what was tuned for another shape. Both ways at once go by the plain kernel:
-    the bulk kernel copies one way."""
+    """`base` with what the user set by hand. If the user sets a kernel's shape, the rest comes from
+    the kernel's defaults, not from what was tuned for another shape. Both directions at once use
+    the plain kernel: the bulk kernel copies in one direction."""
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
         given = {"blocks": engines.blocks, "threads": engines.threads}
@@ -104,22 +104,22 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer) -> str:
-    """Under which name a transfer's tuned settings are kept: `sm from-host`."""
+    """The name under which a transfer's tuned settings are stored: `sm from-host`."""
     owner = transfer.engine.owner
     ends = _seen(transfer.source, owner), _seen(transfer.destination, owner)
-    way = "split" if transfer.both_ways else _WAYS.get(ends, "other")
-    return f"{transfer.engine.kind} {way}"
+    path = "split" if transfer.both_ways else _PATHS.get(ends, "other")
+    return f"{transfer.engine.kind} {path}"
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
-    """What was remembered for a GPU model; nothing where there is none or it does not read."""
+    """Settings stored for a GPU model; empty if there are none or the file cannot be decoded."""
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Remembers settings for a GPU model, beside those of other paths; None forgets a path's, on
+    """Stores settings for a GPU model and keeps those of other paths; None removes a path, for
     which the defaults are best. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
@@ -128,5 +128,5 @@ def store_tuned(
 
 
 def defaults(transfer: Transfer) -> CopySettings:
-    """What a transfer is carried out with unless something else was tuned or asked for."""
+    """Settings of a transfer for which none are tuned or set by hand."""
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

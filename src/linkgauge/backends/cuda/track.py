@@ -1,4 +1,4 @@
-"""A work of a group with its streams, and what tells when it starts and how far it is."""
+"""A work of a group with its streams, its start event and its progress."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .work import Interference, RecordedWork, StreamWork
 NewEvent = Callable[[CudaDevice], Any]
 """Makes an event that lives as long as the group."""
 Step = tuple[int, bool]
-"""So many loops, and whether a lap ends with them."""
+"""A number of loops, and whether a lap ends with them."""
 
 
 class Track:
-    """Its first stream has an event where its gate opens, where its warm-up ends, at its start,
-    behind each lap and at its end. A kernel that carries out all laps in one launch records them
-    itself; of interference, only the whole is timed."""
+    """Its first stream has an event at the opening of its gate, at the end of its warm-up, at its
+    start, after each lap and at its end. A kernel that carries out all laps in one launch records
+    them itself; interference is timed only as a whole."""
 
     def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
@@ -34,8 +34,8 @@ class Track:
         self._recorded: RecordedWork | None = None
 
     def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
-        """Enqueues the gate and what warms up behind it, for so many laps; `whole` says that all of
-        them are enqueued at once."""
+        """Enqueues the gate and then the warm-up, for `laps` laps; `whole` means that all of them
+        are enqueued at once."""
         self.device.enter()
         work = self.work
         self._laps.clear()
@@ -55,7 +55,7 @@ class Track:
             work.enqueue(self.streams, work.warm_up)
 
     def enqueue(self, steps: Sequence[Step], lap: int) -> None:
-        """Enqueues steps, of which the first is of this lap."""
+        """Enqueues steps, the first of them in lap `lap`."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
         if self._recorded is not None:
@@ -70,18 +70,18 @@ class Track:
                     lap += 1
 
     def record(self, event: Any) -> None:
-        """Of the current context: enter() its device first."""
+        """Records an event in the current context: enter() its device first."""
         self.device.driver.call("cuEventRecord", event, self.streams[0])
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
-        """When it started and ended each lap, in seconds since its gate opened; where it does not
-        know its laps, its start and its end."""
+        """Its start and the end of each lap, in seconds since its gate opened; only its start and
+        end if it does not record laps."""
         if self._recorded is not None:
             return self._recorded.marks.read()
         ends = self._laps or [self.end]
         return tuple(elapsed(self.opened, event) for event in (self.start, *ends))
 
     def close(self) -> None:
-        # On a lost device these fail, too: the loss has been reported.
+        # Fails on a lost device, which has already been reported.
         with suppress(BackendError):
             self.work.close()

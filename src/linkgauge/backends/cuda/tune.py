@@ -1,4 +1,4 @@
-"""Searches how each path is copied fastest on a GPU, and remembers it for its model."""
+"""Finds the fastest settings of each path on a GPU, and stores them for its model."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TUNE_SIZE = 512 << 20
 FINALISTS = 5
 ROUNDS = 7
 GAIN = 1.001
-"""Settings replace the defaults only if their rate is this many times the defaults'."""
+"""Settings replace the defaults only if they are faster by this factor."""
 _SAMPLE_SECONDS = 0.02
 _SEED = 7
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One candidate; `rate` in bytes a second, both ways counted."""
+    """Settings with their rate in bytes/s, counting both directions."""
 
     settings: CopySettings
     rate: float
@@ -44,12 +44,12 @@ def tune(
 ) -> dict[str, CopySettings]:
     """The best settings of each path of device `index`, stored for its model.
 
-    Every candidate runs once; the best and the defaults then take turns, so that a drift of
-    the machine meets all alike. What copies wrongly is no candidate, and one that meets an error is
-    dropped. `peer` is the device that peer paths go to; without it there are none. Paths on which
-    the defaults are best are left out.
+    Every candidate runs once; the best and the defaults then take turns, so that drift affects all
+    alike. A candidate that copies wrongly or fails with an error is dropped. `peer` is the device
+    that peer paths go to; without it they are skipped. Paths on which the defaults are best are
+    left out.
 
-    Raises BackendError where the device is dead; what was found until then is stored.
+    Raises BackendError if the device is dead; what was found before that is stored.
     """
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
@@ -77,7 +77,7 @@ def transfers(index: int, peer: int | None, node: int = 0) -> Iterator[Transfer]
 
 
 def candidates(transfer: Transfer, multiprocessors: int) -> Iterator[CopySettings]:
-    """What is tried on a path, the defaults first."""
+    """The settings to try on a path, the defaults first."""
     yield DEFAULT
     if transfer.engine.kind == "ce":
         yield from (CopySettings(streams=count) for count in (2, 3, 4))
@@ -93,7 +93,7 @@ def candidates(transfer: Transfer, multiprocessors: int) -> Iterator[CopySetting
 
 
 def _tune_path(
-    backend: CudaBackend, transfer: Transfer, size: int, tell: Callable[[Tried], None]
+    backend: CudaBackend, transfer: Transfer, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
     """The settings that beat the defaults on this path, or None."""
     source = backend.allocate(transfer.source, size, transfer.engine)
@@ -104,10 +104,10 @@ def _tune_path(
         raise
     try:
         copy = Copy(transfer, source, destination, size, _SEED)
-        course = _Trial(backend, source, destination, copy, tell)
+        course = _Trial(backend, source, destination, copy, report)
         every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
         heats = [tried for settings in every if (tried := course.run(settings)) is not None]
-        # Where the defaults cannot run, or copy wrongly, there is nothing to compare with.
+        # If the defaults cannot run, or copy wrongly, there is nothing to compare with.
         if not heats or heats[0].settings != DEFAULT:
             return None
         final = course.take_turns(finalists(heats))
@@ -116,14 +116,14 @@ def _tune_path(
         destination.free()
     for tried in final:
         words = tried.settings.describe(transfer.engine.kind)
-        tell(Tried(key(transfer), words, tried.rate))
+        report(Tried(key(transfer), words, tried.rate))
     winner = max(final, key=lambda tried: tried.rate)
     return winner.settings if winner.rate > GAIN * final[0].rate else None
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """The defaults, which come first, then the best of the others and of each kernel: a single
-    run may mislead about a kernel's settings, but hardly about all of them."""
+    """The defaults, then the best of the others and of each kernel: a single run may mislead about
+    one of a kernel's settings, but hardly about all of them."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -139,12 +139,12 @@ class _Trial(msgspec.Struct, frozen=True):
     source: CudaBuffer
     destination: CudaBuffer
     copy: Copy
-    tell: Callable[[Tried], None]
+    report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """The rate of one sample; None where it cannot run here, meets an error or copies wrongly.
+        """The rate of one sample; None if it cannot run here, fails or copies wrongly.
 
-        Raises BackendError where not even the buffers can be filled: the device is dead."""
+        Raises BackendError if not even the buffers can be filled: the device is dead."""
         transfer, size = self.copy.transfer, self.copy.size
         self.backend.fill(self.source, size, Pattern.WORDS, _SEED, inverted=False)
         self.backend.fill(self.destination, size, Pattern.WORDS, _SEED, inverted=True)
@@ -155,7 +155,7 @@ class _Trial(msgspec.Struct, frozen=True):
                 return Candidate(settings, rate) if wrong is None else None
         except BackendError as error:
             words = settings.describe(transfer.engine.kind)
-            self.tell(Tried(key(transfer), words, 0.0, str(error)))
+            self.report(Tried(key(transfer), words, 0.0, str(error)))
         return None
 
     def _measured(self, settings: CopySettings) -> float:
@@ -175,7 +175,7 @@ class _Trial(msgspec.Struct, frozen=True):
                 if 0.0 not in own:
                     tried = self.run(settings)
                     own.append(0.0 if tried is None else tried.rate)
-        # What copied wrongly even once has not won, however fast it was.
+        # Settings that copied wrongly even once cannot win.
         return [
             Candidate(settings, median(own) if min(own) else 0.0)
             for settings, own in zip(finalists, rates, strict=True)

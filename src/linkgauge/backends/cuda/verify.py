@@ -1,7 +1,7 @@
-"""Patterns written and checked: by kernels where a device reaches the memory, else by the host.
+"""Writes and checks patterns: by kernels if a device reaches the memory, else by the host.
 
-A kernel goes over device memory in a fraction of a millisecond and over pinned host memory as fast
-as the link; host threads are kept for what only they reach.
+A kernel covers device memory in a fraction of a millisecond and pinned host memory at the speed of
+the link; host threads handle only what kernels do not reach.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD = 8
 
 
 class Verifier:
-    """Fills and checks buffers; keeps one word on each device for a kernel's answer."""
+    """Fills and checks buffers; keeps one word on each device for a kernel's result."""
 
     def __init__(self) -> None:
         self._words: dict[int, tuple[CudaDevice, int]] = {}
@@ -55,31 +55,31 @@ class Verifier:
 
     def close(self) -> None:
         for device, word in self._words.values():
-            with suppress(BackendError):  # on a lost device, with all that was there
+            with suppress(BackendError):  # fails on a lost device
                 device.call("cuMemFree", word)
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:
-        """Address of the device's word, each byte of it set to `byte` before what runs aside."""
+        """Address of the device's word; the `aside` stream sets its bytes to `byte` first."""
         if device.index not in self._words:
             self._words[device.index] = (device, new_word(device))
         word = self._words[device.index][1]
         device.enter()
-        # On the same stream as what then uses it: nothing else would keep the order.
+        # On the same stream as the kernel that uses it, which keeps the order.
         device.driver.call("cuMemsetD8Async", word, byte, _WORD, device.aside)
         return word
 
 
 def run(device: CudaDevice, launch: Launch) -> None:
-    """Runs one launch to its end, on a stream of its own: what waits behind a gate is not in its
-    way. Raises BackendError for whatever it meets."""
+    """Runs one launch to its end on the `aside` stream, where no gate blocks it. Raises
+    BackendError for any failure."""
     device.enter()
     launch.enqueue(device.aside)
     device.driver.call("cuStreamSynchronize", device.aside)
 
 
 def new_word(device: CudaDevice) -> int:
-    """Address of 8 fresh bytes on the device."""
+    """Address of 8 newly allocated bytes on the device."""
     return int(device.call("cuMemAlloc", _WORD))
 
 

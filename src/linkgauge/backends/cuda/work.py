@@ -1,4 +1,4 @@
-"""What one transfer enqueues: copies by copy engines, by kernels, or a pointer chase."""
+"""The work that one transfer enqueues: copies by copy engines or kernels, or a pointer chase."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySett
 from .verify import read_word
 
 ALIGNMENT = 4096
-"""Slices of a transfer begin at multiples of this, bytes."""
+"""Slices of a transfer start at multiples of this, in bytes."""
 PIECE = 128 << 20
-"""About what interference copies in one go, bytes: milliseconds over any link to a host."""
+"""Approximate bytes of one piece of interference: milliseconds over any link to a host."""
 MARGIN = 1.1
-"""How much longer interference is to go on than what is measured took the last time."""
+"""Interference is to last this many times as long as the measured copy last took."""
 
 
 class StreamWork(ABC):
-    """What one transfer enqueues. `streams` is how many streams it uses, its own and helpers;
-    `warm_up` how many loops go before the start event; `least_loops` how many a sample must have.
+    """What one transfer enqueues. `streams` is the number of streams it uses, including helpers;
+    `warm_up` the loops before the start event; `least_loops` the fewest loops of a sample.
     """
 
     streams = 1
@@ -38,20 +38,20 @@ class StreamWork(ABC):
         self.device = device
 
     def operations(self, loops: int) -> int:
-        """How many entries of the driver's queues so many loops take, on all streams."""
+        """Entries of the driver's queues that `loops` loops take, on all streams."""
         return loops
 
     @abstractmethod
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        """Enqueues the loops. What helper streams do begins and ends in the order of the first
-        stream. The device's context is current."""
+        """Enqueues the loops. Helper streams start and end in the order of the first stream. The
+        device's context is current."""
 
     def checksum(self) -> int | None:
-        """The xor of what a pure read saw, once it is done; None of anything else."""
+        """The xor of what a pure read saw, once it is done; None for other work."""
         return None
 
     def close(self) -> None:  # noqa: B027
-        """Frees what is its own: kernels belong to the device."""
+        """Frees its own resources: kernels belong to the device."""
 
 
 class EngineCopy(StreamWork):
@@ -103,9 +103,9 @@ class EngineCopy(StreamWork):
 
 
 class PeerCopy(StreamWork):
-    """The driver's own copy between devices that do not reach each other's memory: it takes the
-    bytes by way of the host, and may hold the call up until the device gets on. It warms nothing
-    up, as p2pBandwidthLatencyTest. `ends` are what cuMemcpyPeerAsync takes before the stream."""
+    """The driver's own copy between devices without peer access: the bytes go through the host, and
+    the call may block until the device proceeds. Like p2pBandwidthLatencyTest, it has no warm-up.
+    `ends` are the arguments of cuMemcpyPeerAsync before the stream."""
 
     def __init__(self, device: CudaDevice, ends: tuple[Any, ...]) -> None:
         super().__init__(device)
@@ -137,8 +137,8 @@ def kernel_pieces(
 
 
 class InPieces(StreamWork):
-    """A loop of several pieces, one after another: of a pointer chase, from each multiprocessor in
-    turn. It warms nothing up, as nvbandwidth."""
+    """A loop of several pieces, one after another; in a pointer chase, one for each multiprocessor.
+    Like nvbandwidth, it has no warm-up."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device)
@@ -154,8 +154,8 @@ class InPieces(StreamWork):
 
 
 class Interference(InPieces):
-    """A copy that only has to outlast another one. It is enqueued in pieces, and of those only a
-    `share`: what goes on after the measured copy has ended costs time and shows nothing."""
+    """A copy that only has to outlast another one. Only a `share` of its pieces is enqueued:
+    running on after the measured copy has ended costs time and shows nothing."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device, pieces)
@@ -163,16 +163,16 @@ class Interference(InPieces):
         self.share = 1.0
 
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        # Every byte at least once: all of them are compared in the end.
+        # Every byte at least once: all are compared at the end.
         count = max(len(self._pieces), math.ceil(self.operations(loops) * self.share))
         for _, piece in zip(range(count), cycle(self._pieces), strict=False):
             piece(streams[0])
         self._enqueued += count
 
     def settle(self, loops: int, seconds: float, measured: float) -> float | None:
-        """Seconds that all loops would have taken, from those that a sample's pieces took; None
-        where the measured copy took longer, so that the sample does not count. The next one
-        enqueues as much as outlasts the measured copy by `MARGIN`."""
+        """Seconds that all loops would have taken, extrapolated from a sample's pieces; None if the
+        measured copy took longer, so that the sample does not count. The next sample enqueues
+        enough to outlast the measured copy by `MARGIN`."""
         enqueued, self._enqueued = self._enqueued, 0
         whole = seconds * self.operations(loops) / enqueued
         if seconds < measured and self.share < 1:
@@ -183,8 +183,8 @@ class Interference(InPieces):
 
 
 class KernelWork(StreamWork):
-    """A copy or a write by a kernel. `in_kernel`: one launch carries out all loops, else one
-    launch each."""
+    """A copy or a write by a kernel. With `in_kernel` one launch carries out all loops, else each
+    loop is a launch."""
 
     def __init__(
         self,
@@ -210,8 +210,8 @@ class KernelWork(StreamWork):
 
 
 class RecordedWork(KernelWork):
-    """A kernel's copy of which one launch carries out all loops: `recording` is the variant that
-    leaves in `marks` how far it is, of a `plain` one that does not."""
+    """A kernel's copy in which one launch carries out all loops. `recording` is the variant of
+    `plain` that records its progress in `marks`."""
 
     def __init__(self, plain: KernelWork, recording: Launch, marks: Marks) -> None:
         super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
@@ -227,9 +227,8 @@ class RecordedWork(KernelWork):
 
 
 def warm_ups(copy: Copy) -> int:
-    """How many loops go before each sample: a copy between devices is warmed up, since the first
-    after a pause is slower there; one that crosses to the host is long, and another would show
-    nothing."""
+    """How many loops precede each sample. A copy between devices is warmed up, since the first one
+    after a pause is slower; a copy to or from the host is long, and a warm-up has no effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -238,7 +237,7 @@ def warm_ups(copy: Copy) -> int:
 def copying(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> StreamWork:
-    """What copies from one memory to another: `ends` are the addresses, the destination's first."""
+    """The work that copies between memories; `ends` are the destination's and source's address."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
             return Interference(device, engine_pieces(device, *ends, copy.size))
@@ -251,12 +250,12 @@ def copying(
 def kernel_copy(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> KernelWork:
-    """A copy by a kernel; of a tracked one, also its progress where one launch is all loops."""
+    """A copy by a kernel; if tracked and one launch carries out all loops, it records progress."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
     kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
     if copy.size < IN_KERNEL_LOOPS:
         return KernelWork(device, kernel, False, warm_up)
-    # How often a step is repeated where it is decides what caches serve of it.
+    # The number of in-place repeats of a step determines how many of them caches serve.
     least_loops = IN_PLACE_LOOPS if settings.in_place else LEAST_IN_KERNEL
     work = KernelWork(device, kernel, True, warm_up, least_loops)
     if not copy.tracked:
@@ -271,7 +270,7 @@ def kernel_copy(
 
 
 class ReadWork(KernelWork):
-    """A pure read by a kernel; `word` is where on the device its checksum goes."""
+    """A pure read by a kernel; `word` is the device address of its checksum."""
 
     def __init__(self, device: CudaDevice, kernel: Launch, word: int, in_kernel: bool) -> None:
         super().__init__(device, kernel, in_kernel)
@@ -285,7 +284,7 @@ class ReadWork(KernelWork):
         self.kernel.varying.value = loops if self._in_kernel else 1
         for launch in range(launches):
             if launch == launches - 1:
-                # Each launch xors what it read into the word: an even number would leave 0.
+                # Each launch xors what it read into the word: an even number of them would yield 0.
                 self.device.driver.call("cuMemsetD8Async", self._word, 0, 8, streams[0])
             self.kernel.enqueue(streams[0])
 
@@ -297,14 +296,14 @@ class ReadWork(KernelWork):
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
-    """A copy of `size` bytes as at most `count` (at least one): destination, source, length; cut
-    where the offset is aligned, about equal, none empty."""
+    """Splits a copy of `size` bytes into at most `count` (at least one) slices (destination,
+    source, length): cut at aligned offsets, about equal, none empty."""
     length = -(-size // max(1, count))
     return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
 
 
 def cut(destination: int, source: int, size: int, length: int) -> list[tuple[int, int, int]]:
-    """A copy of `size` bytes as copies of `length`, the last one of what is left."""
+    """Splits a copy of `size` bytes into copies of `length`; the last one takes the rest."""
     return [
         (destination + offset, source + offset, min(length, size - offset))
         for offset in range(0, size, length)

@@ -1,8 +1,8 @@
 """Backend `opencl`: devices of any vendor's OpenCL runtime, and PoCL's on any CPU.
 
-`ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules here: what is
-refused (rules), devices and the error boundary (runtime), buffers (buffer, device, host), and how
-copies start together and are timed (group).
+`ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules: reasons for
+refusal (refusals), devices and error translation (runtime), buffers (buffer, device_memory,
+host_memory), and concurrent timed copies (group).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """The backend over all OpenCL devices. Raises Unsupported, with the reason and the remedy,
-    where pyopencl, a runtime or a device is missing."""
+    """The backend for all OpenCL devices. Raises Unsupported, with the reason and the remedy, if
+    pyopencl, a runtime or a device is missing."""
     try:
         import pyopencl  # noqa: F401
     except ImportError as error:
@@ -40,8 +40,8 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class OpenCL:
-    """Implements base.Backend over `units`; `nodes` are the host's. With `pieces`, kernels copy
-    piece by piece."""
+    """Implements protocol.Backend for `units`; `nodes` are the host's. With `pieces`, transfers
+    are copied piece by piece."""
 
     name = refusals.SPACE
 
@@ -72,12 +72,12 @@ class OpenCL:
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """A mapped buffer serves copies, an unmapped one kernels, each of one context."""
+        """A mapped buffer serves copies, an unmapped one kernels, each in one context."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Raises AllocationError where the device or host has no such memory, and Unsupported
-        where pageable memory cannot be bound to its node. The buffer serves `engine` only."""
+        """Raises AllocationError if the device or host lacks the memory, and Unsupported if
+        pageable memory cannot be bound to its node. Only `engine` can use the buffer."""
         from .device_memory import DeviceBuffer
         from .host_memory import allocate_host
 
@@ -111,7 +111,7 @@ class OpenCL:
         return group
 
     def close(self) -> None:
-        """Groups first: what waits behind a closed gate still uses the buffers."""
+        """Closes groups first: copies behind a closed gate still use the buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -1,4 +1,4 @@
-"""What OpenCL's buffers have in common, on the device and on the host."""
+"""The base of OpenCL buffers, on the device and on the host."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .runtime import OpenCLDevice, calling
 
 
 class OpenCLBuffer:
-    """What all buffers have in common. `unit` is the device that they were allocated for."""
+    """Base class. `unit` is the device that the buffer was allocated for."""
 
     warnings: tuple[str, ...] = ()
     _release = "clReleaseMemObject"
     _buffer: Any = None
-    """What OpenCL allocated for it, and has not got back yet."""
+    """Its OpenCL allocation; None once released."""
 
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         self.unit = unit
@@ -31,11 +31,11 @@ class OpenCLBuffer:
         return Placement(str(self.memory), self.size)
 
     def for_copy(self, size: int) -> Any:
-        """What a copy command of `size` bytes is given: an OpenCL buffer, or the host's bytes."""
+        """The argument of a copy command of `size` bytes: an OpenCL buffer, or host bytes."""
         raise BackendError("prepare", f"{self.memory} was allocated for sm, not for ce")
 
     def for_kernel(self) -> Any:
-        """The argument by which a kernel reaches it in place."""
+        """The argument through which a kernel accesses it in place."""
         raise BackendError("prepare", f"{self.memory} was allocated for ce, not for sm")
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -55,7 +55,7 @@ class OpenCLBuffer:
 
 
 def own(buffer: object) -> OpenCLBuffer:
-    """Raises BackendError for another backend's buffer."""
+    """The buffer as ours. Raises BackendError for another backend's."""
     if not isinstance(buffer, OpenCLBuffer):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the opencl backend")
     return buffer

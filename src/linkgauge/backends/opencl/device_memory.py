@@ -18,7 +18,7 @@ from .runtime import OpenCLDevice, calling
 _WORD = 8
 _MASK = (1 << 64) - 1
 _PIECE = 1 << 31
-"""Words that one comparison looks at, so that their places fit a 32-bit atomic."""
+"""Words per comparison: their indices must fit a 32-bit atomic."""
 
 
 class DeviceBuffer(OpenCLBuffer):
@@ -27,7 +27,7 @@ class DeviceBuffer(OpenCLBuffer):
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
         self._buffer = create(unit, size, cl.mem_flags.READ_WRITE)
-        # Creating a buffer promises memory; moving it to its device takes it, or fails here.
+        # Creating a buffer only reserves memory; migrating it allocates, or fails here.
         with calling("clEnqueueMigrateMemObjects", allocating=size):
             undefined = cl.mem_migration_flags.CONTENT_UNDEFINED
             cl.enqueue_migrate_mem_objects(unit.queue, [self._buffer], undefined)
@@ -69,7 +69,7 @@ class DeviceBuffer(OpenCLBuffer):
     def _first_bad_word(
         self, base: int, count: int, size: int, pattern: Pattern, seed: int
     ) -> int | None:
-        """The first word from `base` on that differs, counted from there."""
+        """Index of the first word from `base` on that differs, relative to `base`."""
         none = np.iinfo(np.uint32).max
         found = np.full(1, none, dtype=np.uint32)
         bad = create(self.unit, found.nbytes, cl.mem_flags.READ_WRITE)
@@ -80,12 +80,12 @@ class DeviceBuffer(OpenCLBuffer):
         return None if found[0] == none else int(found[0])
 
     def _first_bad_byte(self, word: int, size: int, pattern: Pattern, seed: int) -> int:
-        """The offset of the first byte of that word which differs."""
+        """Offset of the first byte that differs in that word."""
         offset = word * _WORD
         found = np.zeros(min(_WORD, size - offset), dtype=np.uint8)
         self._copy(found, self._buffer, src_offset=offset)
         expected = word_of(seed, word, pattern).to_bytes(_WORD, "little")
-        # A byte that reads well the second time was wrong all the same: then its word is told.
+        # If all bytes read back correctly this time, the result is the start of the word.
         return offset + next((i for i, byte in enumerate(found) if byte != expected[i]), 0)
 
     def _copy(self, destination: Any, source: Any, **options: Any) -> None:
@@ -98,8 +98,8 @@ class DeviceBuffer(OpenCLBuffer):
         return mirror
 
     def _mirror(self, size: int) -> PageableBuffer:
-        """Host memory in the buffer's stead, where no kernel can look into it: one for all of the
-        device's buffers, because the system takes longer to give memory than to copy into it."""
+        """Host memory that stands in for the buffer if no kernel can read it: one for all of the
+        device's buffers, because allocating memory takes longer than copying into it."""
         spare = self.unit.spare
         if not isinstance(spare, PageableBuffer) or spare.size < size:
             self.unit.free_spare()
@@ -109,7 +109,7 @@ class DeviceBuffer(OpenCLBuffer):
 
 
 class PartialSums:
-    """Where a pure read leaves what it saw: an xor of words for each work-item."""
+    """The result of a pure read: an xor of words for each work-item."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self._unit = unit
@@ -117,7 +117,7 @@ class PartialSums:
         self.buffer = create(unit, self._items * _WORD, cl.mem_flags.READ_WRITE)
 
     def total(self) -> int:
-        """The xor of them all. The read must have ended."""
+        """The xor of them all, once the read has ended."""
         sums = np.zeros(self._items, dtype=np.uint64)
         with calling("clEnqueueReadBuffer"):
             cl.enqueue_copy(self._unit.queue, sums, self.buffer)
@@ -125,7 +125,7 @@ class PartialSums:
 
 
 def word_of(seed: int, index: int, pattern: Pattern) -> int:
-    """Word `index` of a pattern: the definition in base.Pattern."""
+    """Word `index` of a pattern, as defined in protocol.Pattern."""
     place = 0 if pattern is Pattern.CONSTANT else index
     x = (place + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 & _MASK
     x ^= x >> 29

@@ -20,7 +20,7 @@ from .device_memory import PartialSums
 from .runtime import OpenCLDevice, calling, status_name
 
 Enqueue = Callable[..., cl.Event]
-"""Puts one loop of a copy into its queue: takes `wait_for`, a list of events or None."""
+"""Enqueues one command of a copy; takes `wait_for`, a list of events or None."""
 
 _NANO = 1e-9
 _QUEUE = 1000
@@ -39,10 +39,10 @@ class Lane:
         self._commands, self._keeps_events = self._commands_of(copy)
         self._events: list[cl.Event] = []
         self._ends: list[cl.Event] = []
-        """Of each lap, its last command's."""
+        """The event of each lap's last command."""
 
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
-        """Enqueues all laps, the first command waiting for the gate, and hands them over."""
+        """Enqueues all laps, whose first command waits for the gate, and flushes the queue."""
         lap = loops * self.commands
         gates: list[cl.Event] | None = [gate]
         for number, enqueue in enumerate(self._commands * loops * laps, 1):
@@ -56,12 +56,12 @@ class Lane:
 
     @property
     def commands(self) -> int:
-        """Of one loop."""
+        """Commands of one loop."""
         return len(self._commands)
 
     def times(self) -> tuple[int, ...]:
         """Start of the first loop and end of each lap, in the device's nanoseconds. The queue
-        must have been finished. Raises BackendError where a loop failed."""
+        must have finished. Raises BackendError if a loop failed."""
         with calling("clGetEventProfilingInfo"):
             for event in (self._events[0], *self._ends):
                 status = event.command_execution_status
@@ -75,8 +75,8 @@ class Lane:
         self._ends.clear()
 
     def _commands_of(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """How a loop is enqueued, and whether each command's event must be kept: pyopencl's events
-        of host memory wait for their copy when they go, which would hang behind a closed gate."""
+        """The commands of a loop, and whether their events must be kept: pyopencl's events of host
+        memory wait for their copy when destroyed, which would hang behind a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
@@ -92,7 +92,7 @@ class Lane:
     def _copy(
         self, source: OpenCLBuffer, destination: OpenCLBuffer, size: int, offset: int, length: int
     ) -> Enqueue:
-        """A command that copies `length` bytes of `size` from `offset` on."""
+        """A command that copies `length` bytes at `offset` of `size`."""
         options: dict[str, Any] = {}
         ends: list[Any] = []
         for name, end in (("dst_offset", destination), ("src_offset", source)):
@@ -120,8 +120,8 @@ class Lane:
 class OpenCLGroup:
     """Copies that start together: the first command of each waits for one user event.
 
-    Seconds of a copy are from the start of its first command to the end of its last, as the
-    device's profiling events tell them.
+    Seconds of a copy are from the start of its first command to the end of its last, from the
+    device's profiling events.
     """
 
     pace = Pace()
@@ -135,8 +135,8 @@ class OpenCLGroup:
         self._lanes = [Lane(unit, copy, pieces) for unit, copy in work]
         devices = {lane.unit.facts.device.memory for lane in self._lanes}
         platforms = {lane.unit.facts.platform for lane in self._lanes}
-        # The clocks of devices that are parts of the host are the host's. Two others' need not
-        # agree: over those, the host's own clock has to tell the span.
+        # Devices that are part of the host use its clock. The clocks of other devices need not
+        # agree: their span is measured by the host's clock.
         self._one_clock = len(devices) == 1 or (
             len(platforms) == 1
             and all(lane.unit.facts.device.shares_host_memory for lane in self._lanes)
@@ -144,7 +144,7 @@ class OpenCLGroup:
 
     @property
     def most_loops(self) -> int:
-        """Drivers hold what waits in queues of about a thousand commands, and some block then."""
+        """Queues of drivers hold about a thousand commands, and some block when full."""
         return max(1, _QUEUE // max(lane.commands for lane in self._lanes))
 
     def arm(self, loops: int, laps: int = 1) -> None:
@@ -158,7 +158,7 @@ class OpenCLGroup:
             )
         try:
             with calling("clCreateUserEvent"):
-                # A user event belongs to a context, and lanes may lie in several.
+                # A user event belongs to one context, and lanes may use several.
                 contexts = dict.fromkeys(lane.unit.domain for lane in self._lanes)
                 gates = {domain: cl.UserEvent(domain.context) for domain in contexts}
                 self._gates = list(gates.values())
@@ -201,28 +201,28 @@ class OpenCLGroup:
         )
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """About when the gate opened, by each lane's clock: the first start that it knows of."""
+        """Approximate opening of the gate by each lane's clock: the first start on that clock."""
         devices = [lane.unit.facts.device.memory for lane in self._lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
-        """Idempotent. A closed gate is opened first: what waits behind it can only be run."""
+        """Idempotent. Opens a closed gate first: commands behind it cannot be cancelled."""
         self._let_go()
         self._lanes = []
 
     def __del__(self) -> None:
-        # Its events would wait for copies behind a gate that nobody can open any more.
+        # Its events would wait for copies behind a gate that nothing can open any more.
         self._let_go()
 
     def _let_go(self) -> None:
-        """Leaves nothing behind the gate, whatever state the queues are in."""
+        """Empties the queues behind the gate, whatever their state."""
         for gate in self._gates:
-            with suppress(cl.Error):  # it was opened before
+            with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)
         for lane in self._lanes if self._gates else ():
-            with suppress(cl.Error):  # a lost device: its error has been told
+            with suppress(cl.Error):  # a lost device has already been reported
                 lane.queue.finish()
         for lane in self._lanes:
             lane.clear()

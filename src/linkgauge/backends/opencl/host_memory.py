@@ -1,4 +1,4 @@
-"""Host memory that OpenCL devices copy from and to; linkgauge._native fills and compares it."""
+"""Host memory that OpenCL devices copy to and from; linkgauge._native fills and compares it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def allocate_host(
 ) -> OpenCLHostBuffer:
     """Host memory on `node` that the engine of `kind` can reach; `alone`: there is no other node.
 
-    Raises Unsupported where pageable memory cannot be bound to the node.
+    Raises Unsupported if pageable memory cannot be bound to the node.
     """
     cpus = node.cpus or sorted(os.sched_getaffinity(0))
-    # Only where there is one node is it certain on which the driver's memory lies.
+    # The node of the driver's memory is certain only if there is just one.
     surely = node.index if alone else None
     if memory.kind == "pageable":
         return PageableBuffer(unit, memory, size, node.index, cpus, alone)
@@ -42,12 +42,12 @@ def allocate_host(
 
 
 class OpenCLHostBuffer(OpenCLBuffer):
-    """Host memory. `node` is where it surely lies (None: unknown), `alone` says that there is no
-    other, `cpus` work on its native. `address` is where its bytes stand for as long as it lives."""
+    """Host memory. `node` is its node if certain (None: unknown), `alone` means that there is no
+    other, `cpus` fill and check it. `address` is valid for its lifetime."""
 
     address: int
     _is_fresh = True
-    """Whether the first touch is left to us."""
+    """Whether the pages still need their first touch."""
 
     def __init__(
         self,
@@ -89,12 +89,12 @@ class OpenCLHostBuffer(OpenCLBuffer):
             return native.checksum(address, size, self._cpus)
 
     def _address(self) -> AbstractContextManager[int]:
-        """A context in which the bytes stand at the address that it yields."""
+        """A context in which the bytes are at the address that it yields."""
         return nullcontext(self.address)
 
 
 class PageableBuffer(OpenCLHostBuffer):
-    """The system's own memory, which OpenCL knows nothing of: for ce."""
+    """Ordinary memory of the system, unknown to OpenCL: for ce."""
 
     _is_fresh = False
 
@@ -136,7 +136,7 @@ class PinnedBuffer(DriverBuffer):
 class InPlaceBuffer(DriverBuffer):
     """Memory of a device that shares the host's, used without a copy: for sm.
 
-    It is mapped only while the host looks at it: a kernel must not use a mapped buffer.
+    It is mapped only while the host accesses it: a kernel must not use a mapped buffer.
     """
 
     def for_copy(self, size: int) -> Any:
@@ -150,7 +150,7 @@ class InPlaceBuffer(DriverBuffer):
 
 
 class SharedBuffer(OpenCLHostBuffer):
-    """Fine-grained shared virtual memory: host and kernels use one address, at any time."""
+    """Fine-grained shared virtual memory: host and kernels can use the same address at any time."""
 
     _release = "clSVMFree"
 
@@ -167,10 +167,10 @@ class SharedBuffer(OpenCLHostBuffer):
 
 @contextmanager
 def _mapped(unit: OpenCLDevice, buffer: cl.Buffer, size: int) -> Iterator[int]:
-    """Where the buffer's bytes stand while they are mapped."""
+    """Maps the buffer; yields the address of its bytes."""
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     with calling("clEnqueueMapBuffer", allocating=size):
-        # pyopencl's stub forgets the event that comes with the array.
+        # pyopencl's stub omits the event that comes with the array.
         mapped: Any = cl.enqueue_map_buffer(
             unit.queue, buffer, flags, 0, (size,), np.dtype(np.uint8)
         )

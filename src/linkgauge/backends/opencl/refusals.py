@@ -1,7 +1,7 @@
 """What OpenCL cannot measure, and what a reader of its figures must know.
 
 Plain facts in, sentences out: nothing here calls OpenCL, so that every rule can be tested without
-the hardware it is about.
+its hardware.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SPACE = "opencl"
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What the rules go by: `platform` numbers the device's runtime, `fine_grained` says that its
+    """Input of the rules. `platform` numbers the device's runtime, `fine_grained` means that its
     kernels reach host memory in place (fine-grained shared virtual memory)."""
 
     device: Device
@@ -32,7 +32,7 @@ def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) ->
 
 
 def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
-    """That both ends are one DRAM, where they are. For transfers that `refusal` lets pass."""
+    """A remark if both ends are one DRAM. For transfers that `refusal` accepts."""
     ends = transfer.memories
     devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
     apart = len({memory.place for memory in ends}) > 1
@@ -100,7 +100,7 @@ def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) 
     elif memory.kind not in ("", "pageable", STAGING):
         yield f"OpenCL has no {memory.kind} host memory"
     if memory.kind in ("", STAGING) and nodes > 1 and memory.index != owner.device.near:
-        # The driver places what it pins; only near the device is it where the label says.
+        # The driver places what it pins: only near the device does the label match.
         yield (
             f"OpenCL cannot bind pinned memory to a node: only host:{owner.device.near}, "
             f"nearest to {owner.device.memory}, can be measured"
@@ -114,7 +114,7 @@ def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) 
                 "may not use a buffer while host threads do; use ce"
             )
         elif not (owner.fine_grained or owner.device.shares_host_memory):
-            # A kernel's access to host memory would not truly be one, but to a copy of it.
+            # A kernel would access a copy of host memory instead.
             yield (
                 f"{owner.device.memory} has neither fine-grained shared virtual memory nor memory "
                 "shared with the host: the runtime may silently move the buffer first"

@@ -1,6 +1,6 @@
-"""OpenCL's platforms and devices, and the one boundary where its errors enter.
+"""OpenCL's platforms and devices, and the translation of its errors.
 
-Importing this imports pyopencl: only `opencl.create` does, once it knows that there is one.
+Importing this imports pyopencl: only `opencl.create` does so, once it knows that it is installed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from linkgauge.model.result import Pieces
 from .refusals import SPACE, Facts
 
 _NO_MEMORY = {cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.OUT_OF_HOST_MEMORY}
-# Drivers answer these to any trouble, so they mean memory only where memory was asked for.
+# Drivers return these for any failure, so they mean lack of memory only if memory was requested.
 _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVALID_BUFFER_SIZE}
 
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Turns pyopencl's errors into ours: `call` is named where the error does not name one.
+    """Translates pyopencl's errors: they name `call` unless the error names another one.
 
-    `allocating` is the size in bytes, where memory is asked for: then running out of it is an
-    AllocationError. Everything else is a BackendError.
+    `allocating` is the size in bytes if memory is requested. Running out of memory is an
+    AllocationError, everything else a BackendError.
     """
     try:
         yield
     except cl.Error as error:
         name = status_name(error.code)
-        # Where pyopencl itself objects it names a method of its own.
+        # Errors that pyopencl itself raises name one of its methods.
         where = error.routine if error.routine.startswith("cl") else call
         if allocating is not None and error.code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
             raise AllocationError(where, f"{name} for {allocating} bytes") from error
@@ -65,7 +65,7 @@ class Spare(Protocol):
 class OpenCLDevice:
     """One device: its context, the queue that fills and compares, and its kernels.
 
-    All of them are made when first used: listing the devices must not wake them.
+    All of them are created at first use: listing the devices must not wake them.
     """
 
     def __init__(self, handle: cl.Device, facts: Facts, domain: Domain) -> None:
@@ -73,7 +73,7 @@ class OpenCLDevice:
         self.facts = facts
         self.domain = domain
         self.spare: Spare | None = None
-        """Host memory that is kept for the device's buffers."""
+        """Host memory reused for the device's buffers."""
 
     def free_spare(self) -> None:
         if self.spare is not None:
@@ -86,7 +86,7 @@ class OpenCLDevice:
 
     @cached_property
     def queue(self) -> cl.CommandQueue:
-        """In order, not profiled: for all work that is not timed."""
+        """In-order queue without profiling, for all untimed work."""
         with calling("clCreateCommandQueue"):
             return cl.CommandQueue(self.context, self.handle)
 
@@ -101,8 +101,8 @@ class OpenCLDevice:
         """Work-items of a launch and of a work-group.
 
         A CPU runs each work-item as a loop over one contiguous block: eight for each core, so that
-        a core held up by something else leaves blocks to the others. A GPU hides latency by
-        occupancy: 16 work-groups of 256 for each compute unit are all that one can hold.
+        other cores take blocks from a busy one. A GPU hides latency by occupancy: a compute unit
+        holds at most 16 work-groups of 256.
         """
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
@@ -112,7 +112,7 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Work-items of a launch, and of a work-group, of which each stream of pieces has one."""
+        """Work-items of a launch and of a work-group; each stream of pieces has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -120,19 +120,19 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Why kernels do not run here (a runtime without a compiler, or one that is too old for
-        its CPU), in one line; None if they do."""
+        """Why kernels do not run here (a runtime without a compiler, or too old for its CPU), in
+        one line; None if they do."""
         try:
             _ = self._program
         except BackendError as error:
             why = f"{self.facts.device.memory} cannot compile kernels: {error.detail}"
-            # PoCL says so where its LLVM is older than the CPU (pocl issue 1049).
+            # PoCL reports this if its LLVM is older than the CPU (pocl issue 1049).
             old = "unknown target CPU" in error.detail
             return f"{why} (the runtime is older than this CPU: a newer one helps)" if old else why
         return None
 
     def kernel(self, name: str, *arguments: Any) -> cl.Kernel:
-        """A kernel of its own with its arguments set, to be launched any number of times."""
+        """A new kernel with its arguments set, which can be launched any number of times."""
         program = self._program
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
@@ -155,7 +155,7 @@ class OpenCLDevice:
         source = files("linkgauge.kernels").joinpath("copy.cl").read_text(encoding="utf-8")
         options = ["-DBLOCKS"] if self._is_cpu else []
         try:
-            # What a compiler has to say of a program that it accepts is no concern of the user's.
+            # A compiler's messages on a program that it accepts do not concern the user.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 program = cl.Program(self.context, source)
@@ -166,10 +166,10 @@ class OpenCLDevice:
 
 
 class Domain:
-    """Devices whose buffers are in one place, so that they can share a context.
+    """Devices whose buffers are in the same memory, so that they can share a context.
 
-    Devices that share the host's memory are one domain for each platform. Any other device is a
-    domain of its own: in a common context the runtime would be free to move its buffers.
+    A platform's devices that share the host's memory are one domain. Any other device is a domain
+    of its own: in a common context the runtime would be free to move its buffers.
     """
 
     def __init__(self, handles: list[cl.Device]) -> None:
@@ -182,7 +182,7 @@ class Domain:
 
 
 def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
-    """All devices of all platforms. Raises Unsupported with the reason where there is none."""
+    """All devices of all platforms. Raises Unsupported with the reason if there is none."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
@@ -202,7 +202,7 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
             with calling("clGetDeviceIDs"):
                 units += _units_of(platform, number, len(units), root)
         except BackendError as error:
-            # One broken driver must not take the others' devices away.
+            # A broken driver must not hide the devices of others.
             complaints.append(str(error))
     if not units:
         names = ", ".join(platform.name.strip() for platform in platforms)
@@ -241,7 +241,7 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
         notes=(platform.name.strip(), handle.version.strip()),
     )
     fine_grained = False
-    # A device older than OpenCL 2.0 has no such thing to ask for.
+    # Devices before OpenCL 2.0 lack this query.
     with suppress(cl.Error):
         capabilities = int(handle.svm_capabilities)
         fine_grained = bool(capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
@@ -249,7 +249,7 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
 
 
 def _near(handle: cl.Device, root: Path) -> int:
-    """The host node nearest to the device, by its place on the PCI bus; 0 where that is unknown."""
+    """The host node nearest to the device, by its PCI address; 0 if that is unknown."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)
@@ -264,6 +264,6 @@ def _near(handle: cl.Device, root: Path) -> int:
 
 
 def _first_complaint(log: str) -> str:
-    """The line of a build log that says what is wrong."""
+    """The line of a build log that names the error."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error:" in line), lines[0] if lines else "no reason")

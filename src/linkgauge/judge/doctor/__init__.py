@@ -1,7 +1,7 @@
 """The doctor: a list of checks, each a small function of the evidence.
 
-A new check is one function in a file of this package (or in the reading of results) and its place
-in that file's CHECKS. docs/doctor.md has a row for each.
+To add a check, write one function in a file of this package (or in one that reads results) and list
+it in that file's CHECKS. docs/doctor.md has a row for each check.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ GRAVE: tuple[Check, ...] = (
     *accelerator_state.CHECKS,
     *host_setup.CHECKS,
 )
-"""Checks that may fail; what the others find is worth knowing at most."""
+"""Checks whose findings may be failures; those of the others never are."""
 CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS, *two_modes.CHECKS)
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
 def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
-    """What the checks find: failures first, each kind in the order of the checks, which goes from
-    what costs cells to what is good to know."""
+    """The findings of all checks, failures first; within a severity in the order of the checks,
+    from what costs cells to what is good to know."""
     found = [finding for check in checks for finding in check(evidence)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
 
@@ -41,9 +41,9 @@ def failed(findings: tuple[Finding, ...]) -> bool:
 
 
 def concerns(run: Run) -> tuple[Finding, ...]:
-    """What there is to say after a judged run: failures; and warnings where a cell is low or was
-    not measured as it should."""
+    """The findings to report after a judged run: failures, and warnings if a cell is low or was not
+    measured properly."""
     cells = [cell for result in run.results for cell in result.cells]
     struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
-    told, checks = (("fail", "warn"), CHECKS) if struck else (("fail",), GRAVE)
-    return tuple(f for f in diagnose(evidence_of(run), checks) if f.severity in told)
+    severities, checks = (("fail", "warn"), CHECKS) if struck else (("fail",), GRAVE)
+    return tuple(f for f in diagnose(evidence_of(run), checks) if f.severity in severities)

@@ -1,4 +1,4 @@
-"""Checks of accelerators, as their vendor's library describes them."""
+"""Checks of accelerators, as described by their vendor's library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkgauge.model.inventory import Accelerator
 from .pcie_chains import latest_accelerators
 
 _HARMLESS = ("idle", "display clock")
-"""Reasons for low clocks that are none for concern."""
+"""Reasons for low clocks that are harmless."""
 
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Throttled under load, else as they were last found; a clock locked low."""
+    """Throttling under load, or in the latest state if none was seen under load; locked clocks."""
     why = "kernels, and copies by them, are slower"
     for device in latest_accelerators(evidence).values():
         loaded = [
@@ -50,7 +50,7 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """The command that sets something of this device."""
+    """The command that sets this option of the device."""
     which = device.pci or device.memory.rpartition(":")[2]
     return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")
 
@@ -111,7 +111,7 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    """The library in user space must be of the driver in the kernel."""
+    """The user-space library must have the version of the kernel driver."""
     for backend, reason in evidence.before.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)

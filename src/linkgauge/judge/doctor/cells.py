@@ -1,4 +1,4 @@
-"""Checks of cells that were not measured, or whose bytes were wrong: which part they share."""
+"""Checks of cells that were not measured or whose bytes were wrong: which part they share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from linkgauge.model.units import count_of
 def _found(
     check: str, evidence: Evidence, kind: OutcomeKind, found: str, why: str, *remedy: str
 ) -> Iterator[Finding]:
-    """The part that cells with this kind of outcome share, and those that passed do not."""
+    """The part that cells with this kind of outcome share and passed cells do not."""
     cases = cases_of(evidence)
     bad = [case for case in cases if case.cell.kind == kind]
     if not bad:
         return
-    # A device that is lost stays lost: what it did before counts for nothing.
+    # A lost device stays lost: what it did before does not exonerate it.
     first = bad[0].number if kind == "lost" else 0
     good = [case for case in cases if case.cell.status == "pass" and case.number >= first]
     culprit = struck(bad, good)

@@ -1,4 +1,4 @@
-"""Checks of the links between accelerators: NVLink and the like, and peer access."""
+"""Checks of the links between accelerators (NVLink and the like) and of peer access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pcie_chains import latest_accelerators
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Where each device has lost links to a switch, it is not the devices."""
+    """If every device has lost links to a switch, the switch is at fault, not the devices."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -39,18 +39,18 @@ def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
 
 
 def check_inactive(evidence: Evidence) -> Iterator[Finding]:
-    said: set[str] = set()
+    reported: set[str] = set()
     for device in latest_accelerators(evidence).values():
         for name, links in bundles(device).items():
             down = [link for link in links if link.active is False]
-            if not down or name in said:
+            if not down or name in reported:
                 continue
-            said.add(name)
-            # A link that is down may not say where it led: then it is one of its kind.
+            reported.add(name)
+            # A link that is down may not report its remote end: then all of its kind count.
             alike = [link for link in device.links if link.kind == down[0].kind]
             all_links = alike if down[0].remote is None else links
             up = [link for link in all_links if link.active]
-            # A card without its bridge has every link down: so it was built.
+            # A card without a bridge has every link down by design.
             severity: Severity = "fail" if any(link.active for link in device.links) else "warn"
             listed = f"{device.memory} {', '.join(str(link.index) for link in down[:18])}"
             found = f"{len(down)} of {len(all_links)} {down[0].kind} links are not active: of "
@@ -71,7 +71,7 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """A device behind NVSwitch takes part once the fabric manager has set it up."""
+    """A device behind NVSwitch joins the fabric only after the fabric manager has set it up."""
     for device in evidence.accelerators.values():
         state = (device.fabric_state or "").lower()
         if state and not any(word in state for word in ("completed", "success", "not supported")):
@@ -85,7 +85,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, evidence: Evidence, kind: OutcomeKind, why: str, *remedy: str
 ) -> Iterator[Finding]:
-    """Transfers of the cells with this kind of outcome, by their reason."""
+    """One finding for each reason, with the cells that have this kind of outcome."""
     found: dict[str, list[str]] = {}
     for cell in evidence.cells():
         if cell.kind == kind:

@@ -10,16 +10,16 @@ from linkgauge.model.inventory import HostDetails, gaps_of
 from .pcie_chains import shown
 
 MUCH_STEAL = 0.02
-"""Share of the CPUs' time that a hypervisor gave to others, from which threads wait visibly."""
+"""Share of CPU time taken by the hypervisor above which threads visibly wait."""
 LITTLE_LOCKED = 1 << 30
-"""Bytes that may be locked: less than a run's buffers."""
+"""Limit of locked memory, in bytes, that is too small for a run's buffers."""
 HUGE = 2 << 20
-"""Bytes of the huge pages that `host:N/huge` takes (native/memory.cpp)."""
+"""Size in bytes of the huge pages that `host:N/huge` uses (native/memory.cpp)."""
 _SLOW_GOVERNORS = {"powersave", "ondemand", "conservative", "schedutil", "userspace"}
 
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
-    """What the reader said of it."""
+    """The reader's reason for a missing field."""
     gaps = gaps_of(evidence.inventory.host.unknown)
     return next((f": {field}: {gap.why}" for gap in gaps if field in gap.fields), "")
 
@@ -76,7 +76,7 @@ def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
 def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
     pages = evidence.inventory.host.huge_pages.get(HUGE)
     if pages is not None and not pages[0]:
-        # vm.nr_hugepages counts pages of the default size, which may be of 512 MiB or 1 GiB.
+        # vm.nr_hugepages counts pages of the default size, which may be 512 MiB or 1 GiB.
         pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
         found = "no huge pages of 2 MiB are set aside"
         why = "host:N/huge rests on transparent ones then, of which the kernel may find too few"
@@ -97,7 +97,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """During the run, where both its ends are known; else since boot."""
+    """CPU steal during the run if it was read before and after, else since boot."""
     host = evidence.inventory.host
     during = _stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -109,7 +109,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """The share of all CPUs' time between two readings, each since boot."""
+    """The stolen share of all CPUs' time between two readings, each counted since boot."""
     if before.steal is None or before.cpu_ticks is None:
         return None
     if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:

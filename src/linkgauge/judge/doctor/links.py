@@ -1,4 +1,4 @@
-"""Checks of PCI Express: what each link trained to, and what is set on the way."""
+"""Checks of PCI Express: what each link trained to, and the settings along its path."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciLink, gaps_of
 
 from . import retrain
-from .pcie_chains import PcieChain, chain, is_virtual, shown, subject, ways
+from .pcie_chains import PcieChain, chain, hops, is_virtual, shown, subject
 
 LEAST_READ_REQUEST = 512
-"""Bytes. With less, requests take so many packets that reads stay below the link's rate."""
+"""Bytes. Smaller requests need so many packets that reads stay below the link's rate."""
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Where each link of a switch, or of a host bridge, is slow, it is not the links."""
+    """If every link of a switch or host bridge is slow, the fault is in what they share."""
     joined: dict[str, list[PcieChain]] = {}
-    for way in () if is_virtual(evidence) else ways(evidence):
-        for name in _joins(way):
-            joined.setdefault(name, []).append(way)
+    for hop in () if is_virtual(evidence) else hops(evidence):
+        for name in _joins(hop):
+            joined.setdefault(name, []).append(hop)
     for name, beside in joined.items():
-        slow = [way for way in beside if way.is_slow]
-        if len(slow) > 1 and not any(way.is_slow is False for way in beside):
-            first, links = slow[0].function.address, ", ".join(way.subject for way in slow[:6])
+        slow = [hop for hop in beside if hop.is_slow]
+        if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
+            first, links = slow[0].function.address, ", ".join(hop.subject for hop in slow[:6])
             found = f"each of its links that was in use is slow, {len(slow)} of them: {links}"
             why = "what they share is likelier to be at fault than each of them"
             remedy = (
@@ -37,18 +37,18 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("switch", "fail", name, found, why, remedy)
 
 
-def _joins(way: PcieChain) -> Iterator[str]:
-    """What passes traffic on at either end of a link."""
-    if way.function.port == "upstream port":
-        yield switch_name(way.function.address)
-    if way.port is not None and way.port.port == "downstream port" and way.port.parent:
-        yield switch_name(way.port.parent)
-    if way.port is not None and way.port.port == "root port":
-        yield bridge_name(way.port.address)
+def _joins(hop: PcieChain) -> Iterator[str]:
+    """The names of the switches and host bridges at the ends of a link."""
+    if hop.function.port == "upstream port":
+        yield switch_name(hop.function.address)
+    if hop.port is not None and hop.port.port == "downstream port" and hop.port.parent:
+        yield switch_name(hop.port.parent)
+    if hop.port is not None and hop.port.port == "root port":
+        yield bridge_name(hop.port.address)
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """What is gone from the bus reads as ones; waking it up is the kernel's part of reading it."""
+    """A device gone from the bus reads as ones; the kernel wakes a sleeping one to read it."""
     named = {address: name for name, address in evidence.addresses.items()}
     found = "it does not answer: its registers read as ones"
     why = "it fell off the bus, lost its power or was taken out: nothing reaches it"
@@ -64,36 +64,36 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Speed under load against what both ends can do; idle links may rest at a low one."""
-    for way in ways(evidence):
-        idle, best = way.link.speed, way.speed
-        at = way.loaded_speed or idle
+    """Speed under load against the maximum of both ends; idle links may run slower."""
+    for hop in hops(evidence):
+        idle, best = hop.link.speed, hop.speed
+        at = hop.loaded_speed or idle
         if best is None or at is None:
-            yield _not_told(way, "speed")
+            yield _unread(hop, "speed")
         elif at < best:
-            yield _slow(way, at, best, evidence)
+            yield _slow(hop, at, best, evidence)
         elif idle is not None and idle < best:
             found = f"{idle:g} GT/s while idle, {at:g} GT/s under load"
             why = "the link saves power while nothing crosses it: figures are not affected"
-            yield Finding("link-speed", "note", way.subject, found, why)
+            yield Finding("link-speed", "note", hop.subject, found, why)
 
 
-def _slow(way: PcieChain, at: float, best: float, evidence: Evidence) -> Finding:
-    loaded = way.loaded_speed is not None
+def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding:
+    loaded = hop.loaded_speed is not None
     when = "under load" if loaded else "while idle"
-    if way.fastest and way.fastest > at:
-        when = f"under load, having run at {way.fastest:g} before"
-    sure = loaded or way.name not in evidence.addresses
+    if hop.fastest and hop.fastest > at:
+        when = f"under load, having run at {hop.fastest:g} before"
+    sure = loaded or hop.name not in evidence.addresses
     doubt = "" if sure else ": or it saves power and speeds up under load, which a run would show"
-    severity: Severity = "fail" if loaded and way.both_speeds else "warn"
-    found = f"the link runs at {at:g} GT/s {when}; {_able(way.both_speeds, f'{best:g}')}{doubt}"
+    severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
+    found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
     why = f"it moves {at / best:.0%} of what it could"
-    remedy = retrain.lines(way.port, way.function, best, virtual=is_virtual(evidence))
-    return Finding("link-speed", severity, way.subject, found, why, remedy)
+    remedy = retrain.lines(hop.port, hop.function, best, virtual=is_virtual(evidence))
+    return Finding("link-speed", severity, hop.subject, found, why, remedy)
 
 
 def _able(both: bool, most: str) -> str:
-    """What a link could do, as far as its ends tell."""
+    """The maximum of a link, as far as its ends report it."""
     if both:
         return f"both ends can do {most}"
     return f"its lower end can do {most}, what is above it does not say"
@@ -104,30 +104,30 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
         "reseat the card and its riser, clean the contacts, try another slot; in the firmware's "
         "setup, see that the slot is not bifurcated"
     )
-    for way in ways(evidence):
-        at, best = way.loaded_width or way.link.width, way.width
+    for hop in hops(evidence):
+        at, best = hop.loaded_width or hop.link.width, hop.width
         if at is None or best is None:
-            yield _not_told(way, "width")
+            yield _unread(hop, "width")
         elif at < best:
-            severity: Severity = "fail" if way.both_widths else "warn"
-            found = f"the link has x{at} lanes; {_able(way.both_widths, f'x{best:g}')}"
+            severity: Severity = "fail" if hop.both_widths else "warn"
+            found = f"the link has x{at} lanes; {_able(hop.both_widths, f'x{best:g}')}"
             why = f"it moves {at / best:.0%} of what it could"
-            yield Finding("link-width", severity, way.subject, found, why, (reseat,))
+            yield Finding("link-width", severity, hop.subject, found, why, (reseat,))
 
 
-def _not_told(way: PcieChain, what: str) -> Finding:
+def _unread(hop: PcieChain, what: str) -> Finding:
     fields = {f"link.{what}", f"link.max_{what}"}
-    gaps = gaps_of(way.function.unknown)
-    told = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]
-    reasons = "; ".join(told or way.function.unknown)
+    gaps = gaps_of(hop.function.unknown)
+    known = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]
+    reasons = "; ".join(known or hop.function.unknown)
     found = f"the link's {what}, or the highest that it can have, cannot be read"
     found += f": {reasons}" if reasons else ""
-    remedy = (f"sudo lspci -vv -s {way.function.address}",)
-    return Finding(f"link-{what}", "unknown", way.subject, found, remedy=remedy)
+    remedy = (f"sudo lspci -vv -s {hop.function.address}",)
+    return Finding(f"link-{what}", "unknown", hop.subject, found, remedy=remedy)
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Each bridge above a device should be able to do what the device can."""
+    """Each bridge above a device should be as fast as the device."""
     severity: Severity = "note" if is_virtual(evidence) else "warn"
     why = "no setting makes the device faster than what is above it"
     remedy = ("move the card to a slot of its own generation and width",)
@@ -146,38 +146,38 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _capacity(link: PciLink) -> float | None:
-    """GT/s of all lanes at most."""
+    """The maximum in GT/s, summed over all lanes."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Link Control 2 of the port above says how fast the link may train."""
-    for way in ways(evidence):
-        port = way.port
-        if port is None or port.link.target is None or way.speed is None:
+    """Link Control 2 of the port above limits the speed that the link may train to."""
+    for hop in hops(evidence):
+        port = hop.port
+        if port is None or port.link.target is None or hop.speed is None:
             continue
-        if port.link.target < way.speed:
-            held = way.link.speed is None or way.link.speed <= port.link.target
+        if port.link.target < hop.speed:
+            held = hop.link.speed is None or hop.link.speed <= port.link.target
             asked = f"asks for {port.link.target:g} GT/s at most (LnkCtl2)"
-            able = _able(way.both_speeds, f"{way.speed:g}")
+            able = _able(hop.both_speeds, f"{hop.speed:g}")
             found = f"the port above it, {port.address}, {asked}; {able}"
             why = "the link trains no faster than that at every start"
-            remedy = retrain.lines(port, way.function, way.speed, virtual=is_virtual(evidence))
+            remedy = retrain.lines(port, hop.function, hop.speed, virtual=is_virtual(evidence))
             severity: Severity = "fail" if held else "note"
-            yield Finding("target-speed", severity, way.subject, found, why, remedy)
+            yield Finding("target-speed", severity, hop.subject, found, why, remedy)
 
 
 def check_payload(evidence: Evidence) -> Iterator[Finding]:
     """MaxPayload must be the same on both ends; a larger one costs less overhead."""
-    for way in ways(evidence):
-        own, port = way.function.max_payload, way.port
+    for hop in hops(evidence):
+        own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
             found = "MaxPayload of both ends cannot be read"
             found += ": no port above it shows" if port is None else ""
-            look = f"sudo lspci -vv -s {way.function.address} | grep MaxPayload"
-            yield Finding("payload", "unknown", way.subject, found, remedy=(look,))
+            look = f"sudo lspci -vv -s {hop.function.address} | grep MaxPayload"
+            yield Finding("payload", "unknown", hop.subject, found, remedy=(look,))
         elif own != port.max_payload:
             severity: Severity = "fail" if own > port.max_payload else "warn"
             found = f"MaxPayload is {own} bytes, that of {port.address} {port.max_payload}"
@@ -186,20 +186,20 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
                 found += ": a virtual machine's ports are made up, look on its host"
             why = "a packet longer than the other end takes is an error: transfers fail or crawl"
             remedy = ("boot with pci=pcie_bus_safe on the kernel's command line",)
-            yield Finding("payload", severity, way.subject, found, why, remedy)
+            yield Finding("payload", severity, hop.subject, found, why, remedy)
 
 
 def check_read_request(evidence: Evidence) -> Iterator[Finding]:
-    for way in ways(evidence):
-        size = way.function.max_read_request
-        if way.function.port == "upstream port" or way.link.max_speed is None:
-            continue  # a switch asks for nothing itself, and what has no PCIe link, not over it
+    for hop in hops(evidence):
+        size = hop.function.max_read_request
+        if hop.function.port == "upstream port" or hop.link.max_speed is None:
+            continue  # a switch requests nothing itself; a device without a PCIe link uses none
         if size is not None and size < LEAST_READ_REQUEST:
             found = f"MaxReadReq is {size} bytes"
             why = "reads ask in small pieces and stay below the link's rate"
-            remedy = f"sudo setpci -s {way.function.address} CAP_EXP+8.w=5000:7000"
+            remedy = f"sudo setpci -s {hop.function.address} CAP_EXP+8.w=5000:7000"
             remedy += "  # 4096 bytes; lost at the next start"
-            yield Finding("read-request", "warn", way.subject, found, why, (remedy,))
+            yield Finding("read-request", "warn", hop.subject, found, why, (remedy,))
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
@@ -214,7 +214,7 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
         if not shared:
             continue
         for port in (p for p in above[one] + above[other] if p not in shared):
-            if any("redirect" in way.lower() for way in evidence.functions[port].acs or ()):
+            if any("redirect" in control.lower() for control in evidence.functions[port].acs or ()):
                 redirecting.setdefault(port, []).append(f"{one}-{other}")
     for port, pairs in redirecting.items():
         how = ", ".join(evidence.functions[port].acs or ())
@@ -226,24 +226,24 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
-    """Error counters that rose while the run measured, at either end of a link."""
+    """Error counters that rose during the run, at either end of a link."""
     why = "packets that arrive broken are sent again: the link or its contacts are bad"
     remedy = ("reseat the card and its riser or cable; sudo dmesg | grep -i aer",)
     counted, again = pci_errors(evidence), replays(evidence)
-    for way in ways(evidence):
-        ends = {"AER": way.function, "AER of the port above": way.port}
+    for hop in hops(evidence):
+        ends = {"AER": hop.function, "AER of the port above": hop.port}
         rose = {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
         texts = [
             f"{end}: {', '.join(f'{kind} +{count}' for kind, count in counts.items())}"
             for end, counts in rose.items()
         ]
-        if way.name in again:
-            texts.append(f"{again[way.name]} packets were sent again")
+        if hop.name in again:
+            texts.append(f"{again[hop.name]} packets were sent again")
         grave = any(set(counts) != {"correctable"} for counts in rose.values())
         if texts:
             severity: Severity = "fail" if grave else "warn"
             found = f"counters rose during the run: {'; '.join(texts)}"
-            yield Finding("link-errors", severity, way.subject, found, why, remedy)
+            yield Finding("link-errors", severity, hop.subject, found, why, remedy)
 
 
 CHECKS = (

@@ -1,4 +1,4 @@
-"""How a PCI Express link is trained anew, at the highest speed that both ends support.
+"""How to retrain a PCI Express link at the highest speed that both ends support.
 
 The port above the device decides: bits 3:0 of its Link Control 2 (capability + 30h) are the target
 speed, bit 5 of its Link Control (capability + 10h) starts the training (PCI Express Base
@@ -18,10 +18,10 @@ _ON_THE_HOST = (
 def lines(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """The commands, and a unit that repeats them at each start; what to look at where no port
-    above shows. `speed` in GT/s; in `virtual` machines addresses are not those of the host, where
-    the lines belong."""
-    code = generation(speed)  # which is how the target speed field counts
+    """The commands, and a systemd unit that repeats them at each boot; if no port above is visible,
+    where to look. `speed` in GT/s. The lines belong on the host, whose addresses a `virtual`
+    machine does not know: there they name PORT and DEVICE instead."""
+    code = generation(speed)  # the encoding of the target speed field
     if port is None or code is None:
         return (
             (

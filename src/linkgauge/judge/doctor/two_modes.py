@@ -1,4 +1,4 @@
-"""Transfers that are either fast or slow, as it happens."""
+"""Transfers that are randomly either fast or slow."""
 
 from __future__ import annotations
 

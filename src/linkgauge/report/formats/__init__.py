@@ -1,8 +1,7 @@
-"""The registry of output formats: each file of this folder is one, and registers itself by being
-there with a `FORMAT`.
+"""The registry of output formats: each module of this folder is one, registered by its `FORMAT`.
 
-They load fast, since the command line asks every format for its flag: what renders is loaded when
-it is needed (`late`).
+They load fast, since the command line asks every format for its flag: renderers are imported when
+they are needed (`late`).
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["run", "plan", "machine", "findings", "benchmarks"]
-"""What there is to write: a Run, a DryRun, a Machine, Findings, benchmark Rows."""
+"""What can be written: a Run, a DryRun, a Machine, Findings, benchmark Rows."""
 TERMINAL = "terminal"
-"""What is written where no other format is asked for."""
+"""The default format."""
 
 
 class Format(NamedTuple):
-    """`--name` asks for it. `renderers`, by the kind of what they render, return text, or what a
-    console prints line by line."""
+    """Selected by `--name`. `renderers`, by the kind that they render, return text, or lines for a
+    console to print."""
 
     name: str
     help: str
@@ -34,11 +33,11 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """It has stdout for itself: all else goes to stderr."""
+        """Whether it has stdout to itself: all else goes to stderr."""
         return self.name != TERMINAL
 
     def write(self, kind: Kind, value: object) -> None:
-        """To stdout. Raises InputError for a kind that it does not render."""
+        """Writes to stdout. Raises InputError for a kind that it does not render."""
         if kind not in self.renderers:
             from linkgauge.model.errors import InputError
 
@@ -55,7 +54,7 @@ class Format(NamedTuple):
 
 
 def late(module: str, function: str) -> Callable[[Any], Any]:
-    """The function of a module, which is loaded when something is to be rendered."""
+    """The function of a module that is imported when it is first called."""
 
     def render(value: Any) -> Any:
         return getattr(import_module(f"linkgauge.{module}"), function)(value)
@@ -65,6 +64,6 @@ def late(module: str, function: str) -> Callable[[Any], Any]:
 
 @cache
 def formats() -> dict[str, Format]:
-    """All of them, by name."""
+    """All formats by name."""
     modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
     return {module.FORMAT.name: module.FORMAT for module in modules}

@@ -1,4 +1,4 @@
-"""CSV: every raw sample of a run, a line each."""
+"""CSV: every raw sample of a run, one per line."""
 
 from __future__ import annotations
 

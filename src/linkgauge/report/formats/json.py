@@ -1,4 +1,4 @@
-"""JSON: of a run, the document of docs/run.schema.json."""
+"""JSON: for a run, the document of docs/run.schema.json."""
 
 from __future__ import annotations
 

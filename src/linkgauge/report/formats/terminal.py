@@ -1,4 +1,4 @@
-"""For a person, in colour on a terminal: what is written where no other format is asked for."""
+"""Text for people, coloured on a terminal: the default format."""
 
 from __future__ import annotations
 

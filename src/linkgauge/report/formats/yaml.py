@@ -1,4 +1,4 @@
-"""YAML: of a machine, hardware.yml."""
+"""YAML: for a machine, hardware.yml."""
 
 from __future__ import annotations
 
