@@ -73,7 +73,7 @@ def _peers(
     if len(transfers) != 1 or transfers[0].both_ways:
         return None
     size = "large" if result.size >= LARGE else str(result.size)
-    return (result.benchmark, result.backend, size, cell.definition or "", *touched[0].sort)
+    return (result.benchmark, result.backend, size, cell.definition or "", *touched[0].kinds)
 
 
 class Blame(msgspec.Struct, frozen=True):

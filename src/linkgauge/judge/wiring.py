@@ -34,11 +34,11 @@ class Wire(Link, frozen=True):
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """The parts that transfers touch. Transfers of the same `sort` cross the same kinds of links:
+    """The parts that transfers touch. Transfers of the same `kinds` cross the same kinds of links:
     they should be equally fast."""
 
     parts: frozenset[str]
-    sort: tuple[str, ...]
+    kinds: tuple[str, ...]
 
 
 class Wiring:
@@ -193,17 +193,17 @@ class Wiring:
         ends = [str(memory.place) for memory in transfer.memories]
         owner = str(transfer.engine.owner)
         parts = {*ends, owner}
-        sort: list[str] = [transfer.engine.kind]
+        kinds: list[str] = [transfer.engine.kind]
         pairs = {(ends[0], ends[-1]), *((end, owner) for end in ends if len(ends) == 1)}
         for one, other in sorted(pairs):
-            crossed, kinds = self._between(one, other)
+            crossed, grades = self._between(one, other)
             parts |= crossed
-            sort += kinds
-        sort += [self._models[end] for end in ends if end in self._models]
-        sort += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
+            kinds += grades
+        kinds += [self._models[end] for end in ends if end in self._models]
+        kinds += [self._nodes[end] for end in sorted({*ends, owner}) if end in self._nodes]
         remote = any(self._near.get(one, other) != other for one in ends for other in ends
                      if other.startswith("host:"))  # fmt: skip
-        return Touched(frozenset(parts), (*sort, "remote" if remote else "near"))
+        return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
 
     def _find_between(self, one: str, other: str) -> tuple[set[str], list[str]]:
         """The parts on all shortest routes, and the grades of the wires, one for each."""
