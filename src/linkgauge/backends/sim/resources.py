@@ -147,7 +147,7 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds a route's usage: payload and its overhead in one direction, requests in the other."""
+        """Adds a route's usage: payload and overhead in one direction, requests in the other."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
