@@ -1,5 +1,5 @@
-"""Accelerators of a machine that was captured, or that is simulated: as their vendors' libraries
-told of them where they could be asked. A real machine's libraries are the backends' matter."""
+"""Accelerators of a captured or simulated machine, as their vendors' libraries reported them where
+these could be queried. On a real machine, the backends query the libraries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from linkgauge.model.inventory import Accelerator
 from .tree import Root, read_text
 
 ACCELERATORS = "linkgauge/accelerators.json"
-"""Where a tree holds them: a JSON list of `Accelerator`."""
+"""The file of a tree that holds them: a JSON list of `Accelerator`."""
 
 _decoder = msgspec.json.Decoder(tuple[Accelerator, ...])
 
 
 def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[str, ...]]:
-    """The accelerators that a tree holds, and why they cannot be read if that is so. Never raises:
-    a tree without any has none."""
+    """The accelerators that a tree holds, and why they cannot be read, if so. Never raises: a tree
+    without the file has none."""
     text = read_text(root, ACCELERATORS)
     if text is None:
         return (), ()
@@ -28,5 +28,5 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[str, .
 
 
 def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
-    """The content of the file that holds these."""
+    """The content of the file that holds these accelerators."""
     return msgspec.json.format(msgspec.json.encode(accelerators))

@@ -1,7 +1,7 @@
-"""Replaces what tells whose machine it is: the same value by the same pseudonym, everywhere.
+"""Replaces what identifies a machine or its owner: a value always by the same pseudonym.
 
 Host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, serial numbers of devices, boards
-and DIMMs. What readers look for stays: the rest of a tree reads the same.
+and DIMMs. Text that readers look for stays, so that the rest of a tree reads the same.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _HOSTNAME = "proc/sys/kernel/hostname"
 # Versions, which look like addresses, and text that is the same everywhere.
 _AS_IT_IS = ("etc/os-release", "usr/lib/os-release", "proc/sys/kernel/osrelease", *PLACES)
 _FIXED = re.compile(r"/?(?:etc|linkgauge|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
-"""Folders in which people name nothing; elsewhere lie control groups."""
+"""Folders without names chosen by people; control groups are elsewhere."""
 
 _UNITS = "service|scope|slice|socket|mount|swap|metal"
-"""What stands behind a dot and is no domain: systemd's units, clouds' machines without a guest."""
+"""What follows a dot without being a domain: systemd's units, clouds' bare-metal machines."""
 _COMMON = re.compile(
     rf"""{_UNITS}
     # Options of the kernel, and what readers look for in files.
@@ -41,7 +41,7 @@ _COMMON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""A host is personal as a name, not as a word: one called so is replaced where only names stand."""
+"""Common words: a host with such a name is replaced only where nothing but a name can be."""
 _FREE = {"unknown", "notes", "problem", "unavailable"}
 """Fields of linkgauge's own JSON that hold sentences."""
 
@@ -50,7 +50,7 @@ _ID = re.compile(
     rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
     rf"|(?:(?<=pod)|(?<!po)(?<!{_HEX})){_HEX}{{32,}}"
 )
-"""UUIDs, and longer ids (of containers); of a pod in the name of its group."""
+"""UUIDs and longer ids of containers, also a pod's in the name of its group."""
 _V4 = r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)"
 _DOTTED = re.compile(
     rf"(?P<v4>{_V4})|(?<![\w.])(?P<mac>{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}})(?!\.?\w)"
@@ -67,27 +67,28 @@ _BY_ADDRESS = re.compile(
     r"(?<![a-zA-Z0-9])(?P<kind>(?:en|ib|iw|opa|roce|usnic|wl|ww)x)(?P<digits>[0-9a-f]{10,16})"
     r"(?![a-zA-Z0-9])"
 )
-"""Adapters that udev named by their MAC address or GUID."""
+"""Adapters that udev named after their MAC address or GUID."""
 _NAMED = re.compile(
     r"(?i)(?P<name>(?:(?<![a-z])serial(?:[ _-]?(?:number|num|no\.?))?|(?<![a-z0-9])s/?n|[gu]uid"
     r"|\bpdi|(?:chassis|host|machine|unique)[ _-]?id|asset[ _-]?tag|(?:vendor|system) specific"
     r"|\[(?:sn|v[0-9a-z]|y[0-9a-z])\][^:\n]{0,40})"
-    # `Serial: x`, `"sn": "x"`, `Serial # : x`, `| Serial | x1 |`; behind a mere space a long one.
+    # `Serial: x`, `"sn": "x"`, `Serial # : x`, `| Serial | x1 |`; after a bare space a long value.
     r"""["']?[ \t]*\#?[ \t]*(?:[:=][ \t]*["']?|\|[ \t]*(?=[^\s|]*[0-9])"""
     r"|(?<=[ \t])(?=[\w-]*[0-9])(?=[\w-]{7}))"
     r"|\biqn\.[0-9]{4}-[0-9]{2}\.)"
     r"""(?P<value>[^\s,;|"']+(?: [^\s,;|"']+)*)"""
 )
 _NEVER = "(?!)"
-"""What no text matches."""
+"""A pattern that no text matches."""
 _VERSION = re.compile(r"version|vbios|firmware|driver", re.IGNORECASE)
 _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be filled by o.e.m.",
             "[n/a]", REMOVED}  # fmt: skip
 
 
 class Anonymizer:
-    """Pseudonyms of one machine, numbered as they come up. `known` are values to replace whatever
-    they look like: names of devices by their vendors. `others` are names of other hosts."""
+    """Pseudonyms of one machine, numbered in order of appearance. `known` are values to replace
+    whatever they look like: names of devices by their vendors. `others` are names of other hosts.
+    """
 
     def __init__(
         self, hostname: str, known: Iterable[str] = (), others: Iterable[str] = ()
@@ -97,16 +98,16 @@ class Anonymizer:
         ids = sorted({re.escape(one) for one in known if not _ID.search(one)}, reverse=True)
         self._ids = re.compile(rf"(?<!\w)(?:{'|'.join(ids) or _NEVER})(?!\w)")
         short = hostname.partition(".")[0]
-        # A name that is a word is told by its domain.
-        name = short if _tells(short) else hostname
+        # A name that is a common word is recognized with its domain.
+        name = short if _is_distinctive(short) else hostname
         self._host = "" if short in ("", "localhost") else self._name("host", name)
         rest = {other for other in others if other.partition(".")[0].lower() != name.lower()}
         names = {*rest, name} if self._host else rest
-        self._words = sorted(filter(_tells, names), key=lambda name: (-len(name), name))
+        self._words = sorted(filter(_is_distinctive, names), key=lambda name: (-len(name), name))
         self._hosts = _hosts(self._words)
 
     def text(self, text: str) -> str:
-        """A text with what looks like a name of one thing alone replaced."""
+        """A text in which everything that looks like a unique identifier is replaced."""
         text = _NAMED.sub(self._value, text)
         text = _BY_ADDRESS.sub(self._adapter, text)
         text = _PLAIN.sub(self._address, text)
@@ -117,26 +118,26 @@ class Anonymizer:
         return _ID.sub(self._id, text)
 
     def prose(self, text: str) -> str:
-        """A text in which names stand, too. Files of sysfs are none: a host may be called node0."""
+        """A text in which names are replaced, too; not for sysfs: a host may be called node0."""
         return self._named(self.text(self._known(text)))
 
     def path(self, path: str) -> str:
-        """A path, of which each step is replaced as it would be alone."""
+        """A path in which each step is replaced as it would be alone."""
         return self.steps(path, named=not _FIXED.match(path))
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """The same, where `named` says whether people named them."""
+        """The same; `named` says whether people chose the names."""
         return "/".join(self._step(step, named) for step in path.split("/"))
 
     def _replaced(self, step: str, named: bool) -> str:
         return self.prose(step) if named else self.text(step)
 
     def hostname(self, text: str) -> str:
-        """The file that holds nothing else."""
+        """The file that holds only the host's name."""
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def uname(self, text: str) -> str:
-        """What `uname -a` says: there the name stands in the second place, whatever it is."""
+        """The output of `uname -a`, whose second word is the host's name, whatever it is."""
         return self.prose(
             re.sub(r"^Linux \S+", f"Linux {self._host}", text) if self._host else text
         )
@@ -152,11 +153,11 @@ class Anonymizer:
         return f"{name}={self._named(value)}"
 
     def groups(self, text: str) -> str:
-        """Control groups: the paths that lines end with."""
+        """Control groups: the paths at the ends of lines."""
         return re.sub(r"/.*", lambda match: self.steps(match[0]), text)
 
     def mounts(self, text: str) -> str:
-        """What is mounted and where; readers look for the kind and the options behind."""
+        """What is mounted and where; readers look for the kind and the options after it."""
         return re.sub(
             r"(?m)^(\S+) (\S+)(.*)$",
             lambda line: f"{self.steps(line[1])} {self.path(line[2])}{self.text(line[3])}",
@@ -164,28 +165,28 @@ class Anonymizer:
         )
 
     def version(self, text: str) -> str:
-        """The kernel's version, without who built it where."""
+        """The kernel's version, without who built it and where."""
         return self.text(re.sub(r"\(\S+@\S+\)", REMOVED, text))
 
     def own(self, text: str) -> str:
-        """JSON of linkgauge: fields keep their names, and words that are no sentences."""
+        """linkgauge's own JSON: names of fields stay, and so do words outside sentences."""
         try:
-            told = self._told(msgspec.json.decode(text), free=False)
-            return msgspec.json.format(msgspec.json.encode(told)).decode()
+            value = self._json(msgspec.json.decode(text), free=False)
+            return msgspec.json.format(msgspec.json.encode(value)).decode()
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            return self.prose(text)  # no reader reads it either
+            return self.prose(text)  # readers cannot parse it either
 
-    def _told(self, value: object, *, free: bool) -> object:
+    def _json(self, value: object, *, free: bool) -> object:
         if isinstance(value, str):
             return self.prose(value) if free else _ID.sub(self._id, self._known(value))
         if isinstance(value, list):
-            return [self._told(part, free=free) for part in value]
+            return [self._json(part, free=free) for part in value]
         if isinstance(value, dict):
-            return {key: self._told(part, free=free or key in _FREE) for key, part in value.items()}
+            return {key: self._json(part, free=free or key in _FREE) for key, part in value.items()}
         return value
 
     def config_space(self, content: bytes) -> bytes:
-        """A PCI function's registers, without its serial number."""
+        """A PCI function's registers with its serial number replaced."""
         place = serial_number(content)
         if place is None or not any(content[place]):
             return content
@@ -194,7 +195,7 @@ class Anonymizer:
         return content[: place.start] + number[: len(content[place])] + content[place.stop :]
 
     def dimms(self, table: bytes) -> bytes:
-        """An SMBIOS table, without serial numbers and asset tags of its DIMMs (7.18)."""
+        """An SMBIOS table with serial numbers and asset tags of its DIMMs replaced (7.18)."""
         return b"".join(map(self._dimm, split_table(table)))
 
     def _dimm(self, structure: bytes) -> bytes:
@@ -223,8 +224,8 @@ class Anonymizer:
         )
 
     def _value(self, match: re.Match[str]) -> str:
-        """The value behind a name such as `Serial Number:`. UUIDs are seen as such, and serial
-        numbers that stand in registers, too."""
+        """Replaces the value after a name such as `Serial Number:`, except UUIDs and serial numbers
+        in the form of registers, which other patterns recognize."""
         value = match["value"]
         if (
             value.lower() in _NOTHING
@@ -254,16 +255,16 @@ class Anonymizer:
         return self._alike(kind, match[0], "02" if kind in ("mac", "long") else "")
 
     def _alike(self, kind: str, value: str, begin: str = "") -> str:
-        """A number in the form of the value, which kernels and vendors separate differently."""
+        """A number in the form of the value: kernels and vendors use different separators."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
-            return value  # as registers without one
+            return value  # as in registers that hold no number
         number = self._number(kind, digits)
         new = iter(f"{begin}{number:0{len(digits) - len(begin)}x}")
         return re.sub(_HEX, lambda _: next(new), value)
 
     def _documented(self, value: str) -> str:
-        """Addresses of documentation (RFC 2544, RFC 3849) for those of machines."""
+        """An address reserved for tests or documentation (RFC 2544, RFC 3849) in place of one."""
         try:
             address = ipaddress.ip_address(value)
         except ValueError:
@@ -276,14 +277,14 @@ class Anonymizer:
         return str(ipaddress.IPv6Address("2001:db8::") + number)
 
 
-def _tells(name: str) -> bool:
-    """Whether a host's name can be told from words and numbers."""
+def _is_distinctive(name: str) -> bool:
+    """Whether a host's name can be distinguished from words and numbers."""
     return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    """Names in either case, each a group of its own, with the domain behind. LVM doubles a dash,
-    systemd writes it as \\x2d."""
+    """Matches the names in either case, each as a group, with the domain after it. LVM doubles a
+    dash, systemd writes it as \\x2d."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"
@@ -293,8 +294,8 @@ def _hosts(names: list[str]) -> re.Pattern[str]:
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Hosts that the root file system and the kernel's command line come from: those of
-    `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    """Hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
+    `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = read_text(tree, path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
@@ -305,7 +306,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
     """The tree with pseudonyms in files, links and paths. `known`: see Anonymizer."""
     who = Anonymizer(read_text(tree, _HOSTNAME) or "", known, _servers(tree))
-    # Paths come first, sorted: what is named by its number keeps its order.
+    # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
         path: _path(who, path, is_file=path in tree.files)
         for path in sorted({*tree.files, *tree.links, *tree.folders})
@@ -321,7 +322,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, path: str, *, is_file: bool) -> str:
-    """The kernel names files, also those of a group that somebody named."""
+    """The kernel names all files, also those of a control group that somebody named."""
     if not is_file:
         return who.path(path)
     folder, slash, name = path.rpartition("/")

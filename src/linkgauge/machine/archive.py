@@ -1,4 +1,4 @@
-"""Archives of captured trees: written the same for the same content, read without trust."""
+"""Archives of captured trees: reproducible when written, untrusted when read."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .tree import Captured
 
 MOST_BYTES = 256 << 20
 MOST_MEMBERS = 200_000
-"""An archive that unpacks to more is no captured machine."""
+"""An archive that unpacks to more is not a captured machine."""
 _LONGEST_PATH, _MOST_STEPS = 1024, 64
 _TOPS = {"dev", "etc", "linkgauge", "proc", "run", "sys", "usr", "var"}
-"""What the top of a tree has; else all of it may lie in one folder with a name of its own."""
+"""Names at the top of a tree; otherwise all of it may be in one folder of any other name."""
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz: sorted, without times and owners. Raises ResultsError."""
+    """Writes a .tgz, sorted, without times and owners. Raises ResultsError."""
     try:
         path.write_bytes(pack(tree))
     except OSError as error:
@@ -53,8 +53,8 @@ def pack(tree: Captured) -> bytes:
 
 
 def read_archive(path: Path) -> Captured:
-    """A tree held in memory, of a .tgz (also .tar, .tar.bz2, .tar.xz). Raises InputError where it
-    is none, is damaged, or unpacks to what no captured tree is."""
+    """Reads a .tgz (also .tar, .tar.bz2, .tar.xz) into memory. Raises InputError if it is not an
+    archive, is damaged, or unpacks to something that cannot be a captured tree."""
     try:
         with path.open("rb") as packed:
             magic = packed.peek(8)[:8]
@@ -72,7 +72,7 @@ def read_archive(path: Path) -> Captured:
 
 
 class _Bounded(io.BytesIO):
-    """What an archive unpacks to, up to a limit: headers count, too."""
+    """The unpacked content of an archive, up to a limit that includes headers."""
 
     def __init__(self, path: Path, read: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Unpacked:
     def tree(self) -> Captured:
         left = MOST_BYTES
         for count, member in enumerate(self._tar):
-            # A sparse member's size is more than what the archive holds of it.
+            # A sparse member is larger than what the archive holds of it.
             left -= member.size if member.isreg() else 0
             if left < 0:
                 raise _too_much(self._path, f"more than {MOST_BYTES >> 20} MiB")
@@ -127,7 +127,7 @@ class _Unpacked:
             self._files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
-        """A member's path without what says nothing. Raises InputError for one that leads out."""
+        """A member's path without empty steps. Raises InputError for one that leads outside."""
         steps = [step for step in name.split("/") if step not in ("", ".")]
         if name.startswith("/") or ".." in steps:
             raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")

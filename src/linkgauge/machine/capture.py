@@ -1,6 +1,6 @@
-"""A machine captured: the files its readers read, what its libraries and vendors' tools say.
+"""Captures a machine: the files that its readers read, the output of its libraries and tools.
 
-What is captured reads back as the same machine, from an archive or its unpacked folder.
+A capture reads back as the same machine, from an archive or its unpacked folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = "linkgauge.capture/1"
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a tree does not have as files of the machine: its devices as backends describe them,
-    and which tools were asked."""
+    and which tools were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__
@@ -46,8 +46,8 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] = COMMANDS,
 ) -> Captured:
-    """The tree of the machine below `root`; `machine` has its devices and accelerators. Of
-    another root than ROOT no tool is asked: what it holds of theirs is kept."""
+    """The tree of the machine below `root`; `machine` has its devices and accelerators. Tools run
+    only for ROOT; for another root, their output in the tree is kept."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
@@ -72,8 +72,8 @@ def capture(
 
 
 def read_machine(root: Root) -> Machine:
-    """The machine below a root that is not this machine's. Never raises: what the manifest holds
-    is left out where it is garbled."""
+    """The machine below a root that is not this machine's. Never raises: a garbled manifest is
+    ignored."""
     manifest = read_manifest(root)
     return Machine(
         host=read_host(root),
@@ -86,7 +86,7 @@ def read_machine(root: Root) -> Machine:
 
 
 def read_manifest(root: Root) -> Manifest:
-    """An empty one where the tree has none that can be read."""
+    """The tree's manifest; an empty one if it cannot be read."""
     try:
         return msgspec.json.decode(read_bytes(root, MANIFEST) or b"", type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -102,15 +102,15 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 def _names(kept: Captured) -> dict[str, bytes]:
     """The names of this machine that /proc may not show (the architecture: Linux before 6.1)."""
     name = os.uname()
-    told = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
+    texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {
         f"proc/sys/kernel/{file}": f"{text}\n".encode()
-        for file, text in told.items()
+        for file, text in texts.items()
         if f"proc/sys/kernel/{file}" not in kept.files
     }
 
 
 def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
-    """What vendors call their devices by."""
+    """Vendors' identifiers of devices."""
     names = [device.uuid for devices in machine.devices.values() for device in devices]
     return [name for name in (*names, *(one.uuid for one in accelerators)) if name]

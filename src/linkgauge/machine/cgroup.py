@@ -1,6 +1,6 @@
-"""What this process may use: its control groups, the CPUs and nodes allowed to it, its limits.
+"""What this process may use: its control groups, its allowed CPUs and nodes, its limits.
 
-Of a captured machine: those of the process that captured it, as far as its /proc/self came along.
+For a captured machine: those of the process that captured it, as far as its /proc/self is included.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from pathlib import PurePosixPath
 from .tree import Root, number, parse_cpu_list, read_text
 
 GROUPS = "sys/fs/cgroup"
-"""Where systemd mounts them."""
+"""Where systemd mounts control groups."""
 UNLIMITED = 1 << 60
-"""Version 1 writes the largest number of pages where there is no limit."""
+"""Version 1 shows the largest number of pages if there is no limit."""
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Files of the memory groups around this process, from inside out, as the part of their paths
-    that they share, and the last words of those of the limit and of the usage: version 2, then 1.
-    """
+    """The memory groups around this process, innermost first, of version 2, then 1: the common
+    prefix of their files' paths, and the suffixes of the limit's and of the usage's file."""
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -45,8 +44,8 @@ def _mounted(root: Root, what: str) -> str:
 
 
 def _chain(group: str) -> tuple[str, ...]:
-    """The group and those above it, as ends of a path: `/a/b`, `/a` and nothing."""
-    # A group outside of this process's namespace is written with `..`; it is not to be seen.
+    """The group and those above it, as suffixes of a path: `/a/b`, `/a` and the empty one."""
+    # A group outside this process's namespace is written with `..` and is not visible.
     names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
     return tuple("".join(f"/{name}" for name in names[:end]) for end in range(len(names), -1, -1))
 
@@ -56,13 +55,13 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
     read."""
     read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
-    # Where there are groups but no limit of any (it reads `max`), there is none.
+    # If there are groups but none has a limit (it reads `max`), memory is unlimited.
     return limit, limit is not None or read_text(root, "proc/self/cgroup") is not None
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
-    """The `Cpus` or `Mems` (nodes) that this process may use: of its status, else of its cpuset.
-    None where neither is readable."""
+    """The `Cpus` or `Mems` (nodes) that this process may use, from its status, else its cpuset.
+    None if neither is readable."""
     status = read_text(root, "proc/self/status") or ""
     match = re.search(rf"^{resource}_allowed_list:\s*(\S+)$", status, re.MULTILINE)
     if match:

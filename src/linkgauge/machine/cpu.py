@@ -12,14 +12,14 @@ from .tree import Root, names_in, number, parse_cpu_list, read_text
 CPUS = "sys/devices/system/cpu"
 
 # The levels of the x86-64 psABI (gitlab.com/x86-psABIs, low-level-sys-info), as /proc/cpuinfo
-# names their features; each includes those before.
+# names their features; each level includes those before it.
 _X86_LEVELS = (
     ("v2", "cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3"),
     ("v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"),
     ("v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
 )
 
-# MIDR_EL1's implementer and part, of cores of servers and of boards with accelerators
+# Implementer and part in MIDR_EL1, for cores of servers and of boards with accelerators
 # (linux/arch/arm64/include/asm/cputype.h).
 _ARM_CORES = {
     (0x41, 0xD03): "Cortex-A53",
@@ -48,7 +48,7 @@ _ARM_CORES = {
 
 
 def online_cpus(root: Root) -> tuple[int, ...]:
-    """CPUs that are online; of old kernels, without a list, those whose folder does not deny it."""
+    """Online CPUs; on old kernels, which show no list, those whose folder does not deny it."""
     listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
     return listed or tuple(
         cpu for cpu in _folders(root) if read_text(root, f"{CPUS}/cpu{cpu}/online") != "0"
@@ -56,7 +56,7 @@ def online_cpus(root: Root) -> tuple[int, ...]:
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
-    """CPUs that are online and have a folder that tells of them."""
+    """Online CPUs that have a folder in sysfs."""
     return tuple(sorted(set(online_cpus(root)).intersection(_folders(root))))
 
 
@@ -66,7 +66,7 @@ def _folders(root: Root) -> tuple[int, ...]:
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Sockets, cores, and the most threads that a core has; of sysfs, else of /proc/cpuinfo."""
+    """Sockets, cores, and the most threads of any core, from sysfs, else from /proc/cpuinfo."""
     packages: set[int | None] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -78,13 +78,13 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
             cores[core if isinstance(core, str) else (package, core)] += 1
     if not cores:
         return _counted_in_cpuinfo(read_text(root, "proc/cpuinfo") or "")
-    # A board whose firmware does not describe its packages has -1.
+    # Boards whose firmware does not describe packages show -1.
     known = all(package is not None and package >= 0 for package in packages)
     return len(packages) if known else None, len(cores), max(cores.values())
 
 
 def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
-    """The first of these CPUs of each core; all of them where nothing says what they share."""
+    """The first of these CPUs on each core; all of them if sysfs does not show shared cores."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
         first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
@@ -92,13 +92,13 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def _siblings(root: Root, folder: str) -> str | None:
-    """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
+    """The threads of the same core, as the kernel writes them: a list, or a mask if it is old."""
     names = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
     return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
-    """x86 alone tells its topology there."""
+    """The topology in /proc/cpuinfo, which only x86 reports there."""
     cores: Counter[tuple[str, str]] = Counter()
     for paragraph in cpuinfo.split("\n\n"):
         ids = dict(re.findall(r"^(physical id|core id)\s*:\s*([0-9]+)$", paragraph, re.MULTILINE))
@@ -110,18 +110,18 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 
 def isa(cpuinfo: str) -> str | None:
-    """The instruction set: x86-64 by its psABI level, RISC-V as the kernel writes it, Arm by
-    version and its vector extension. None where /proc/cpuinfo does not say."""
+    """The instruction set: x86-64 with its psABI level, RISC-V as the kernel writes it, Arm with
+    its version and vector extension. None if /proc/cpuinfo does not say."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
-    told = dict(lines)
-    if "isa" in told:  # of each hart, and they may differ
+    fields = dict(lines)
+    if "isa" in fields:  # one per hart, and they may differ
         harts = dict.fromkeys(value.strip() for key, value in lines if key == "isa")
         return " + ".join(filter(None, harts)) or None
-    features = set(str(told.get("flags") or told.get("Features") or "").split())
+    features = set(str(fields.get("flags") or fields.get("Features") or "").split())
     if "lm" in features:
         return "x86-64" + _x86_level(features)
-    architecture = str(told.get("CPU architecture", "")).strip()
+    architecture = str(fields.get("CPU architecture", "")).strip()
     if not architecture:
         return None
     vectors = [name for name in ("sve2", "sve") if name in features][:1]
@@ -129,13 +129,13 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """The highest one of which it has all features, and those of the ones before; none of v1."""
+    """The highest level whose features are present, with those of all lower ones; empty for v1."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:
-    """What x86 processors call their maker, GenuineIntel or the like; None of others."""
+    """The vendor that x86 processors report, such as GenuineIntel; None for others."""
     found = re.search(r"^vendor_id[ \t]*:[ \t]*(\S+)", cpuinfo, re.MULTILINE)
     return found[1] if found else None
 
@@ -155,7 +155,7 @@ def arm_core(cpuinfo: str) -> str | None:
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
-    """The frequency governor; several, with commas, where CPUs differ; None where none is shown."""
+    """The frequency governor; comma-separated if CPUs differ; None if none is shown."""
     found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
     return ", ".join(sorted(name for name in found if name)) or None
 
@@ -163,8 +163,8 @@ def governor(root: Root, cpus: Iterable[int]) -> str | None:
 def cpu_time(root: Root) -> tuple[float | None, float | None]:
     """Ticks of all CPUs since boot, and the share of them that a hypervisor gave to others.
 
-    Of /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal (proc(5));
-    guests' time after them is part of user's.
+    From /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal (proc(5));
+    guests' time after them is already part of user's.
     """
     line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
     ticks = [number(word) for word in line[1:9]]
@@ -182,8 +182,8 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """What tells one make of a processor from the next, of /proc/cpuinfo's first: its numbers, and
-    those of its microcode, as they stand there. Empty where it has none."""
+    """What distinguishes one processor model from another: the model and microcode numbers of the
+    first CPU in /proc/cpuinfo, as written there. Empty if it has none."""
     found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
     known = zip(_REVISION, found, strict=True)
     return ", ".join(f"{field} {match[1]}" for field, match in known if match)

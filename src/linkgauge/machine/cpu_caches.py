@@ -1,4 +1,4 @@
-"""The caches that CPUs sit behind."""
+"""The caches of CPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Bytes of all the distinct last-level caches behind these CPUs; None where sysfs is silent."""
+    """Total bytes of the distinct last-level caches of these CPUs; None if sysfs shows none."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -29,20 +29,20 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[Cache, ...]:
-    """Each kind of cache that these CPUs have, from the innermost on."""
+    """Each kind of cache that these CPUs have, innermost first."""
     found = {cache for cpu in cpus for cache, _ in _caches(root, cpu)}
     return tuple(sorted(found, key=msgspec.structs.astuple))
 
 
 def _caches(root: Root, cpu: int) -> Iterator[tuple[Cache, tuple[int, ...]]]:
-    """The caches that a CPU is behind, each with all CPUs that are."""
+    """The caches of a CPU, each with all CPUs that share it."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in names_in(root, folder):
         cache = f"{folder}/{name}"
         level = number(read_text(root, f"{cache}/level"))
         size = re.fullmatch(r"([0-9]{1,12})([KMG]?)", read_text(root, f"{cache}/size") or "")
         if level is not None and size:
-            # Linux before 2.6.32 has the mask alone.
+            # Linux before 2.6.32 has only the mask.
             shared = read_cpus(root, f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
             kind = (read_text(root, f"{cache}/type") or "").lower()
             behind = shared or (cpu,)

@@ -1,8 +1,8 @@
-"""What the kernel says of the host beside host.py: what shapes a measurement, and what explains it.
+"""What the kernel reports about the host besides host.py: what affects and explains a measurement.
 
 Everything is read below a filesystem root. What cannot be read is null, and `unknown` says why and
-what would let it be read; a null that stands there for "there is none" (no hypervisor, no limit)
-has no such line.
+how to make it readable; a null that means "there is none" (no hypervisor, no limit) has no such
+line.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .tree import ROOT, Root, read_bytes, read_text
 
 
 def read_details(root: Root = ROOT) -> HostDetails:
-    """Reads what can be read below `root`. Never raises, whatever the files hold."""
+    """Reads the details below `root`. Never raises, whatever the files hold."""
     cpus = shown_cpus(root)
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     sockets, cores, threads = topology(root, cpus)
     nodes = node_numbers(root)
-    below, below_is_told = hypervisor(root)
+    below, below_is_known = hypervisor(root)
     translation, why_no_iommu = iommu(root)
-    limit, limit_is_told = memory_limit(root)
-    locked, lock_is_told = memlock_limit(root)
+    limit, limit_is_known = memory_limit(root)
+    locked, lock_is_known = memlock_limit(root)
     ticks, steal = cpu_time(root)
     rate, why_no_rate = memory_rate(root, sockets)
     details = HostDetails(
@@ -59,9 +59,9 @@ def read_details(root: Root = ROOT) -> HostDetails:
     )
     reasons = {
         **_missing(details),
-        "hypervisor": (below_is_told, "neither CPU flags nor firmware nor device tree say"),
-        "memory limit": (limit_is_told, "/proc/self/cgroup is not readable"),
-        "locked memory limit": (lock_is_told, "/proc/self/limits is not readable"),
+        "hypervisor": (below_is_known, "neither CPU flags nor firmware nor device tree say"),
+        "memory limit": (limit_is_known, "/proc/self/cgroup is not readable"),
+        "locked memory limit": (lock_is_known, "/proc/self/limits is not readable"),
         "IOMMU": (not why_no_iommu, why_no_iommu),
         "DIMM rate": (not why_no_rate, why_no_rate),
     }
@@ -70,13 +70,13 @@ def read_details(root: Root = ROOT) -> HostDetails:
 
 
 def _command_line(root: Root) -> str | None:
-    """The kernel's, without secrets: it is kept with every run."""
+    """The kernel's command line without secrets: it is stored with every run."""
     content = read_bytes(root, "proc/cmdline")
     return None if content is None else command_line(content).decode(errors="replace").strip()
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Fields that tell nothing else by being empty, and why they are where they are."""
+    """Fields that are empty only if they could not be read, and the reason."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),

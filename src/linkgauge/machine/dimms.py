@@ -18,16 +18,16 @@ EDAC = "sys/devices/system/edac/mc"
 # flash, and not the "RAM" of virtual machines. 7.18.6: DRAM, or a table too old to say.
 _DRAM = {0x0F, *range(0x12, 0x15), *range(0x18, 0x1F), *range(0x20, 0x25)}
 _VOLATILE = {0x00, 0x01, 0x02, 0x03}
-# 7.18.1: a row of chips, a die, CAMM: soldered or alone on its channels.
+# 7.18.1: row of chips, die, CAMM: soldered, or the only one on its channels.
 _ALONE = {0x0B, 0x10, 0x11}
 _MOST_BYTES = 1 << 20
-# A letter before the number, which is not the last one of DIMM.
+# A letter before the number, other than the M of DIMM.
 _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory device that is in place. `width` in data bits and `rate` in transfers/s, null if
-    the firmware does not know; `kit` numbers those that belong together, 0 if none do."""
+    """An installed memory device. `width` is in data bits and `rate` in transfers/s, null if the
+    firmware does not know; `kit` numbers devices that belong together, 0 if none do."""
 
     locator: str
     bank: str
@@ -38,7 +38,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Total and free huge pages by their size in bytes; of sysfs, else of /proc/meminfo."""
+    """Total and free huge pages by their size in bytes, from sysfs, else from /proc/meminfo."""
     found = {}
     for name in names_in(root, HUGE_PAGES):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
@@ -63,8 +63,8 @@ def transparent_huge_pages(root: Root) -> str | None:
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
     """Bytes/s of all DIMMs together, or why it is unknown: channels × data bits ÷ 8 × transfers/s.
 
-    DIMMs of one channel share it, so the channels are counted: as EDAC's driver has found them,
-    else as the firmware names them.
+    DIMMs on one channel share it, so channels are counted: those that EDAC's driver found, else
+    those that the firmware names.
     """
     dimms = read_dimms(root)
     if not dimms:
@@ -96,7 +96,7 @@ def _no_dimms(root: Root) -> str:
 
 
 def edac_channels(root: Root) -> int | None:
-    """Channels with a DIMM, over all memory controllers; None where EDAC does not tell."""
+    """Channels with a DIMM, over all memory controllers; None if EDAC does not report them."""
     found = set()
     for controller in names_in(root, EDAC):
         for name in names_in(root, f"{EDAC}/{controller}"):
@@ -111,12 +111,12 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Channels with a DIMM by the names of the slots; None where those do not tell.
+    """Channels with a DIMM, from the names of the slots; None if those do not show them.
 
     A name has the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or a letter for it (`DIMM_B1`,
-    `P1-DIMMB1`). Where there are no more letters than sockets, a letter is a socket; then each
-    DIMM has its own channel only if those of a socket form one kit (as Dell's firmware numbers
-    the first slots of all channels).
+    `P1-DIMMB1`). If there are no more letters than sockets, a letter is a socket; then each DIMM
+    has its own channel only if those of a socket form one kit (as Dell's firmware numbers the first
+    slots of all channels).
     """
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
@@ -135,7 +135,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """What stands before the word channel, and the channel; of either name."""
+    """The text before the word channel, and the channel, from either name."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -144,13 +144,13 @@ def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
 
 
 def read_dimms(root: Root) -> tuple[Dimm, ...]:
-    """The DRAM that is in place."""
+    """The installed DRAM."""
     found = (_dimm(structure) for structure in _structures(root))
     return tuple(dimm for dimm in found if dimm)
 
 
 def _structures(root: Root) -> tuple[bytes, ...]:
-    """SMBIOS structures of type 17, with their strings: of the table, else of single entries."""
+    """SMBIOS structures of type 17, with their strings: from the table, else single entries."""
     table = read_bytes(root, TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
@@ -160,8 +160,8 @@ def _structures(root: Root) -> tuple[bytes, ...]:
 
 
 def split_table(table: bytes) -> Iterator[bytes]:
-    """The structures of an SMBIOS table: each has its length in its second byte, and strings
-    behind that until two zeros."""
+    """The structures of an SMBIOS table: the second byte of each is its length, and its strings
+    follow, up to two zeros."""
     at = 0
     while at + 4 <= len(table) and table[at + 1] >= 4:
         end = table.find(b"\0\0", at + table[at + 1])
@@ -171,14 +171,14 @@ def split_table(table: bytes) -> Iterator[bytes]:
 
 
 def _dimm(structure: bytes) -> Dimm | None:
-    """A memory device (SMBIOS 3.7, 7.18); None where no DRAM is in place."""
+    """A memory device (SMBIOS 3.7, 7.18); None if no DRAM is installed."""
     if len(structure) < 2:
         return None
     length = structure[1]
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
-        """0 where the table is too old, or cut off."""
+        """0 if the table is too old or truncated."""
         return int.from_bytes(body[offset : offset + size], "little")
 
     if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
@@ -189,7 +189,7 @@ def _dimm(structure: bytes) -> Dimm | None:
     return Dimm(
         locator=_string(structure, length, field(0x10, 1)),
         bank=_string(structure, length, field(0x11, 1)),
-        # 0xFF says that it is unknown.
+        # 0xFF means unknown.
         kit=field(0x0F, 1) % 0xFF,
         alone=field(0x0E, 1) in _ALONE,
         width=None if width in (0, 0xFFFF) else width,
@@ -198,7 +198,7 @@ def _dimm(structure: bytes) -> Dimm | None:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Transfers/s; 0xFFFF says that the extended field has it, 0 that it is unknown."""
+    """Transfers/s; 0xFFFF means that the extended field has it, 0 that it is unknown."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -10,7 +10,7 @@ from .tree import Root, names_in, read_text
 
 GROUPS = "sys/kernel/iommu_groups"
 
-# Words of the firmware's vendor and product, of device trees and of clock sources, in this order.
+# Words in the firmware's vendor and product, device trees and clock sources, in order of priority.
 _HYPERVISORS = (
     ("vmware", "VMware"),
     ("virtualbox", "VirtualBox"),
@@ -31,7 +31,7 @@ _HYPERVISORS = (
     ("kvm", "KVM"),
 )
 _MADE_UP = {"VMware", "VirtualBox", "Parallels", "Hyper-V", "Bochs", "QEMU"}
-"""Those whose firmware real machines never have; clouds also rent metal."""
+"""Hypervisors whose firmware no real machine has; clouds also rent bare metal."""
 _CONTAINERS = (
     ("kubepods", "Kubernetes"),
     ("libpod", "Podman"),
@@ -56,11 +56,11 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """The hypervisor below the kernel (None: none), and whether that could be told.
+    """The hypervisor below the kernel (None: none), and whether that could be determined.
 
-    x86 says in its CPU flags that there is one, unless it was told to hide it; elsewhere the
-    firmware's tables and the device tree do. Xen's first domain owns the hardware and is none.
-    Metal of a cloud has its vendor.
+    On x86 a CPU flag shows that there is one, unless it is configured to hide; elsewhere the
+    firmware's tables and the device tree do. Xen's first domain owns the hardware and is not a
+    guest. The firmware of a cloud's bare metal names the cloud's vendor.
     """
     if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
         return None, True
@@ -69,8 +69,8 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
     firmware = " ".join(_words(root, place) for place in _FIRMWARE)
     if not flags and ".metal" in firmware:
         return None, True
-    told = f"{firmware} {_words(root, _CLOCKS)}"
-    known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", told))
+    words = f"{firmware} {_words(root, _CLOCKS)}"
+    known = (name for word, name in _HYPERVISORS if re.search(f"(?<![a-z]){word}(?![a-z])", words))
     name = next(known, None)
     if flags and "hypervisor" not in flags[1].split():
         return (name if name in _MADE_UP else None), True
@@ -80,14 +80,14 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
 
 
 def _words(root: Root, place: str) -> str:
-    """A file in lower case; device trees separate by zeros."""
+    """A file in lower case, with spaces for the zeros that separate words in device trees."""
     return (read_text(root, place) or "").replace("\0", " ").strip().lower()
 
 
 def container(root: Root) -> str | None:
-    """The kind of container that this process runs in, by the signs that each leaves; None: none.
+    """The kind of container that this process runs in, by the traces that each leaves; None: none.
 
-    A root file system made of layers alone (overlay) is called a container of unknown kind.
+    A root file system made only of layers (overlay) counts as a container of unknown kind.
     """
     if read_text(root, "run/.containerenv") is not None:
         return "Podman"
@@ -109,9 +109,9 @@ def container(root: Root) -> str | None:
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     """What the IOMMU does to devices' addresses, or why that is unknown.
 
-    Groups have the type of their domain: DMA or DMA-FQ translate, identity passes through
-    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Those of accelerators and adapters with
-    RDMA count, all where these are in none; one that translates suffices.
+    Groups show the type of their domain: DMA and DMA-FQ translate, identity passes through
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Groups of accelerators and RDMA adapters
+    count, or all groups if these are in none; one that translates suffices.
     """
     groups = names_in(root, GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups

@@ -1,7 +1,7 @@
-"""hardware.yml: a machine in a few lines that people keep beside their results.
+"""hardware.yml: a machine in a few lines that people keep with their results.
 
-What the machine knows of itself is filled in. What it cannot know (the revision of its SoC, the
-firmware of its fabric) stands there empty: whoever fills it in states it, and it is kept as such.
+Values that the machine reports are filled in. Those that it cannot report (the revision of its SoC,
+the firmware of its fabric) are left empty; what a user fills in is kept as a stated value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 
 def hardware_yaml(machine: Machine) -> str:
-    """The file's text. A value that is stated stands where it was asked for."""
+    """The file's text. A stated value appears at the key that asked for it."""
     stated = dict(machine.inventory.stated) if machine.inventory else {}
     known = known_values(machine)
     lines = ["# linkgauge devices --yaml; fill in what is empty, then give it by --hardware"]
@@ -42,7 +42,7 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """What the machine knows, by the file's keys in its order; null is to be stated."""
+    """What the machine reports, by the file's keys in order; null values are to be stated."""
     host = machine.host
     return {
         "host": host.hostname or None,
@@ -58,16 +58,16 @@ def known_values(machine: Machine) -> dict[str, str | None]:
 
 
 def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
-    """Models, how many, and drivers: of the libraries where they tell, else of the backends."""
+    """Models, count and drivers: from the libraries if they report any, else from the backends."""
     inventory = machine.inventory or Inventory()
     listed = [device for devices in machine.devices.values() for device in devices if device.pci]
-    told = inventory.accelerators or listed
-    models = list(dict.fromkeys(one.model for one in told))
+    found = inventory.accelerators or listed
+    models = list(dict.fromkeys(one.model for one in found))
     nvidia = any("nvidia" in model.lower() for model in models)
-    drivers = list(dict.fromkeys(one.driver for one in told if one.driver))
+    drivers = list(dict.fromkeys(one.driver for one in found if one.driver))
     yield "gpu", ", ".join(models) or None
-    yield "gpu_count", str(len(told)) if told else None
-    yield "nvidia_driver" if nvidia or not told else "driver", ", ".join(drivers) or None
+    yield "gpu_count", str(len(found)) if found else None
+    yield "nvidia_driver" if nvidia or not found else "driver", ", ".join(drivers) or None
 
 
 def _scalar(value: str) -> str:
@@ -76,14 +76,14 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """What a file states: its keys that are not empty, as they are written (2025.10 stays so).
-    Raises InputError for what is no list of keys and values."""
+    """The values that a file states: its keys that are not empty, as written (2025.10 stays so).
+    Raises InputError if the file cannot be read or is not a list of keys and values."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise InputError(f"{path} has more than {_MOST_BYTES} bytes: give a hardware.yml")
-        # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
+        # BaseLoader yields only strings, as safe as safe_load, which reads 2025.10 as 2025.1.
         values = yaml.load(content, yaml.BaseLoader)  # noqa: S506
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
@@ -99,8 +99,7 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """The machine with what was stated of it: what it knows itself is no statement, unless the
-    file says otherwise."""
+    """The machine with its stated values, except those that equal what it reports itself."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.inventory or Inventory()

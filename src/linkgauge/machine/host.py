@@ -17,10 +17,10 @@ from .tree import ROOT, Root, least, number, parse_meminfo, read_text
 
 
 def read_host(root: Root = ROOT) -> Host:
-    """Reads what can be read below `root`; what cannot is null.
+    """Reads the host below `root`; what cannot be read is null.
 
     This machine's CPUs and limits are those of this process. A captured machine has no process:
-    its CPUs are those online, and what limits them is null.
+    its CPUs are those online, and its limits are null.
     """
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
@@ -55,7 +55,7 @@ def unread(host: Host) -> tuple[str, ...]:
         "kernel": (host.kernel, "/proc/sys/kernel/osrelease and /proc/version are not readable"),
         "system": (host.system, "/etc/os-release is not readable"),
         "memory": (host.memory_total, "/proc/meminfo is not readable"),
-        # The only node has what the machine has.
+        # A single node has the machine's memory.
         f"memory of nodes {', '.join(unsized)}": (
             not unsized or len(host.nodes) == 1,
             "their meminfo is not readable",
@@ -65,8 +65,8 @@ def unread(host: Host) -> tuple[str, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """The processor's name: of /proc/cpuinfo (x86, POWER, some arm and riscv), else of Arm's cores
-    by their numbers, else the board's."""
+    """The processor's name: from /proc/cpuinfo (x86, POWER, some Arm and RISC-V), else from the
+    numbers of Arm's cores, else the board's."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
         if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
@@ -78,9 +78,9 @@ def cpu_model(root: Root) -> str | None:
 
 
 def cgroup_headroom(root: Root) -> int | None:
-    """Bytes this process's memory cgroups still allow, the tightest of them; None if unlimited.
+    """Bytes that the tightest of this process's memory cgroups still allows; None if unlimited.
 
-    Of the group and each group above it, in both versions.
+    Checks the group and each group above it, in both versions.
     """
     return least(*(_room(root, *group) for group in memory_groups(root)))
 
@@ -90,14 +90,14 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
     if limit is None or limit >= UNLIMITED:
         return None
     used = number(read_text(root, stem + usage_name)) or 0
-    # The cache of files counts as used, but gives way.
+    # File cache counts as used, but can be reclaimed.
     stat = read_text(root, stem + "stat") or ""
     cache = sum(map(int, _file_cache(stat, "total_") or _file_cache(stat)))
     return max(0, limit - max(0, used - cache))
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Of the group; version 1 counts those below it, too, in what it calls `total_`."""
+    """File cache of the group; version 1 includes the groups below it in entries with `total_`."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 
@@ -111,7 +111,7 @@ def _names(root: Root) -> tuple[str, str, str]:
     if root == ROOT:
         name = os.uname()
         return name.nodename, name.release, name.machine
-    # Linux shows `arch` since 6.1.
+    # Linux has `arch` since 6.1.
     hostname, release, arch = (
         read_text(root, f"proc/sys/kernel/{name}") or ""
         for name in ("hostname", "osrelease", "arch")
@@ -120,7 +120,7 @@ def _names(root: Root) -> tuple[str, str, str]:
 
 
 def _version(root: Root) -> tuple[str, str]:
-    """Of `Linux version 6.8.0-31-generic (buildd@…) …`: the kernel's name and release."""
+    """The kernel's name and release, from `Linux version 6.8.0-31-generic (buildd@…) …`."""
     match = re.match(r"(\S+) version (\S+)", read_text(root, "proc/version") or "")
     return (match[1], match[2]) if match else ("", "")
 

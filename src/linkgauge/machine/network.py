@@ -1,4 +1,4 @@
-"""Network adapters with RDMA: InfiniBand, RoCE and iWARP devices, as sysfs has them."""
+"""Network adapters with RDMA: InfiniBand, RoCE and iWARP devices, as sysfs shows them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ ADAPTERS = "sys/class/infiniband"
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """One for each port; a device with several ports is named `mlx5_0:1`, as UCX does. Never
-    raises, whatever the files hold."""
+    """One adapter per port; those of a device with several ports are named `mlx5_0:1`, as in UCX.
+    Never raises, whatever the files hold."""
     return tuple(
         adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in _read(root, name)
     )
@@ -35,7 +35,7 @@ def _read(root: Root, name: str) -> tuple[Adapter, ...]:
 
 
 def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[str, ...]) -> Adapter:
-    """Of a port's files: state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, link_layer `InfiniBand`."""
+    """One port: state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, link_layer `InfiniBand`."""
     state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
     rate = re.match(
         r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", read_text(root, f"{folder}/rate") or ""
@@ -57,7 +57,7 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[st
 
 
 def _address(root: Root, folder: str) -> str | None:
-    """The PCI function that a class device belongs to: where its link `device` leads."""
+    """The PCI function of a class device: the target of its link `device`."""
     real = resolve(root, folder)
     target = link_name(root, f"{real}/device") if real else None
     match = re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-1][0-9a-f]\.[0-7]", target or "")

@@ -20,9 +20,9 @@ def read_nodes(
 ) -> tuple[Node, ...]:
     """Nodes that have memory, by number; `allowed` are the CPUs that may be used.
 
-    A kernel without NUMA shows no nodes: then everything is node 0. A node that is the only one
-    has all of the machine. `memory_available` (bytes) bounds what a node can offer. Memory of
-    GPUs that the kernel shows as nodes is not the host's.
+    A kernel without NUMA shows no nodes: then everything is node 0. A single node gets the figures
+    of the whole machine. `memory_available` (bytes) limits what a node can offer. GPU memory that
+    the kernel shows as nodes is not host memory.
     """
     usable = set(allowed)
     numbers = sorted(set(node_numbers(root)) - _gpu_nodes(root))
@@ -30,7 +30,7 @@ def read_nodes(
     with_memory = tuple(node for node in nodes if node.memory_total != 0)
     if len(with_memory) > 1:
         return with_memory
-    # The whole machine's figures are the better ones: a VM may lend its node memory as it fills.
+    # The whole machine's figures are better: a VM may add memory to its node as it fills.
     index = with_memory[0].index if with_memory else 0
     total = parse_meminfo(read_text(root, "proc/meminfo") or "").get("MemTotal")
     cache = last_level_cache(root, usable)
@@ -39,25 +39,25 @@ def read_nodes(
 
 
 def node_numbers(root: Root) -> tuple[int, ...]:
-    """All nodes, those without memory too; none where the kernel has no NUMA."""
+    """All nodes, including those without memory; none if the kernel has no NUMA."""
     numbers = (re.fullmatch(r"node([0-9]{1,6})", name) for name in names_in(root, NODES))
     return tuple(sorted(int(match[1]) for match in numbers if match))
 
 
 def _gpu_nodes(root: Root) -> set[int]:
     """Nodes that NVIDIA's driver made of its devices' memory (POWER9 with V100, GH200, GB200)."""
-    told = (read_text(root, f"{_GPUS}/{name}/numa_status") for name in names_in(root, _GPUS))
-    found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in told)
+    texts = (read_text(root, f"{_GPUS}/{name}/numa_status") for name in names_in(root, _GPUS))
+    found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in texts)
     return {int(match[1]) for match in found if match}
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
-    """All CPUs of a node: of the list, or the mask of old kernels."""
+    """All CPUs of a node: from the list, or from the mask of old kernels."""
     return read_cpus(root, f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def node_distances(root: Root, index: int) -> tuple[int, ...]:
-    """A node's row of the firmware's table, by the order of the nodes; empty where unreadable."""
+    """A node's row of the firmware's distance table, in node order; empty if unreadable."""
     text = read_text(root, f"{NODES}/node{index}/distance") or ""
     row = [number(word) for word in text.split()]
     known = tuple(one for one in row if one is not None and one > 0)
@@ -68,7 +68,7 @@ def _read_node(root: Root, index: int, usable: set[int], available: int | None) 
     cpus = tuple(cpu for cpu in node_cpus(root, index) if cpu in usable)
     meminfo = parse_meminfo(read_text(root, f"{NODES}/node{index}/meminfo") or "")
     if "MemFree" in meminfo:
-        # The page cache gives way when memory is asked for; the kernel has no MemAvailable a node.
+        # The page cache is reclaimed on demand; the kernel has no MemAvailable per node.
         given = ("MemFree", "Active(file)", "Inactive(file)")
         available = least(available, sum(meminfo.get(name, 0) for name in given))
     cache, cores = last_level_cache(root, cpus), one_a_core(root, cpus)
@@ -76,5 +76,5 @@ def _read_node(root: Root, index: int, usable: set[int], available: int | None) 
 
 
 def near_node(root: Root, address: str) -> int:
-    """The node nearest to a PCI function; 0 where the platform does not say (-1, no file)."""
+    """The node nearest to a PCI function; 0 if the platform does not say (-1, no file)."""
     return max(0, number(read_text(root, f"sys/bus/pci/devices/{address}/numa_node")) or 0)

@@ -1,7 +1,7 @@
 """The PCI tree: accelerators, network adapters with RDMA, and every bridge above one.
 
-From sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci) and, where those are missing, from
-configuration space. Whatever is garbled is null, and `unknown` says why.
+Read from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci) or, where those are missing,
+from configuration space. Garbled values are null, and `unknown` says why.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _VGA = 0x0300
 _BMC_VENDORS = (0x1A03, 0x102B)
 """ASPEED and Matrox: VGA of baseboard management controllers."""
 _ACCELERATOR_VENDORS = (0x10DE, 0x1002, 0x8086)
-"""NVIDIA, AMD and Intel: what shows the console may compute, too."""
+"""NVIDIA, AMD and Intel: a device that shows the console may also compute."""
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 Value = TypeVar("Value")
 
 
 class _Location(msgspec.Struct, frozen=True):
-    """Where a function is found: its folder, the bridge above, why that is unknown."""
+    """The location of a function: its folder, the bridge above, why that is unknown."""
 
     folder: str
     parent: str | None
@@ -43,7 +43,7 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
-    """The functions by address, and what could not be read of PCI as a whole."""
+    """The functions by address, and what could not be read about PCI as a whole."""
     seats, unread = _find(root)
     functions = [
         _FunctionReader(root, address, seat).read()
@@ -62,7 +62,7 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[str]]:
-    """Functions that count, each with the bridges above it, and what could not be read."""
+    """Accelerators and RDMA adapters with the bridges above them, and what could not be read."""
     seats: dict[str, _Location] = {}
     unread: list[str] = []
     names = names_in(root, DEVICES)
@@ -108,7 +108,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """The function and the bridges above it: folders within folders, below a host bridge's
+    """The function and the bridges above it: nested folders below a host bridge's
     (sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0)."""
     steps = folder.split("/")
     first = len(steps)
@@ -132,13 +132,13 @@ def _order(address: str) -> tuple[int, ...]:
 
 
 class _FunctionReader:
-    """Reads one function, and notes why fields are null."""
+    """Reads one function, and records why fields are null."""
 
     def __init__(self, root: Root, address: str, seat: _Location) -> None:
         self._root, self._address, self._seat = root, address, seat
         self._config = decode(read_bytes(root, f"{seat.folder}/config"))
         physical = resolve(root, f"{seat.folder}/physfn")
-        # A virtual function has the link and the sizes of packets of its physical one.
+        # A virtual function has the link and the packet sizes of its physical one.
         self._wire_folder = physical or seat.folder
         self._wire = decode(read_bytes(root, f"{physical}/config")) if physical else self._config
         self._fields: dict[str, list[str]] = {}
@@ -196,7 +196,7 @@ class _FunctionReader:
         return None
 
     def _register(self, field: str, value: Value | None, why: str | None) -> Value | None:
-        """A value that only configuration space has, or `why` it has not."""
+        """A value that only configuration space has; records `why` if it is missing."""
         if value is None and why:
             self._unknown(field, why)
         return value
@@ -259,7 +259,7 @@ def _short(text: str) -> str:
 
 
 def _number(digits: int, text: str) -> int | None:
-    """Of at most so many hexadecimal digits: 0x10de."""
+    """A number of at most `digits` hexadecimal digits: 0x10de."""
     match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text)
     return int(match[1], 16) if match else None
 
@@ -271,12 +271,12 @@ def _speed(text: str) -> float | None:
 
 
 def _width(text: str) -> int | None:
-    """Lanes; 0, 63 and 255 are how kernels and hardware say that they do not know."""
+    """Lanes; kernels and hardware report 0, 63 or 255 if they do not know."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 
 
 def _total(text: str) -> int | None:
-    """All errors of an aer_dev_* attribute: of its line TOTAL_ERR_…, else the sum of the others."""
+    """All errors of an aer_dev_* attribute: its line TOTAL_ERR_…, else the sum of the others."""
     counts: dict[str, int] = {}
     for line in text.splitlines():
         match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())

@@ -1,4 +1,4 @@
-"""Decodes the binary configuration space of a PCI function, whatever its length and state.
+"""Decodes the binary configuration space of a PCI function, of any length and state.
 
 Source: PCI Express Base Specification 6.0: 7.5.1 (headers), 7.5.3 (PCI Express capability),
 7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial),
@@ -34,10 +34,10 @@ VIRTUAL = "this is a virtual function: its physical one's registers count, which
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A function as far as its configuration space tells; `silent` if all of it reads as ones. Of
-    what is null, `why` says why for the header's and the PCI Express capability's fields,
-    `why_extended` for `acs` and `aer`. A capability that is certainly absent leaves `acs` null and
-    `aer` false without a reason.
+    """A function as far as its configuration space describes it; `silent` if all of it reads as
+    ones. `why` is the reason for null fields of the header and the PCI Express capability,
+    `why_extended` for null `acs` and `aer`. A capability that is certainly absent leaves `acs` null
+    and `aer` false without a reason.
     """
 
     address: str = ""
@@ -56,7 +56,7 @@ def decode(content: bytes | None) -> Config:
     space = _Space(content)
     at, why = _find_express(space)
     header = Config(
-        # A virtual function has its physical one's numbers, and reads ones here (9.3.4.1.1).
+        # A virtual function has its physical one's ids, and reads as ones here (9.3.4.1.1).
         vendor=_unless_ones(space.word(0x00)),
         device=_unless_ones(space.word(0x02)),
         class_code=None if (word := space.word(0x08, 4)) is None else word >> 8,
@@ -76,8 +76,8 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Where the 8 bytes of the Device Serial Number capability lie (7.9.3), low ones first; fewer
-    where the content ends. None where it has none."""
+    """The position of the Device Serial Number capability's 8 bytes (7.9.3), low bytes first; fewer
+    if the content ends before. None if there is no such capability."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -97,13 +97,13 @@ class _Space:
         self.content = content
 
     def word(self, offset: int, width: int = 2) -> int | None:
-        """None, too, where it is not wholly there."""
+        """The word at an offset; None also if only part of it was read."""
         part = self.content[offset : offset + width]
         return int.from_bytes(part, "little") if len(part) == width else None
 
     @property
     def end(self) -> str:
-        """Why what lies beyond the end is unknown."""
+        """Why everything beyond the end is unknown."""
         size = len(self.content)
         if size == _HEADER:
             return "only 64 bytes of config space are readable: run as root"
@@ -111,7 +111,7 @@ class _Space:
 
 
 def _find_express(space: _Space) -> tuple[int | None, str | None]:
-    """Where the PCI Express capability lies, or why that is unknown."""
+    """The offset of the PCI Express capability, or why that is unknown."""
     status, kind = space.word(0x06), space.word(0x0E, 1)
     if status is None or kind is None:
         return None, space.end
@@ -153,8 +153,8 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Whether all is 0 that a virtual function has reserved (9.3.5.4, 9.3.5.8): sizes of packets,
-    the link's speed and width, which no link has."""
+    """Whether all fields are 0 that a virtual function reserves (9.3.5.4, 9.3.5.8): packet sizes,
+    and the link's speed and width, which are never 0 on a link."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
@@ -169,7 +169,7 @@ def _link(space: _Space, at: int, *, second: bool) -> PciLink:
     code = ((speeds or 0) & 0xFE).bit_length() - 1
     max_speed = _speed(code) if code > 0 else None if capable is None else _speed(capable)
     if target is not None and target & 0xF == 0 and max_speed == SPEEDS[0]:
-        # What has no other speed may leave its target 0 (7.5.3.19).
+        # A link with only this speed may leave its target 0 (7.5.3.19).
         target = 1
     return PciLink(
         speed=None if status is None else _speed(status),
@@ -197,7 +197,7 @@ def _size(register: int) -> int | None:
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Redirections of ACS, whether there is AER, and why either is unknown."""
+    """ACS redirections, whether there is AER, and why either is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:
@@ -209,7 +209,7 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """Where extended capabilities lie by number, and why there may be others."""
+    """Offsets of extended capabilities by number, and why there may be others."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL

@@ -1,4 +1,4 @@
-"""Names of PCI functions, from the PCI ID database where the machine has one."""
+"""Names of PCI functions, from the PCI ID database if the machine has one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PLACES = (
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
     """Names of (vendor, device): `NVIDIA Corporation GH100 [H200 SXM 141GB]`; a device that is not
-    in it is named by its number, as lspci does. None where there is no database."""
+    in the database is named by its number, as in lspci. None if there is no database."""
     texts = (read_text(root, place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Looks names up in a database's text. Vendors that are not in it get no name."""
+    """Looks up names in a database's text. Vendors that are not in it get no name."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}
@@ -31,7 +31,7 @@ def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, 
     devices: dict[tuple[int, int], str] = {}
     vendor: int | None = None
     for line in text.splitlines():
-        # Two tabs begin a subsystem's line; after the vendors come the classes: C 03 ...
+        # A subsystem's line begins with two tabs; classes follow the vendors: C 03 ...
         if line[:1] not in ("\t", "#", ""):
             vendor = vendors.get(line[:4].lower()) if line[4:6] == "  " else None
             if vendor is not None:

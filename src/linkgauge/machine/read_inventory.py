@@ -1,4 +1,4 @@
-"""Everything that the files of a machine tell beside its host's names and sizes."""
+"""Everything that a machine's files show besides its host's names and sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tree import ROOT, Root
 def read_inventory(root: Root = ROOT) -> Inventory:
     """What can be read below `root`; each part says what could not, and why. Never raises.
 
-    Of this machine the accelerators are missing: only their libraries tell of them.
+    For this machine the accelerators are missing: only their libraries report them.
     """
     host = read_details(root)
     pci, no_pci = read_pci(root)

@@ -1,4 +1,4 @@
-"""Keeps what the readers of a machine read, so that it can be read again elsewhere."""
+"""Records what the readers of a machine read, so that it can be read again elsewhere."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeVar
 from .tree import ROOT, Captured, Root, link_target, listed, read_bytes
 
 _OWN = "proc/self"
-"""A link to a number that only this process has: kept as the folder that it leads to."""
+"""A link to the number of this process: recorded as the folder that it leads to."""
 
 Value = TypeVar("Value")
 
 
 class _Recorded(Mapping[str, Value]):
-    """What there is by path, looked up when it is asked for."""
+    """Values by path, each looked up when first requested."""
 
     def __init__(self, ask: Callable[[str], Value | None]) -> None:
         self._ask = ask
@@ -37,7 +37,7 @@ class _Recorded(Mapping[str, Value]):
 
 
 class Recorder(Captured):
-    """A machine below `root` that remembers what was read of it."""
+    """A machine below `root` that records what is read from it."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -46,7 +46,7 @@ class Recorder(Captured):
         self.folders = _Recorded(self._names)
 
     def kept(self) -> Captured:
-        """All that was read, and the links and folders among what was listed."""
+        """Everything that was read, and the links and folders among the listed names."""
         inside = (
             f"{folder}/{name}".lstrip("/")
             for folder in tuple(self.folders)
@@ -56,7 +56,7 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether a step of the path is a link: then what it names is found where that leads."""
+        """Whether a step of the path is a link: its content is recorded at the link's target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)

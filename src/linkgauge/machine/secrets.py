@@ -1,4 +1,4 @@
-"""What is left out of every captured tree: what readers do not need and others should not have."""
+"""Removes from every captured tree what readers do not need and others should not have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .dimms import ENTRIES, TABLE, split_table
 REMOVED = "(removed)"
 _REMOVED = REMOVED.encode()
 OPTION = re.compile(r'(?:"[^"]*"|\S)+')
-"""An option of the kernel's command line, of which quotes hold spaces together."""
+"""An option of the kernel's command line; it may contain spaces in quotes."""
 _SECRET = re.compile(
     r"(?<!by)pass(?!through)|secret|token|key|cred|psk|pwd|pw(?![a-z])|(?<![a-z])auth(?![a-z_])",
     re.IGNORECASE,
@@ -21,7 +21,7 @@ _DIMM, _END = 17, 127
 
 
 def without_secrets(path: str, content: bytes) -> bytes:
-    """The content of a file as it may be kept."""
+    """The content of a file without secrets."""
     for pattern, change in _CHANGES:
         if re.fullmatch(pattern, path):
             return change(content)
@@ -29,8 +29,8 @@ def without_secrets(path: str, content: bytes) -> bytes:
 
 
 def command_line(content: bytes) -> bytes:
-    """Options whose name sounds like a secret lose their value, addresses their user. An option
-    may carry another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
+    """Removes values of options whose name suggests a secret, and users from addresses. An option
+    may contain another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
     text = content.decode(errors="surrogateescape")
     text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")
@@ -44,19 +44,19 @@ def _option(text: str) -> str:
 
 
 def _only(pattern: bytes) -> Callable[[bytes], bytes]:
-    """Keeps the lines that match from their beginning."""
+    """Keeps the lines whose beginning matches."""
     lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
     return lambda content: b"".join(lines.findall(content))
 
 
 def _mounts(content: bytes) -> bytes:
-    """The root and control groups, without the logins of file servers."""
+    """Keeps the root and control groups, without logins of file servers."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
-    """Of the first process: only what a container runtime says of itself."""
+    """Keeps, of the first process, only what a container runtime states about itself."""
     return b"".join(
         b"%s\0" % variable
         for variable in content.split(b"\0")
@@ -65,12 +65,12 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Of SMBIOS: memory devices. OEM strings may carry credentials, others are serial numbers."""
+    """Keeps SMBIOS's memory devices: OEM strings may hold credentials, others serial numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
 def _tool(content: bytes) -> bytes:
-    """nvidia-smi lists processes by their command lines."""
+    """Removes the command lines of processes that nvidia-smi lists."""
     return re.sub(rb"(?m)^(\s*Name\s*: ).*$", rb"\1" + _REMOVED, content)
 
 

@@ -1,4 +1,4 @@
-"""Which commit of linkgauge runs, where it runs from a checkout."""
+"""Which commit of linkgauge runs, if it runs from a checkout."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def commit(package: Path) -> str | None:
-    """The commit checked out around `package`; None where it was installed from a wheel. What was
-    changed since, it does not tell. Read from the files, since there may be no git."""
+    """The commit checked out around `package`; None if it was installed from a wheel. Changes since
+    the commit are not detected. Reads git's files directly, since git may not be installed."""
     for folder in package.resolve().parents:
         if (folder / ".git").is_dir():
             return _head(folder / ".git")
@@ -27,7 +27,7 @@ def _head(git: Path) -> str | None:
 
 
 def _packed(git: Path, name: str) -> str | None:
-    """A reference among those that git packed into one file."""
+    """A reference from the file of those that git packed."""
     packed = read_text(git, "packed-refs") or ""
     found = re.search(rf"^(\S+) {re.escape(name)}$", packed, re.MULTILINE)
     return found[1] if found else None

@@ -1,4 +1,4 @@
-"""What vendors' own tools say of a machine, as text for people: no reader depends on it."""
+"""The output of vendors' own tools, as text for people: no reader depends on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SECONDS = 20.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A command that was asked. `exit` is its code, `problem` why there is none; `file` holds its
+    """A command that was run. `exit` is its code, `problem` why there is none; `file` holds its
     output, `errors` what it wrote to stderr, if anything."""
 
     command: str
@@ -40,8 +40,8 @@ class ToolOutput(msgspec.Struct, frozen=True):
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    """Runs the commands one after the other, each for a limited time: what became of each, and
-    their texts by path. Never raises: a machine lacks most of them."""
+    """Runs the commands one after the other, each for at most `seconds`. Returns the result of
+    each, and their texts by path. Never raises: a machine lacks most of them."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 

@@ -1,7 +1,7 @@
 """Reads files below a filesystem root, so that a captured tree reads like the machine.
 
-Symbolic links are followed inside the root only, as chroot does: `/x` means the root's own x, and
-`..` ends at the root. So a captured tree never leads to files of the machine that reads it.
+Symbolic links are followed only inside the root, as with chroot: `/x` means the root's own x, and
+`..` stops at the root. So a captured tree never leads to files of the machine that reads it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 
 ROOT = Path("/")
 _MOST_LINKS = 40
-"""Links followed on one path before it counts as a loop, as in Linux."""
+"""Links followed on one path before they count as a loop, as in Linux."""
 _MOST_CPUS = 1 << 16
 
 
 class Captured:
-    """A machine's files held in memory, by their paths without the first slash, and the targets of
-    its symbolic links."""
+    """A machine's files held in memory, by path without the leading slash, and the targets of its
+    symbolic links."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class Captured:
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`empty` are folders that nothing may lie in."""
+        """`empty` are folders that may be empty."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
         for path in chain(files, self.links, tuple(folders)):
             folder, _, name = path.rpartition("/")
-            # A name that is known has been entered in the folders above it, too.
+            # A known name has already been entered in the folders above it.
             while name and name not in (names := folders.setdefault(folder, {})):
                 names[name] = None
                 folder, _, name = folder.rpartition("/")
@@ -47,14 +47,14 @@ Root = Path | Captured
 
 
 def read_text(root: Root, path: str) -> str | None:
-    """The file's text without its last newline, and the zero that some kernels write behind it;
-    None where it cannot be read."""
+    """The file's text without trailing newlines, and zeros that some kernels write after them;
+    None if it cannot be read."""
     content = read_bytes(root, path)
     return None if content is None else content.decode(errors="replace").rstrip("\n\0")
 
 
 def read_bytes(root: Root, path: str) -> bytes | None:
-    """The file's content; None where it cannot be read."""
+    """The file's content; None if it cannot be read."""
     path = path.lstrip("/")
     if isinstance(root, Captured):
         if path not in root.files:
@@ -62,18 +62,18 @@ def read_bytes(root: Root, path: str) -> bytes | None:
         return root.files.get(path)
     place = _place(root, path)
     with suppress(OSError, ValueError):
-        # Reading a captured pipe would wait for ever.
+        # Reading a captured pipe would block forever.
         return place.read_bytes() if place and (root == ROOT or place.is_file()) else None
     return None
 
 
 def names_in(root: Root, folder: str) -> list[str]:
-    """Names of what lies in a folder; none where it cannot be read."""
+    """Names of a folder's entries; empty if it cannot be read."""
     return listed(root, folder) or []
 
 
 def listed(root: Root, folder: str) -> list[str] | None:
-    """The same; None where it cannot be read."""
+    """Names of a folder's entries; None if it cannot be read."""
     if isinstance(root, Captured):
         if folder not in root.folders:
             folder = resolve(root, folder) or folder
@@ -86,8 +86,8 @@ def listed(root: Root, folder: str) -> list[str] | None:
 
 
 def resolve(root: Root, path: str) -> str | None:
-    """The path behind all symbolic links, without the first slash. None where it does not exist or
-    its links loop."""
+    """The path with all symbolic links resolved, without the leading slash. None if it does not
+    exist or its links loop."""
     here: list[str] = []
     ahead = path.split("/")[::-1]
     links = 0
@@ -110,18 +110,18 @@ def resolve(root: Root, path: str) -> str | None:
 
 
 def link_name(root: Root, path: str) -> str | None:
-    """The last name of where a symbolic link leads, whether that exists or not; None where there
-    is no link. `path`'s folder is without links."""
+    """The last name of a symbolic link's target, whether that exists or not; None if there is no
+    link. The folder of `path` must not contain links."""
     target = link_target(root, path.lstrip("/"))
     if target is None:
         return None
-    # A name on disk may be no text at all.
+    # A name on disk may not be valid text.
     name = target.rstrip("/").rpartition("/")[2]
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def link_target(root: Root, path: str) -> str | None:
-    """Where a symbolic link leads, as it is written; None where there is no link."""
+    """The target of a symbolic link, as written; None if there is no link."""
     if isinstance(root, Captured):
         return root.links.get(path)
     with suppress(OSError, ValueError):
@@ -136,7 +136,7 @@ def _exists(root: Root, real: str) -> bool:
 
 
 def _place(root: Path, path: str) -> Path | None:
-    """Where a path lies, not outside the root."""
+    """The location of a path, never outside the root."""
     if root == ROOT:
         return root / path
     real = resolve(root, path)
@@ -150,12 +150,12 @@ def number(text: str | None) -> int | None:
 
 
 def least(*values: int | None) -> int | None:
-    """The least of those that are known; None where none is."""
+    """The least of the known values; None if none is known."""
     return min((value for value in values if value is not None), default=None)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPUs of the kernel's list format (`0-3,8`), ascending. Garbled pieces are left out."""
+    """CPUs in the kernel's list format (`0-3,8`), ascending. Garbled pieces are ignored."""
     cpus: set[int] = set()
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
@@ -166,7 +166,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """CPUs of the kernel's masks (`0000,00000011`: 32 CPUs a group, the last ones first)."""
+    """CPUs in the kernel's mask format (`0000,00000011`: 32 CPUs per group, the highest first)."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()
@@ -175,13 +175,13 @@ def parse_cpu_mask(text: str) -> tuple[int, ...]:
 
 
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
-    """CPUs of a file with their list; where there is none, of the one with their mask."""
+    """CPUs from the file with their list, else from the file with their mask."""
     cpus = parse_cpu_list(read_text(root, listed) or "")
     return cpus or parse_cpu_mask(read_text(root, masked) or "")
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Bytes by name, of /proc/meminfo or a node's meminfo (`Node 0 MemTotal: 1 kB`)."""
+    """Bytes by name, from /proc/meminfo or a node's meminfo (`Node 0 MemTotal: 1 kB`)."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

@@ -1,8 +1,7 @@
-"""Backend `sim`: a described machine, on which transfers take virtual time.
+"""Backend `sim`: a simulated machine, on which transfers take virtual time.
 
-Bytes really move, contention follows from the topology, and faults can be scheduled: what a run
-does on hardware that fails can be tried without any. docs/simulation.md says what is computed and
-what is not.
+Bytes really move, contention follows from the topology, and faults can be scheduled, so that runs
+can be tested without failing hardware. docs/simulation.md lists what is computed and what is not.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ from .topology import Topology
 from .trouble import Trouble
 
 STRIDE = 128
-"""Bytes from one pointer of a chase to the next, nvbandwidth's."""
+"""Bytes between consecutive pointers of a chase, as in nvbandwidth."""
 
 
 def simulate(simulation: Simulation, engines: EngineSettings) -> SimBackend:
-    """The machine of a simulation. `engines` shape real kernels: nothing here depends on them.
+    """The machine of a simulation. `engines` configures real kernels and has no effect here.
 
-    Raises InputError for a description that is wrong, and for a fault that is.
+    Raises InputError for an invalid description or fault.
     """
     description = parse_description(simulation.description)
     faults = [parse_fault(text) for text in (*description.faults, *simulation.faults)]
@@ -56,7 +55,7 @@ def simulate(simulation: Simulation, engines: EngineSettings) -> SimBackend:
 
 
 class SimBackend:
-    """All of a simulated machine: its host's memories and threads, and its devices."""
+    """A simulated machine: its host's memories and threads, and its devices."""
 
     name = refusals.SPACE
 
@@ -75,7 +74,7 @@ class SimBackend:
         self._faults = tuple(faults)
         self._sensors = SimTelemetry(self._hardware)
         self._at = self._cells = 0
-        """Cells that have gone by at the one being measured, and at most."""
+        """Cells passed up to and including the current one, and the most so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             sizes[Memory(self.name, device.index)] = int(device.group.memory)
@@ -101,7 +100,7 @@ class SimBackend:
         return inventory.host(self._description, self._hardware.nodes)
 
     def look(self) -> Inventory:
-        """All that there is to find of the machine as it is now: after the cells that went by."""
+        """Everything that can be read of the machine in its state after the cells so far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -142,8 +141,8 @@ class SimBackend:
         return reason or refusals.refusal(self._on_nodes(transfer), self._hardware, self._topology)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """What goes from one CPU to another as what goes from its node to the other's: the rest of
-        the machine is described by its nodes."""
+        """Maps a transfer between CPUs to one between their nodes: the machine's description has
+        no smaller parts than nodes."""
         if not transfer.source.is_cpu:
             return transfer
         first, second = (host(self._node_of[memory.index or 0]) for memory in transfer.memories)
@@ -181,7 +180,7 @@ class SimBackend:
             return SimGroup(copies, moving, sigmas, self._course, self._stall)
         seconds, steps = self._step(copies[0], operation)
         moving = (steady(seconds * steps),)
-        if operation == "enqueue":  # the host's part, whatever the links do
+        if operation == "enqueue":  # work of the host, independent of the links
             sigmas = [noise]
         pace = Pace(loops=1, steps=steps)
         return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
@@ -195,13 +194,13 @@ class SimBackend:
         return movements(works, self._trouble.capacity(demands))
 
     def _step(self, copy: Copy, operation: Operation) -> tuple[float, int]:
-        """Seconds of one step of another operation than a copy, and how many steps a loop has."""
+        """Seconds of one step of an operation other than a copy, and the steps in a loop."""
         transfer = self._on_nodes(copy.transfer)
         if operation == "chase":
             latency = self._resources.latency(transfer.source, transfer.engine.owner)
             return latency, max(1, copy.size // STRIDE)
         if operation == "ping-pong":
-            # As an access to the other's memory that finds the line in a cache: half as far there.
+            # Like an access to the other's memory that hits a cache: half of that memory's latency.
             latency = self._resources.latency(transfer.destination, transfer.source)
             own = self._hardware.nodes[transfer.destination.index or 0].group.latency
             return latency - own / 2, 2
@@ -210,16 +209,16 @@ class SimBackend:
         return self._description.host.call, 1
 
     def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
-        """Threads that ask for no number share their node's CPUs evenly."""
+        """Transfers that ask for no number of threads share their node's CPUs evenly."""
         owner, threads = transfer.engine.owner, 0
         if transfer.engine.kind == "cpu":
-            beside = sum(copy.transfer.engine.owner == owner for copy in copies)
+            sharing = sum(copy.transfer.engine.owner == owner for copy in copies)
             cpus = len(self._hardware.nodes[owner.index or 0].cpus)
-            threads = transfer.engine.count or max(1, cpus // beside)
+            threads = transfer.engine.count or max(1, cpus // sharing)
         return self._resources.demand(transfer, threads, self._description.host.thread)
 
     def close(self) -> None:
-        """Nothing is held but the buffers, which are freed by whoever holds them."""
+        """Does nothing: only buffers hold resources, and their owners free them."""
 
 
 def _own(buffer: Buffer) -> SimBuffer:

@@ -1,4 +1,4 @@
-"""The description of a simulated machine: YAML to plain values, as written, without duplicates.
+"""Parses the YAML description of a simulated machine; groups stay as written, unexpanded.
 
 `docs/simulation.md` explains every field. A small one:
 
@@ -23,8 +23,8 @@
       - {kind: pcie5, each: root0..1, to: host:0..1}
       - {kind: upi, pairs: [[host:0, host:1]]}
 
-`A..B` at the end of a name is a range. Rates are bytes a second of one direction, sizes are powers
-of two, times have a unit, shares are 0.5 or 50%. hardware.py makes single devices and links of it.
+`A..B` at the end of a name is a range. Rates are bytes/s in one direction, sizes use powers of two,
+times have a unit, shares are 0.5 or 50%. hardware.py expands groups to single devices and links.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 class Size(int):
-    """Bytes: `64G`, a power of two."""
+    """Bytes, with prefixes that are powers of two: `64G` is 64 × 2^30."""
 
 
 class Rate(float):
-    """Bytes a second: `50 GB/s` is 50 × 10^9."""
+    """Bytes per second: `50 GB/s` is 50 × 10^9."""
 
 
 class Seconds(float):
@@ -63,12 +63,12 @@ class Seconds(float):
 
 
 class Share(float):
-    """A relative figure, 0 or more: `0.5` or `50%`."""
+    """A fraction, 0 or more: `0.5` or `50%`."""
 
 
-class Ways(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A share for reads (pulled by the destination's engine) and for writes (pushed by the
-    source's)."""
+class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The efficiency of reads (the destination's engine pulls) and of writes (the source's
+    engine pushes)."""
 
     read: Share = Share(1.0)
     write: Share = Share(1.0)
@@ -78,17 +78,18 @@ class Ways(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("an efficiency of 0 moves nothing")
 
 
-class Back(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes that go the other way for a byte of payload, of reads and of writes."""
+class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes in the opposite direction per byte of payload, for reads and for writes."""
 
     read: Share = Share(0.0)
     write: Share = Share(0.0)
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An engine: the most it reads and writes over links, the most that one copy reads from another
-    device (null: as fast as links are), and what each copy takes to start: one that writes
-    `write_startup`, one between two devices `peer_startup` (null: `startup`, as any other)."""
+    """Limits of an engine: its maximum rates of reading and writing over links, the maximum rate at
+    which one copy reads from another device (null: only links limit it), and the startup time of a
+    copy: `peer_startup` between two devices, `write_startup` if it only writes (null: `startup`,
+    which holds for all others)."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -99,24 +100,24 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What links of a kind have in common. Every direction has its own `rate` × `count`.
+    """The properties that links of a kind share. Each direction has its own `rate` × `count`.
 
-    Without a `rate`, PCIe's follows from `speed` (GT/s a lane) and `width` (lanes). `both` bounds
-    the two directions together. Payload takes payload ÷ `efficiency` of its direction (of kernels:
-    ÷ `sm_efficiency`) and payload × `reverse` (of kernels: × `sm_reverse`) of the other one, for
-    requests and acknowledgements. `latency` is what it adds to one access, there and back; `jitter`
-    is the relative standard deviation that crossing it adds to a figure. The rest is shown by PCI's
-    registers.
+    Without a `rate`, PCIe's follows from `speed` (GT/s per lane) and `width` (lanes). `both` limits
+    the two directions together. Payload uses payload ÷ `efficiency` of its direction (for kernels:
+    ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`) of the opposite one,
+    for requests and acknowledgements. `latency` is the round-trip time that the link adds to one
+    access; `jitter` is the relative standard deviation that it adds to a figure. PCI registers show
+    the other fields.
     """
 
     kind: LinkType
     rate: Rate | None = None
     count: Count = 1
     both: Rate | None = None
-    efficiency: Ways = Ways()
-    sm_efficiency: Ways | None = None
-    reverse: Back = Back()
-    sm_reverse: Back | None = None
+    efficiency: Efficiency = Efficiency()
+    sm_efficiency: Efficiency | None = None
+    reverse: Reverse = Reverse()
+    sm_reverse: Reverse | None = None
     latency: Seconds = Seconds(0.0)
     jitter: Share = Share(0.0)
     speed: Positive | None = None
@@ -128,10 +129,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` NUMA nodes alike: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
-    written), `latency` of one access to it. `cache` is its last-level cache. At one of
-    `turns`, threads and each device take turns, for as long as the link takes that each comes
-    over: a gateway that buffers."""
+    """`count` identical NUMA nodes: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
+    written), `latency` of one access to it. `cache` is its last-level cache. With `turns`, threads
+    and each device take turns at the node, each for as long as its own link takes: a gateway that
+    buffers."""
 
     count: Count = 1
     cpus: Count
@@ -143,9 +144,9 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
-    second, and takes `call` to hand a copy to a device. `distances` is the NUMA distance table
-    (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine, which
+    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo on x86. A thread moves `thread` bytes/s
+    and takes `call` to hand a copy to a device. `distances` is the NUMA distance table (null: 10
+    within a node, 20 between nodes); `hypervisor` names the hypervisor of a virtual machine, which
     shows no `iommu`."""
 
     nodes: tuple[NodeGroup, ...]
@@ -165,12 +166,11 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` devices alike. `memory_rate` is bytes read and written a second (null: never the
-    limit), `memory_latency` one access from afar, without the links. One that `forwards` passes on
-    traffic of others within its fabric. `pci` and `uuids` name each (null: made up); addresses
-    stand in quotes, YAML would take them for numbers. `numa_node` is what sysfs says (null: the
-    nearest node).
-    `properties` is what the vendor's library would tell, as it is.
+    """`count` identical devices. `memory_rate` is bytes/s read and written (null: never the limit),
+    `memory_latency` the time of one remote access without the links. A device with `forwards`
+    forwards traffic of others within its fabric. `pci` and `uuids` identify each device (null: made
+    up); quote addresses, because YAML would read them as numbers. `numa_node` is the value in sysfs
+    (null: the nearest node). `properties` are the values that the vendor's library would report.
     """
 
     count: Count = 1
@@ -192,8 +192,8 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Switches alike, named by a range: PCIe switches, root complexes, a fabric's crossbars. Ports
-    of a PCIe switch with `acs_redirect` are set to send peer traffic up to the root complex."""
+    """Identical switches, named by a range: PCIe switches, root complexes, a fabric's crossbars.
+    With `acs_redirect`, a PCIe switch's ports send peer traffic up to the root complex."""
 
     name: str
     kind: SwitchType = "root"
@@ -205,8 +205,8 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of a `kind` (a key of `link_kinds`): a full `mesh`, or `pairs`, or `each` to its `to`:
-    where there are more of `each`, consecutive ones share one. `name` names a single link."""
+    """Links of a `kind` (a key of `link_kinds`): a full `mesh`, or `pairs`, or `each` to its `to`
+    (if `each` has more names, consecutive ones share one). `name` names a single link."""
 
     kind: str
     mesh: str | None = None
@@ -218,8 +218,8 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A machine. `noise` is the relative standard deviation of every figure, drawn from `seed`;
-    `noise_buffers` and `noise_moments` that of what varies from visit to visit alone; `faults` are
-    in the grammar of `--fault`."""
+    `noise_buffers` and `noise_moments` are those of what varies only between visits; `faults` use
+    the grammar of `--fault`."""
 
     source: str
     host: HostDescription
@@ -235,7 +235,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def parse_description(text: str) -> Description:
-    """Reads the YAML. Raises InputError, one line with the place of what is wrong."""
+    """Parses the YAML. Raises InputError, one line that says where the error is."""
     try:
         tree = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -252,7 +252,7 @@ def parse_description(text: str) -> Description:
 
 
 def _quantity(kind: type, value: object) -> object:
-    """A figure with its unit. Raises ValueError, which gets the field's path."""
+    """Parses a figure with its unit. Raises ValueError, to which msgspec adds the field's path."""
     text = str(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004
@@ -279,7 +279,7 @@ def _scaled(text: str, units: dict[str, float], expected: str) -> float:
 
 
 def shipped() -> tuple[str, ...]:
-    """Names of the machines that come with linkgauge."""
+    """Names of the machines shipped with linkgauge."""
     files = (resources.files(__package__) / "machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yml") for f in files if f.name.endswith(".yml")))
 
@@ -287,7 +287,7 @@ def shipped() -> tuple[str, ...]:
 def load(name: str) -> tuple[str, str]:
     """The name and the YAML of a shipped machine, or of a file (`*.yml`, or any path).
 
-    Raises InputError where there is neither.
+    Raises InputError if neither exists or the file cannot be read.
     """
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")

@@ -1,12 +1,12 @@
-"""Faults that strike a simulated machine, and the grammar they are written in.
+"""Faults of a simulated machine, and the grammar that they are written in.
 
     fault      = kind target { name "=" value }
     target     = a device (`sim:3`), a host node (`host:0`), a link by its name, or `*`
     cells      = N | N ".." | N ".." N      ordinals in the whole plan, from 0
 
 `slow sim:0-sim:1 rate=25% cells=3..9`. A fault strikes the cells whose transfers touch its target:
-that read or write it, that it carries out, or that cross it. Printing is `str()` of the value;
-reading what was printed gives the same value. docs/faults.md describes each kind.
+they read or write it, run on its engines, or cross it. `str()` prints a fault, and parsing that
+text gives the same value. docs/faults.md describes each kind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 class Cells(msgspec.Struct, frozen=True):
-    """Ordinals in the plan, first to last, both included; without `last`, all from there on."""
+    """Ordinals in the plan, from `first` to `last` inclusive; without `last`, to the plan's end."""
 
     first: int = 0
     last: int | None = None
@@ -43,7 +43,7 @@ class Cells(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What befalls `target` (a device, a host node, a link or `*`) in these cells of the plan."""
+    """A fault of `target` (a device, a host node, a link or `*`) in these cells of the plan."""
 
     meaning: ClassVar[str]
     example: ClassVar[str]
@@ -52,7 +52,7 @@ class Fault(msgspec.Struct, frozen=True):
     cells: Cells = Cells()
 
     def aims_at(self, names: Container[str]) -> bool:
-        """Whether its target is one of these names."""
+        """Whether the target is one of these names, or `*`."""
         return self.target == ALL or self.target in names
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Slow(Fault, frozen=True):
-    """`rate` is the fraction that is left."""
+    """`rate` is the remaining fraction of the rate."""
 
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
     example = "slow sim:0-sim:1 rate=25%"
@@ -74,7 +74,7 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """The rate of cell n is (1 + `per_cell`)^(n - first of its cells) of what it should be."""
+    """The rate of cell n is its healthy rate × (1 + `per_cell`)^(n - first of its cells)."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:2 per_cell=-0.1%"
@@ -83,7 +83,7 @@ class Drift(Fault, frozen=True):
 
 
 class Jitter(Fault, frozen=True):
-    """`sigma` is relative and comes on top of the machine's own noise."""
+    """`sigma` is relative and adds to the machine's own noise."""
 
     meaning = "the samples scatter more"
     example = "jitter sim:1 sigma=5%"
@@ -102,7 +102,7 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """`offset` is in bytes; a cell that moves fewer is not struck."""
+    """`offset` is in bytes; cells that move fewer bytes are not struck."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:3 offset=54321 bit=3"
@@ -112,20 +112,20 @@ class Flip(Fault, frozen=True):
 
 
 class Strike(Fault, frozen=True):
-    """A fault that ends its cell as `phase` begins."""
+    """A fault that ends its cell at the start of `phase`."""
 
     phase: Phase = "measure"
 
 
 class Hang(Strike, frozen=True):
-    """The worker never comes back."""
+    """The worker never returns."""
 
     meaning = "the call never returns"
     example = "hang sim:1 phase=warm-up cells=4"
 
 
 class Crash(Strike, frozen=True):
-    """The worker's process dies of `signal`."""
+    """`signal` kills the worker process."""
 
     meaning = "the worker process dies of a real signal"
     example = "crash sim:0 signal=KILL cells=2"
@@ -134,14 +134,14 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """Lost in the first of its cells, and in every later one from the beginning."""
+    """The device is lost in `phase` of the first cell, and from the start of every later cell."""
 
     meaning = "the device is lost in that cell and from there on: every call that touches it fails"
     example = "lost sim:3 cells=10"
 
 
 class NoMem(Strike, frozen=True):
-    """Memory that looked sufficient cannot be had."""
+    """Allocation fails although memory looked sufficient."""
 
     meaning = "allocation fails"
     example = "nomem host:0 cells=0..3"
@@ -150,18 +150,18 @@ class NoMem(Strike, frozen=True):
 
 
 def _name(kind: type[Fault]) -> str:
-    """What the grammar calls it."""
+    """The kind's name in the grammar."""
     return kind.__name__.lower()
 
 
 FAULTS: dict[str, type[Fault]] = {
     _name(kind): kind for kind in (Slow, Drift, Jitter, Stall, Flip, Hang, Crash, Lost, NoMem)
 }
-"""The kinds of faults by their names, as `--list-faults` shows them."""
+"""The kinds of faults by name, as `--list-faults` shows them."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter means the same in each kind that takes it. `read` raises InputError."""
+    """A parameter, with the same meaning in every kind that takes it. `read` raises InputError."""
 
     meaning: str
     read: Callable[[str], Any]
@@ -190,7 +190,7 @@ def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
 
 
 def _fraction(text: str) -> float:
-    """A fraction that is something: less than a millionth would be as good as nothing."""
+    """A fraction of at least a millionth: less would be practically 0."""
     _match(r"[0-9.]{1,30}%?", text, "a fraction such as 0.5 or 50%")
     value = parse_fraction(text, "fraction")
     if value < 1e-6:
@@ -239,7 +239,7 @@ PARAMETERS: dict[str, Parameter] = {
     "cells": Parameter("the cells it strikes, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
         "what is being done to the cell as it strikes",
-        # What is only planned has touched nothing yet.
+        # In the first phase, `plan`, a cell has touched nothing yet.
         _named({_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
     ),
@@ -258,7 +258,7 @@ PARAMETERS: dict[str, Parameter] = {
         lambda signal: str(signal.name).removeprefix("SIG"),
     ),
 }
-"""What the kinds take, by name; `parameters` tells which kind takes which."""
+"""All parameters by name; `parameters` lists those of one kind."""
 
 
 def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
@@ -266,7 +266,7 @@ def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def parameters(kind: type[Fault]) -> dict[str, str]:
-    """The names that a kind takes, each with its default as it would be written."""
+    """The parameters that a kind takes, by name, each with its default in the grammar's form."""
     return {
         field.encode_name: PARAMETERS[field.encode_name].write(field.default)
         for field in _parameters(kind)
@@ -278,9 +278,9 @@ _ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
 
 
 def parse_fault(text: str) -> Fault:
-    """The fault of one `--fault`. Raises NotationError, with the first character at fault.
+    """Parses one `--fault`. Raises NotationError with the position of the first wrong character.
 
-    Whether the machine has such a target only the machine can tell.
+    It cannot check whether the machine has the target: `check_targets` does.
     """
     tokens = list(_TOKEN.finditer(text))
     if not tokens:

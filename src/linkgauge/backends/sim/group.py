@@ -1,4 +1,4 @@
-"""Groups of a simulated machine: bytes that really move, in time that does not pass."""
+"""Groups of a simulated machine: bytes really move, but the time they take is virtual."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .memory import SimBuffer, exchange, move
 from .run_position import RunPosition
 
 StallSeconds = Callable[[int, int], float]
-"""Seconds that a copy of the group, by its place, stands still in a sample, by its number."""
+"""Seconds that a copy stalls in a sample; takes its place in the group and the sample's number."""
 
 
 class SimGroup(Gated):
-    """Copies behind a gate. Copy i gets on as `movements[i]` says, give or take its `sigmas[i]`,
-    and stands still in its first lap as `stall` says, if at all."""
+    """Copies behind a gate. Copy i progresses as in `movements[i]`, with relative noise
+    `sigmas[i]`, and stalls in its first lap for the time that `stall` returns."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class SimGroup(Gated):
         self._stall = stall
         self.pace = pace
         self._ends: Sequence[Sequence[float]] = ()
-        """When each copy ends each lap, in loops."""
+        """When each copy ends each lap, as if all laps were one loop."""
 
     def arm(self, loops: int, laps: int = 1) -> None:
         super().arm(loops, laps)
@@ -55,19 +55,19 @@ class SimGroup(Gated):
             self._progress(number, movement, loops * laps * course.noise(number, sigma))
             for number, (movement, sigma) in enumerate(self._paces)
         )
-        # From the common start on: kernels of one device wait for each other.
+        # Counted from the common start: kernels of one device wait for each other.
         seconds = tuple(times[-1] for times in progress)
         course.pass_by(max(seconds))
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        """When the copy at this place starts, and ends each lap."""
+        """When the copy at this place starts, and when it ends each lap."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
 
 def _carry_out(copy: Copy) -> None:
-    """Moves the bytes. Once is enough: another loop would move the same ones."""
+    """Moves the bytes once: further loops would move the same ones."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return

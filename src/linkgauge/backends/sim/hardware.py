@@ -1,4 +1,4 @@
-"""Single nodes, devices, switches and links, with their names, made of a description's groups."""
+"""Expands a description's groups to single nodes, devices, switches and links with names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _FIRST_BUS = 0x10
 _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
-"""Made-up UUIDs are drawn from this name space, so that a machine's are always the same."""
+"""Name space of made-up UUIDs, so that a machine's UUIDs are always the same."""
 
 
 class NodeUnit(msgspec.Struct, frozen=True):
@@ -51,8 +51,8 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link with the name `a-b` unless it was given one, and what those of its `kind_name` have in
-    common. `rate` is bytes a second of each direction.
+    """A link, named `a-b` unless it is given a name, and the `common` properties of its
+    `kind_name`. `rate` is bytes/s in each direction.
     """
 
     kind_name: str
@@ -61,7 +61,7 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """Everything that a machine is made of, one by one."""
+    """All parts of a machine, one by one."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -70,7 +70,7 @@ class Hardware(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What links may join: nodes, devices, switches."""
+        """The names that links may join: nodes, devices, switches."""
         units: tuple[NodeUnit | DeviceUnit | SwitchUnit, ...]
         units = (*self.nodes, *self.devices, *self.switches)
         return tuple(unit.name for unit in units)
@@ -93,7 +93,7 @@ def build(description: Description) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name is itself."""
+    """Names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name stands for itself."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)
@@ -157,7 +157,7 @@ def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
 
 
 def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
-    given = [way for way in (group.mesh, group.pairs, group.each and group.to) if way is not None]
+    given = [one for one in (group.mesh, group.pairs, group.each and group.to) if one is not None]
     if len(given) != 1 or (group.each is None) != (group.to is None):
         raise _wrong("give one of mesh, pairs, each with to", where)
     if group.mesh is not None:

@@ -1,7 +1,7 @@
-"""What the readers of a machine would find on a simulated one's host, as values.
+"""The values that the readers of a machine would find on a simulated machine's host.
 
-Of the caches only the last level is known. All hosts alike have huge pages and no limits; the CPUs
-of those that are no virtual machine have the governor performance, and all CPUs were idle so far.
+Only the last-level cache is known. Every host has huge pages and no limits, its CPUs have been idle
+since boot, and their governor is performance except in virtual machines.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .hardware import NodeUnit
 _ISA = {"x86_64": "x86-64", "aarch64": "armv8-a", "riscv64": "rv64imafdc"}
 _HUGE_PAGE = 2 << 20
 _HUGE_SHARE = 64
-"""A huge page for so many of the memory."""
+"""Huge pages take one part in this many of the memory."""
 _HUGE_CHOICE = "madvise"
 _TICKS = 10**6
-"""Of each CPU, since boot."""
+"""Ticks of each CPU since boot."""
 
 
 def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
@@ -49,7 +49,7 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
 
 
 def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) -> HostDetails:
-    """What the kernel says beside; `grouped`: there are PCI functions in groups of an IOMMU."""
+    """What else the kernel reports; `grouped`: there are PCI functions in IOMMU groups."""
     about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
@@ -81,7 +81,7 @@ def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) 
 
 
 def _unknown(about: HostDescription, grouped: bool) -> list[str]:
-    """Why fields are empty, as readers say it."""
+    """Why fields are empty, in the readers' words."""
     reasons = []
     if about.architecture not in _ISA:
         reasons.append("instruction set: /proc/cpuinfo does not say")
@@ -102,7 +102,7 @@ def _command_line(about: HostDescription) -> str:
 
 
 def _free(total: int) -> int:
-    """Fifteen sixteenths, in whole KiB: the kernel and what runs take the rest."""
+    """Fifteen sixteenths, in whole KiB: the kernel and processes use the rest."""
     return (total - total // 16) >> 10 << 10
 
 
@@ -125,7 +125,7 @@ def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
 def _distances(
     about: HostDescription, node: NodeUnit, nodes: Sequence[NodeUnit]
 ) -> tuple[int, ...]:
-    """A row of the NUMA distance table: what the firmware says, else the kernel's defaults."""
+    """A row of the NUMA distance table: the firmware's values, else the kernel's defaults."""
     if about.distances is not None:
         return about.distances[node.index]
     return tuple(10 if other.index == node.index else 20 for other in nodes)

@@ -1,8 +1,8 @@
-"""Memory of a simulated machine: the first bytes of a buffer are real, the rest is remembered.
+"""Memory of a simulated machine: the first bytes of a buffer are real, the rest is only recorded.
 
-A buffer of any size holds real bytes in its window. Beyond it, only what was last written there is
-kept (a pattern and its seed), and every bit that flipped since. So copies, comparisons and their
-offsets are exact, and half a gigabyte costs nothing.
+A buffer of any size holds real bytes in its window. Beyond it, only the last write (a pattern and
+its seed) and every bit flipped since are kept. So copies, comparisons and their offsets are exact,
+and half a gigabyte costs nothing.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
 Stored = tuple[bool, int, bool]
-"""What was written: whether a seed's word 0 stands everywhere, the seed, whether it is the words'
-complement."""
+"""What was written: whether every word is the seed's word 0, the seed, whether words are
+complemented."""
 
 
 class Tail(NamedTuple):
-    """What lies beyond the window, in chunks of even and of odd number. None: never written."""
+    """The content beyond the window, of even and of odd chunks. None: never written."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """A buffer of `size` bytes; `free` gives them back to the place that holds them."""
+    """A buffer of `size` bytes; `free` returns them to the budget of their place."""
 
     warnings = ()
 
@@ -49,7 +49,7 @@ class SimBuffer:
         self.window = bytearray(min(size, WINDOW))
         self.tail = Tail(None, None)
         self.flipped: dict[int, int] = {}
-        """Bits that differ beyond the window, by offset."""
+        """Flipped bits beyond the window, by the offset of their byte."""
         self._room: MemoryBudget | None = room
         room.take(memory, size)
 
@@ -73,7 +73,7 @@ class SimBuffer:
             self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Offset of the first byte that differs from the pattern, None if all agree."""
+        """Offset of the first byte that differs from the pattern, None if all match."""
         near = min(size, WINDOW)
         expected = _window(pattern, seed, False)
         if self.window[:near] != expected[:near]:
@@ -87,8 +87,7 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Xor of the 64-bit words of the window, and a sum of what is beyond it: of equal contents
-        equal."""
+        """Xor of the window's 64-bit words and a hash of the rest: equal for equal contents."""
         data = bytes(self.window[:size])
         words = memoryview(data + bytes(-len(data) % 8)).cast("Q")
         total = reduce(xor, words, 0)
@@ -98,7 +97,7 @@ class SimBuffer:
         return total
 
     def flip(self, offset: int, bit: int) -> None:
-        """Flips a bit (0 to 7) of the byte at `offset`, unnoticed."""
+        """Silently flips a bit (0 to 7) of the byte at `offset`."""
         if offset < WINDOW:
             self.window[offset] ^= 1 << bit
             return
@@ -134,13 +133,13 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 class MemoryBudget:
-    """How much each place has left."""
+    """Bytes left in each place."""
 
     def __init__(self, sizes: Mapping[Memory, int]) -> None:
         self._left = dict(sizes)
 
     def take(self, memory: Memory, size: int) -> None:
-        """Raises AllocationError where the place has less left."""
+        """Raises AllocationError if the place has fewer bytes left."""
         left = self._left[memory.place]
         if size > left:
             raise AllocationError(
@@ -163,7 +162,7 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
 
 @lru_cache(maxsize=1024)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
-    """What a window holds after a fill."""
+    """The content of a window after a fill."""
     if inverted:
         return _window(pattern, seed, False).translate(_ALL_BITS)
     scratch = (ctypes.c_uint8 * WINDOW)()

@@ -1,9 +1,9 @@
 """The PCI functions of a simulated machine: its devices, and every bridge above them.
 
-A device or a PCIe switch hangs from what its `pcie` link leads to on the way to the host: another
+A device or a PCIe switch is below the end of its `pcie` link that is closer to the host: another
 PCIe switch, or a root port of the host bridge of a root complex or of a node. A device without
-such a link (NVLink-C2C) hangs from its nearest node, and its link is unknown. Bus numbers that the
-description leaves open are the highest free ones below those of the devices.
+such a link (NVLink-C2C) is below its nearest node, and its link is unknown. Bus numbers that the
+description does not give are the highest free ones below those of the devices.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _NVIDIA = 0x10DE
 _BUSES = 256
 _REDIRECTIONS = ("request redirect", "completion redirect")
 _LEAST_SIZE = 128
-"""Bytes of packets and of read requests where a link is unknown: nothing else was set."""
+"""Bytes of packets and of read requests of an unknown link: the default."""
 _EMPTY = {
     "speed": "current_link_speed says 'Unknown'",
     "width": "current_link_width says '0'",
     "max_speed": "max_link_speed says 'Unknown'",
     "max_width": "max_link_width says '0'",
 }
-"""What attributes say of a link that is unknown."""
+"""What sysfs attributes say about an unknown link."""
 
 
 class _BusSlot(msgspec.Struct, frozen=True):
-    """A device or a switch on the bus that it sits on, with its link towards the host (null: not
-    of PCIe); `inner` is the bus within a switch."""
+    """A device or a switch on its bus, with its link towards the host (null: not PCIe); `inner` is
+    the bus within a switch."""
 
     unit: DeviceUnit | SwitchUnit
     link: SimLink | None
@@ -59,7 +59,7 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: Topology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """All functions by their addresses; `grouped`: each in a group of an IOMMU.
+    """All functions, ordered by address; `grouped`: each is in an IOMMU group.
 
     Raises InputError if buses run out.
     """
@@ -70,7 +70,7 @@ def functions(
 
 
 def unread(hardware: Hardware) -> tuple[str, ...]:
-    """What cannot be read of PCI as a whole, as readers say it."""
+    """What cannot be read about PCI as a whole, in the readers' words."""
     if not hardware.devices:
         none = "(no PCI bus, or a container that hides it: then run on the host)"
         return (f"PCI functions: /{DEVICES} lists none {none}",)
@@ -96,7 +96,7 @@ class _BusNumbering:
         self._below = _hang(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
-        """Each bridge before what is below it."""
+        """Yields each bridge before the functions below it."""
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
         for top, below in self._below.items():
             unit = self._units.get(top)
@@ -109,7 +109,7 @@ class _BusNumbering:
         for (domain, _), seats in bridges.items():
             root = self._root_bus(domain, min(seat.bus for seat in seats))
             for number, seat in enumerate(seats):
-                # Devices 1 up, with functions 1 to 7 each, as AMD's root ports are numbered.
+                # From device 1 up, with functions 1 to 7 each, as AMD numbers root ports.
                 address = f"{domain}:{root:02x}:{1 + number // 7:02x}.{1 + number % 7}"
                 yield self._function(seat, "root port", address, None, _ROOT_PORT, acs=())
                 yield from self._functions(seat, address)
@@ -137,10 +137,10 @@ class _BusNumbering:
         address: str,
         parent: str | None,
         ids: tuple[int, int],
-        **beside: Any,
+        **others: Any,
     ) -> PciFunction:
-        """The unit that sits there, or the port directly above it: both are at its link's ends.
-        `beside` are more of its fields."""
+        """The unit in this slot, or the port directly above it: the two ends of the same link.
+        `others` are further fields."""
         link = None if seat.link is None else self._symptoms.pcie(seat.link)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
         sizes = {"max_payload_supported": _LEAST_SIZE}
@@ -161,18 +161,18 @@ class _BusNumbering:
             link=link or PciLink(),
             errors={"correctable": errors, "nonfatal": 0, "fatal": 0},
             unknown=tuple(self._unknown(port, link)),
-            **{"class_code": _BRIDGE, "revision": 0, **sizes, **beside},
+            **{"class_code": _BRIDGE, "revision": 0, **sizes, **others},
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
-        """As the PCI ID database has it, of which the machine has the makers of its switches: a
-        model's first word."""
+        """The name in the PCI ID database, which on this machine lists only its switches and their
+        makers (a model's first word)."""
         maker = self._makers.get(ids[0])
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[str]:
-        """Why fields are empty, as readers say it: a device's registers without a link read like
-        those of a virtual function."""
+        """Why fields are empty, in the readers' words: the registers of a device without a link
+        read like those of a virtual function."""
         if not self._grouped:
             yield "iommu_group: the function is in none: no IOMMU is in use, or none is shown"
         if link is None:
@@ -182,7 +182,7 @@ class _BusNumbering:
             yield f"link.target{', max_payload, max_read_request' if device else ''}: {why}"
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
-        """Where a unit sits; None for a switch without a device below it."""
+        """The slot of a unit; None for a switch without a device below it."""
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
             domain, bus = _place(unit)
@@ -216,19 +216,19 @@ class _BusNumbering:
 
 
 def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    """What hangs directly below each node and switch, by which link."""
-    beside: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
+    """The units directly below each node and switch, with the links that lead to them."""
+    joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:
         if link.kind == "pcie":
-            beside[link.a].append((link.b, link))
-            beside[link.b].append((link.a, link))
+            joined[link.a].append((link.b, link))
+            joined[link.b].append((link.a, link))
     tops = [switch.name for switch in hardware.switches if switch.group.kind != "pcie"]
     tops += [node.name for node in hardware.nodes]
     below: dict[str, list[tuple[str, SimLink | None]]] = {name: [] for name in tops}
     devices = {device.name for device in hardware.devices}
     seen, reached = set(tops), list(tops)
     for here in reached:
-        for there, link in beside[here]:
+        for there, link in joined[here]:
             if there not in seen:
                 seen.add(there)
                 below.setdefault(here, []).append((there, link))
@@ -241,7 +241,7 @@ def _hang(hardware: Hardware, topology: Topology) -> dict[str, list[tuple[str, S
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    """Names of switches that begin with their maker's, by vendor and device."""
+    """Models of switches that begin with their maker's name, by vendor and device."""
     return {
         (switch.group.vendor_id, switch.group.device_id): switch.group.model
         for switch in hardware.switches

@@ -1,4 +1,4 @@
-"""What a simulated machine does not do: plain facts in, a sentence out."""
+"""Why a simulated machine refuses a transfer: plain facts in, a sentence out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .topology import Topology
 SPACE = "sim"
 _OF_THREADS = ("", "pageable", "huge", STAGING)
 _PINNED = ("", "huge", "mapped", "wc", STAGING)
-"""Kinds that engines of devices reach: to them, all of these are alike."""
+"""Kinds of host memory that device engines reach, all treated alike."""
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str | None:

@@ -1,4 +1,4 @@
-"""What can be full on a simulated machine, and what each transfer takes of it."""
+"""The shared resources of a simulated machine, and how much of each a transfer uses."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .hardware import Hardware, SimLink
 from .topology import Route, Topology
 
 _THREAD_STARTUP = 1e-6
-"""Seconds until host threads run."""
+"""Seconds that host threads take to start."""
 _STAGED = 2.0
-"""What staging a byte takes of a node's memory more than the byte that is read or written there."""
+"""Bytes of a node's memory traffic that staging adds to each byte read or written there."""
 
 _ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
-_WAYS = (False, True)
+_BOTH = (False, True)
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """A transfer as time sees it: its flow (payload bytes a second), seconds that a loop takes to
-    start, and the device at whose kernels it queues. `touched` are the names that a fault may be
-    aimed at; `jitter` is the relative standard deviation that its links add."""
+    """What determines a transfer's time: its flow (payload bytes/s), the seconds that a loop takes
+    to start, and the device on which its kernels queue. `touched` are the fault targets that strike
+    it; `jitter` is the relative standard deviation that its links add."""
 
     flow: Flow
     startup: float
@@ -39,11 +39,12 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """`capacity` of each resource in bytes/s (of turns, 1), `names` what each belongs to: a link by
-    its names and its ends, a device, a node. Resources are a memory, by its name; an engine of a
-    device for reading and for writing; of a link by its number, each direction (forward or not) and
-    both together. Of a link to a node that takes turns, also: threads that leave or come there,
-    beside devices that send or fetch over the link."""
+    """`capacity` of each resource in bytes/s (of turns: 1), `names` of what it belongs to: a link's
+    names and its ends, a device, a node. Resources are each memory, by name; each engine of a
+    device, for reading and for writing; each link, by number, in each direction (forward or not)
+    and in both together. A link to a node with turns also has one resource for each pair of a
+    direction of the threads' traffic at the node and a direction of devices' traffic on the link.
+    """
 
     def __init__(self, hardware: Hardware, topology: Topology) -> None:
         self._hardware = hardware
@@ -60,8 +61,8 @@ class Resources:
             names = names_of(link) | {link.a, link.b}
             for which, rate in ((True, link.rate), (False, link.rate), ("both", link.common.both)):
                 self._add((number, which), rate, names)
-            for turn in product(_WAYS, _WAYS) if self._turns.keys() & {link.a, link.b} else ():
-                # A link that fails does not stop those of others.
+            for turn in product(_BOTH, _BOTH) if self._turns.keys() & {link.a, link.b} else ():
+                # No names: a fault of this link must not stop traffic on others.
                 self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
             group = device.group
@@ -74,14 +75,14 @@ class Resources:
         self.demand = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
-        """What has no rate is never full."""
+        """Leaves out a resource without a rate: it is unlimited."""
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
 
     def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
-        """What the transfer takes of each resource for a byte of payload; of host threads, each
-        of the `threads` moves at most `thread` bytes/s."""
+        """What the transfer uses of each resource per byte of payload. Each of the `threads` host
+        threads moves at most `thread` bytes/s."""
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
@@ -95,15 +96,15 @@ class Resources:
                 # A thread copies it to or from a pinned buffer, which the engine uses instead.
                 usage[str(memory.place)] += _STAGED
                 cap = thread
-        for source, target, way, part in transfer.legs():
+        for source, target, access, part in transfer.legs():
             route = self._route(source, target)
             jitters.append(route.jitter)
             for crossing in route.crossings:
                 touched |= self.names[crossing.number, True]
-            self._cross(usage, route, engine.kind, way, part)
+            self._cross(usage, route, engine.kind, access, part)
             if not is_cpu:
-                usage[str(engine.owner), engine.kind, way] += part
-                if way == "read" and source.is_device:
+                usage[str(engine.owner), engine.kind, access] += part
+                if access == "read" and source.is_device:
                     cap = min(cap, self._caps(engine).peer_read or math.inf)
         bounded = ((r, weight) for r, weight in usage.items() if r in self.capacity)
         return Demand(
@@ -115,18 +116,18 @@ class Resources:
         )
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """The names that a fault may be aimed at to strike the transfer: of its memories, of its
-        engine's owner, of the links that it crosses and of their ends."""
+        """The fault targets that strike the transfer: its memories, its engine's owner, the links
+        that it crosses and their ends."""
         return self.demand(transfer, 0, 0.0).touched
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Every name that a fault may be aimed at."""
+        """Every name that can be the target of a fault."""
         links = sorted(frozenset[str]().union(*map(names_of, self._hardware.links)))
         return (*self._hardware.names, *links)
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """Seconds of one access of `owner` to `memory`: there, in it, and back."""
+        """Seconds of one access of `owner` to `memory`: the round trip and the memory's own."""
         index = memory.index or 0
         if memory.is_host:
             own = self._hardware.nodes[index].group.latency
@@ -136,24 +137,24 @@ class Resources:
 
     def _route(self, source: Memory, target: Memory) -> Route:
         route = self._topology.route(str(source), str(target))
-        return route or Route((), 0.0, 0.0)  # none: such transfers are refused
+        return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _cross(
         self,
         usage: dict[Resource, float],
         route: Route,
         engine: EngineKind,
-        way: Access,
+        access: Access,
         part: float,
     ) -> None:
-        """Adds what a route takes: payload and its overhead one way, requests the other way."""
+        """Adds a route's usage: payload and overhead in one direction, requests in the other."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
-            ways = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
-            ahead = part * crossing.share / getattr(ways, way)
+            efficiency = (kind.sm_efficiency if engine == "sm" else None) or kind.efficiency
+            ahead = part * crossing.share / getattr(efficiency, access)
             returns = (kind.sm_reverse if engine == "sm" else None) or kind.reverse
-            back = part * crossing.share * getattr(returns, way)
+            back = part * crossing.share * getattr(returns, access)
             for turn in self._turns_of(crossing, engine == "cpu"):
                 usage[turn] += ahead / link.rate
             usage[crossing.number, crossing.forward] += ahead
@@ -162,13 +163,13 @@ class Resources:
                 usage[crossing.number, not crossing.forward] += back
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """The turns that are taken at either end of a link: a device's of those over the link, the
-        threads' of those over all other links there."""
+        """The turns taken at both ends of a link: a device takes this link's, threads take those of
+        all other links there."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
                 if by_threads == (number != crossing.number):
-                    for other in _WAYS:
+                    for other in _BOTH:
                         yield (number, inward, other) if by_threads else (number, other, inward)
 
     def _caps(self, engine: Engine) -> Caps:
@@ -176,16 +177,16 @@ class Resources:
         return group.sm if engine.kind == "sm" else group.ce
 
     def _startup(self, transfer: Transfer) -> float:
-        """Seconds until an engine of a device moves the first byte."""
+        """Seconds until a device's engine moves the first byte."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         own: float | None = None
         if any(memory.is_device and memory.place != owner for memory in transfer.memories):
             own = caps.peer_startup
-        elif {way for _, _, way, _ in transfer.legs()} == {"write"}:
+        elif {access for _, _, access, _ in transfer.legs()} == {"write"}:
             own = caps.write_startup
         return caps.startup if own is None else own
 
 
 def names_of(link: SimLink) -> frozenset[str]:
-    """The names of a link: the one it was given, and its ends in either order."""
+    """The names of a link: its own, and its ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))

@@ -1,4 +1,4 @@
-"""Where a simulated run stands in virtual time, and what it draws."""
+"""The position of a simulated run in virtual time, and its random draws."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TURN = 2 * math.pi
 
 
 class RunPosition:
-    """Where a run stands: its virtual time `now`, the cell, its visit, and the number of the next
-    sample of the phase. What is drawn depends on these and the seed alone, so that a cell's figures
-    are the same whichever process measures it, and whatever it measured before.
+    """A run's position: its virtual time `now`, the cell, its visit, and the number of the next
+    sample of the phase. Random draws depend on the cell, visit, sample and seed alone, so a cell's
+    figures are the same whichever process measures it and whatever it measured before.
 
-    `between` are the relative standard deviations of what varies from visit to visit and not
-    within one: buffers, moments."""
+    `between` are the relative standard deviations of what varies between visits but not within
+    one: buffers, moments."""
 
     def __init__(self, seed: int, between: Sequence[float] = ()) -> None:
         self._seed = _mix(seed)
@@ -28,10 +28,10 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
-        """`taken` samples were taken of the cell before this visit."""
+        """`taken` is the number of the cell's samples before this visit."""
         self.sample = taken if phase == "measure" else 0
         if self._at == (cell, visit):
-            return  # another phase: nothing is drawn anew
+            return  # another phase of the same visit: the draws stay
         self._at = cell, visit
         self._drawn = _mix(self._seed ^ cell)
         drawn = _mix(self._drawn ^ visit + 1 << 40)
@@ -41,12 +41,12 @@ class RunPosition:
         )
 
     def pass_by(self, seconds: float) -> None:
-        """A sample took so long."""
+        """Advances past a sample that took `seconds`."""
         self.now += seconds
         self.sample += 1
 
     def noise(self, number: int, sigma: float) -> float:
-        """A factor for transfer `number` of this sample, normal in its logarithm."""
+        """A log-normal factor for transfer `number` of this sample."""
         if sigma == 0:
             return self._visit
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
@@ -54,7 +54,7 @@ class RunPosition:
 
 
 def _normal(bits: int) -> float:
-    """A normal number of 64 random bits: two uniform ones in (0, 1) (Box and Muller 1958)."""
+    """A normal deviate from 64 random bits: two uniform ones in (0, 1) (Box and Muller 1958)."""
     radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
     return radius * math.cos(_TURN * (bits >> 32) / _HALF)
 

@@ -1,5 +1,5 @@
-"""When faults strike: a pure function of the cell's ordinal in the plan, of the sample's number in
-the cell and of what is touched. A fresh worker, or a resumed run, meets the same schedule."""
+"""When faults strike: a pure function of the cell's ordinal in the plan, the sample's number in the
+cell and what is touched. A fresh worker or a resumed run therefore meets the same schedule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 40
 
 
 def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
-    """Raises InputError for a fault of something that the machine does not have."""
+    """Raises InputError for a fault whose target the machine does not have."""
     for fault in faults:
         if not fault.aims_at(names):
             shown = [*list(names)[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])]
@@ -30,8 +30,8 @@ def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
 
 
 class Schedule:
-    """Answers what strikes a cell. `touched` are the names that a transfer (or all of a cell's)
-    touches: its memories, its engine's owner, the links that it crosses."""
+    """Finds the faults that strike a cell. `touched` are the names that a transfer (or all of a
+    cell's) touches: its memories, its engine's owner, the links that it crosses."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._faults = tuple(faults)
@@ -40,38 +40,38 @@ class Schedule:
         return bool(self._faults)
 
     def _on(self, kind: type[_Kind], cell: int, touched: Set[str]) -> Iterator[_Kind]:
-        """The faults of this kind and cell whose target is touched."""
+        """The faults of this kind in this cell whose target is touched."""
         for fault in self._faults:
             if isinstance(fault, kind) and cell in fault.cells and fault.aims_at(touched):
                 yield fault
 
     def strike(self, cell: int, phase: Phase, touched: Set[str]) -> Strike | None:
-        """What ends the cell as this phase of it begins."""
+        """The fault that ends the cell at the start of this phase."""
         strikes = (fault for fault in self._faults if isinstance(fault, Strike))
         ending = (f for f in strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
         return next(ending, None)
 
     def rate(self, cell: int, names: Set[str]) -> float:
-        """The fraction of its rate that something of these names (a link: its own and those of
-        its ends) has in this cell."""
+        """The fraction of its rate that the part with these names (for a link: its own and its
+        ends') keeps in this cell."""
         return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
 
     def sigma(self, cell: int, touched: Set[str]) -> float:
-        """Standard deviation, relative, on top of the machine's own noise."""
+        """Relative standard deviation in addition to the machine's own noise."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, cell, touched)))
 
     def stall(self, cell: int, sample: int, touched: Set[str]) -> float:
-        """Seconds that this sample of the cell, counted from 0, lasts longer."""
+        """Extra seconds of this sample of the cell, counted from 0."""
         stalls = self._on(Stall, cell, touched)
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flips(self, cell: int, touched: Set[str]) -> list[tuple[int, int]]:
-        """Bits of what a transfer wrote that are wrong afterwards: byte offset, bit."""
+        """The bits that flip in what a transfer wrote: byte offset, bit."""
         return [(flip.offset, flip.bit) for flip in self._on(Flip, cell, touched)]
 
 
 _MOST_DRIFT = math.log(1e6)
-"""A rate that drifts levels off at a millionth or a million times of what it was: never 0."""
+"""A drifting rate levels off at a millionth or a million times its healthy value: never at 0."""
 
 
 def _left(fault: Fault, cell: int) -> float:
@@ -90,11 +90,11 @@ def _strikes_in(fault: Strike, cell: int, phase: Phase) -> bool:
 
 
 _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "compare"}
-"""The call that fails in a phase, as a real API's would, where it is not named as the phase is."""
+"""The call of a real API that would fail in a phase, where its name is not the phase's."""
 
 
 def act(fault: Strike, phase: Phase) -> NoReturn:
-    """Does what the fault does: dies, hangs, or raises as a real API's call would."""
+    """Carries out the fault: dies, hangs, or raises as a real API's call would."""
     call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
         raise DeviceLost(call, f"device lost {because}")

@@ -1,4 +1,4 @@
-"""What a vendor's library would tell of a simulated machine's devices."""
+"""What a vendor's library would report about a simulated machine's devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_SIMULATED = (
 
 
 class SimTelemetry:
-    """The library of one machine's devices."""
+    """The vendor's library for one machine's devices."""
 
     def __init__(self, hardware: Hardware) -> None:
         self._devices = hardware.devices
@@ -34,11 +34,11 @@ class SimTelemetry:
         )
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
-        """Everything that it tells of each."""
+        """Everything that the library reports about each device."""
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """A device at this moment; without faults, whatever the moment."""
+        """A device's current telemetry; `symptoms` is None without faults: it never changes."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)
@@ -84,7 +84,7 @@ class SimTelemetry:
         return (link and symptoms.pcie(link)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
-        """Each of a link's `count` by itself, as libraries number them."""
+        """Each of a link's `count` separately, as libraries number them."""
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
@@ -105,13 +105,13 @@ class SimTelemetry:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """Kind and version of a link by its kind's name: nvlink4 is NVLink 4.0."""
+    """Kind and version of a link, from its kind's name: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:
-    """The clock that the description's `properties` give, in Hz."""
+    """The clock in the description's `properties`, in Hz."""
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
     return megahertz * 1e6 if isinstance(megahertz, int | float) else None

@@ -1,8 +1,8 @@
-"""What a fault looks like to who reads the machine, as it would on a real one.
+"""How faults show in what is read from the machine, as on a real one.
 
-A slow PCIe link was trained to fewer lanes or a lower speed, a slow fabric has lost links; what
-that does not explain shows in counters of errors that rise. A slow device's clock is held down.
-Other faults show in results alone.
+A slow PCIe link is trained to fewer lanes or a lower speed, a slow fabric has lost links; error
+counters rise for slowness that this does not explain. A slow device's clock is throttled. Other
+faults show only in results.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .schedule import Schedule
 
 SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
-"""Errors that a bad link counts in a cell."""
+"""Errors that a bad link counts per cell."""
 _WIDTHS = (1, 2, 4, 8, 16, 32)
 _ALIKE = 0.01
-"""Rates that differ by less are taken for the same."""
+"""Rates with a smaller relative difference count as equal."""
 
 
 class Symptoms:
-    """What shows of these faults before cell number `cells` of the plan: so many went by. The last
-    of them tells which faults are in force; before all, the first does."""
+    """The symptoms of these faults after `cells` cells of the plan. The last of those cells
+    determines which faults are in force; before any, the plan's first cell does."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -38,11 +38,11 @@ class Symptoms:
         self._switches = {switch.name for switch in hardware.switches}
 
     def clock(self, device: str) -> float:
-        """The fraction of its clock that a device is held to."""
+        """The fraction of its clock to which a device is throttled."""
         return min(1.0, self._rate({device}))
 
     def pcie(self, link: SimLink) -> PciLink | None:
-        """What a PCIe link can do and what it was trained to; None where it is not described."""
+        """A PCIe link's capability and trained state; None if the description has neither."""
         kind = link.common
         if kind.speed is None or kind.width is None:
             return None
@@ -51,11 +51,11 @@ class Symptoms:
         return PciLink(speed, width, *highest, target=kind.speed)
 
     def active(self, link: SimLink) -> int:
-        """How many of a fabric's links, that are one here, are up."""
+        """How many of the fabric links that `link` stands for are up."""
         return _active(link.common.count, self._rate(self._names(link)))
 
     def errors(self, link: SimLink) -> int:
-        """What the link's counters have come to."""
+        """The total of the link's error counters."""
         names = self._names(link)
         return ERRORS * sum(
             _overlap(fault.cells, self._cells)
@@ -67,12 +67,12 @@ class Symptoms:
         return self._schedule.rate(max(0, self._cells - 1), names)
 
     def _names(self, link: SimLink) -> set[str]:
-        """A link's own. A switch has no other symptoms than its links."""
+        """The names of a link and of its switches: a switch's symptoms are those of its links."""
         return {*names_of(link), *self._switches & {link.a, link.b}}
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:
-    """Whether fewer or slower lanes are all that this fault is."""
+    """Whether fewer links, or fewer or slower lanes, fully explain this fault."""
     if not isinstance(fault, Slow):
         return False
     kind = link.common
@@ -93,7 +93,7 @@ def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
     )
     carrying = [state for state in states if link_rate(*state) >= least]
-    # Of two that are alike, the wider one: speed is what gives way first.
+    # Of two with equal rates, the wider one: links reduce their speed first.
     return min(carrying, key=lambda one: (link_rate(*one), -one[1]), default=(speed, width))
 
 

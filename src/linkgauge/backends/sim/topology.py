@@ -1,4 +1,4 @@
-"""The map of a simulated machine, as its description says, and what links add on a route."""
+"""The map of a simulated machine, and the latency and jitter that links add to a route."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from .hardware import DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """What lies between two places. `latency` is seconds that the links add to one access, `jitter`
-    the relative standard deviation that they add to a figure; of several paths, the mean."""
+    """The route between two places. `latency` is the seconds that its links add to one access,
+    `jitter` the relative standard deviation that they add to a figure; of several paths, the mean.
+    """
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -22,8 +23,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Topology:
-    """Nodes and switches pass traffic on, devices only within their fabric and where they are said
-    to."""
+    """Nodes and switches forward traffic; devices do so only within their fabric, and only if
+    described as forwarding."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -35,18 +36,18 @@ class Topology:
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
-        """The host node that is closest, of several the first; 0 where none can be reached."""
+        """The closest host node, the first of equally close ones; 0 if none can be reached."""
         costs = self._map.costs(place)
         reached = (node for node in self._nodes if node.name in costs)
         return min(reached, key=lambda node: costs[node.name], default=self._nodes[0]).index
 
     def node_of(self, device: DeviceUnit) -> int:
-        """The node that sysfs names for a device: what its description says, else the nearest."""
+        """The node that sysfs names for a device: the one in its description, else the nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
     def _route(self, source: str, target: str) -> Route | None:
-        """None where there is no path. From a place to itself it crosses nothing."""
+        """None if there is no path. A route from a place to itself crosses nothing."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None

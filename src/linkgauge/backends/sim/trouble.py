@@ -1,4 +1,4 @@
-"""What the schedule of faults does to the cells that are being measured."""
+"""Applies the schedule of faults to the cells being measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .schedule import Schedule, act
 
 
 class Trouble:
-    """Strikes the cells that a phase begins of, and what is prepared for them."""
+    """Applies faults to the cells that enter a phase, and to the copies prepared for them."""
 
     def __init__(self, schedule: Schedule, resources: Resources) -> None:
         self._schedule = schedule
@@ -26,7 +26,7 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """Raises, hangs or dies where a fault says so; before the check, bits flip."""
+        """Raises, hangs or dies if a fault strikes; flips bits before verification."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self._flip()
@@ -37,8 +37,8 @@ class Trouble:
                 act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Copies are prepared, those of one cell after those of another. Their demands, of which
-        those of host threads may have become smaller."""
+        """Registers the prepared copies, ordered cell by cell. Returns their demands, with those
+        of slowed host threads reduced."""
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
@@ -47,14 +47,14 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Host threads are no resource that is shared: what they can do is their flow's cap."""
+        """Host threads are not a shared resource: a fault lowers the cap of their flow."""
         rate = self._schedule.rate(number, {str(copy.transfer.engine.owner)})
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Bytes a second of the resources that are used. All cells of a round share them: the
-        slowest rate of any is that of all."""
+        """Bytes/s of the resources in use. All cells of a round share them, so the slowest rate of
+        any cell applies to all."""
         if not self._schedule:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -65,12 +65,12 @@ class Trouble:
         return min(self._schedule.rate(number, names) for number in self._cells)
 
     def sigma(self, place: int) -> float:
-        """Relative standard deviation that comes on top for the copy at this place."""
+        """Additional relative standard deviation of the copy at this place."""
         number, _, touched = self._copies[place]
         return self._schedule.sigma(number, touched)
 
     def stall(self, place: int, sample: int) -> float:
-        """Seconds that this sample of the copy at this place lasts longer."""
+        """Extra seconds of this sample of the copy at this place."""
         if self._phase != "measure":
             return 0.0
         number, _, touched = self._copies[place]
