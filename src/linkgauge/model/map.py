@@ -77,12 +77,12 @@ class Map:
 
     def at(self, place: str) -> list[Link]:
         """The links that end there."""
-        return [crossing.link for crossing in self._whole.beside[place]]
+        return [crossing.link for crossing in self._whole.adjacent[place]]
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
         """All crossings, the closest to `source` first; None if there is no path, or a place is
         unknown. The route from a place to itself is empty."""
-        if not {source, target} <= self._whole.beside.keys():
+        if not {source, target} <= self._whole.adjacent.keys():
             return None
         within = self._fabric.route(source, target)
         return self._whole.route(source, target) if within is None else within
@@ -94,15 +94,15 @@ class _Graph:
     def __init__(
         self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
     ) -> None:
-        self.beside: dict[str, list[Crossing]] = {name: [] for name in places}
+        self.adjacent: dict[str, list[Crossing]] = {name: [] for name in places}
         for number, link in links:
-            self.beside[link.a].append(Crossing(link, number, True))
-            self.beside[link.b].append(Crossing(link, number, False))
+            self.adjacent[link.a].append(Crossing(link, number, True))
+            self.adjacent[link.b].append(Crossing(link, number, False))
         self._dead_ends = dead_ends
         # A switch has many devices next to it, of which a route needs one: its target.
         self._onward = {
             here: [hop for hop in hops if hop.end not in dead_ends]
-            for here, hops in self.beside.items()
+            for here, hops in self.adjacent.items()
         }
         self.reach = cache(self._reach)
 
@@ -115,7 +115,7 @@ class _Graph:
             if cost > found[here][0] or (here in self._dead_ends and here != source):
                 continue
             paths = found[here][1]
-            for hop in self.beside[here]:
+            for hop in self.adjacent[here]:
                 there, onward = hop.end, cost + hop.cost
                 known = found.get(there)
                 if known is None or onward < known[0]:
@@ -136,7 +136,7 @@ class _Graph:
         for here in open_ends:
             hops = self._onward[here]
             if target in self._dead_ends:
-                hops = hops + [hop for hop in self.beside[here] if hop.end == target]
+                hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
             for hop in hops:
                 rest = back.get(hop.end)
                 if rest is None or ahead[here][0] + hop.cost + rest[0] != length:
