@@ -42,13 +42,13 @@ from nvbandwidth_plan import (
 )
 
 GRACE_SECONDS = 15.0
-"""What an interrupted linkgauge may take to save what it measured."""
+"""Time limit for an interrupted linkgauge to save what it measured."""
 INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A process that ran: its output, and why it was stopped if it was."""
+    """A process that ended: its output, and why it was stopped, if so."""
 
     exit: int | None
     stdout: bytes = b""
@@ -57,7 +57,8 @@ class Finished:
 
 
 def launch(command: Sequence[str], timeout: float) -> Finished:
-    """Runs it in a group of its own, which is stopped after `timeout` seconds or Ctrl-C."""
+    """Runs the command in its own process group, which is stopped after `timeout` seconds or
+    Ctrl-C."""
     try:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -77,7 +78,7 @@ def launch(command: Sequence[str], timeout: float) -> Finished:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Asks as Ctrl-C does, then kills the group; returns what it printed."""
+    """Interrupts as Ctrl-C does, then kills the group; returns what it printed."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
     try:
@@ -89,7 +90,7 @@ def _stop(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
 
 
 def document_of(step: Step, finished: Finished, out: Path) -> object:
-    """What the process measured: its stdout, or linkgauge's journal where it did not get so far."""
+    """What the process measured: its stdout, or linkgauge's journal if it did not get that far."""
     if step.tool != "linkgauge":
         document = last_document(finished.stdout.decode(errors="replace"))
         try:
@@ -113,7 +114,7 @@ def document_of(step: Step, finished: Finished, out: Path) -> object:
 
 
 def trouble_of(finished: Finished, document: object) -> str | None:
-    """Why a run is not to be taken as it is, with the last line that it wrote to stderr."""
+    """Why a run cannot be used as it is, with the last line that it wrote to stderr."""
     trouble = finished.trouble
     if trouble is None and finished.exit:
         trouble = f"exit status {finished.exit}"
@@ -142,7 +143,8 @@ def run_step(step: Step, command: tuple[str, ...], out: Path, timeout: float) ->
 
 
 class Comparison:
-    """Runs a schedule; `campaign` holds all that was measured, and `file` does after each run."""
+    """Runs a schedule; `campaign` holds all that was measured, and `file` is updated after each
+    run."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -172,7 +174,7 @@ class Comparison:
                         return
 
     def _step(self, step: Step, folder: Path) -> bool:
-        """Whether to go on."""
+        """Returns whether to continue."""
         out = folder / f"{len(self.campaign.records)}"
         try:
             record = run_step(step, self._command(step, out), out, self._options.timeout)
@@ -204,7 +206,7 @@ class Comparison:
 
 
 def save(path: Path, campaign: Campaign) -> None:
-    """Whole or not at all; a failure is told and costs only the file."""
+    """Writes atomically; a failure is reported and costs only the file."""
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(msgspec.json.encode(campaign) + b"\n")
@@ -223,7 +225,7 @@ def show_progress(record: Record) -> None:
 
 
 def gpus() -> tuple[str, ...]:
-    """Name and driver of each GPU by nvidia-smi; empty where it does not answer."""
+    """Name and driver of each GPU from nvidia-smi; empty if it does not answer."""
     query = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
     finished = launch(query, timeout=30)
     if finished.exit != 0:
@@ -295,7 +297,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main() -> int:
-    """Measures or reads what was measured, and prints what it means."""
+    """Measures, or reads what was measured, and prints the document."""
     options = make_parser().parse_args()
     if options.mode == "report":
         try:

@@ -44,15 +44,17 @@ from linkgauge.model.units import approximate_size
 SOURCE = Path(__file__).with_name("host_references.c")
 FLAGS = ("-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC")
 ROUNDS, NARROW, SECONDS = 15, 0.01, 20.0
-"""Pairs at a time, until half the interval is so narrow or so many seconds of a case are over."""
+"""Pairs at a time, until half the interval is this narrow or a case has taken this many seconds."""
 PASSES = 3
-"""Of each in a round, by turns; the fastest counts: what disturbs a pass is not the kernel's."""
+"""Passes of each in a round, in turn; the fastest counts: disturbances of a pass are not the
+kernel's."""
 HEATS, CLOSE = 5, 0.9
-"""References that after so many rounds reach less than this part of the best one drop out."""
+"""References that after this many rounds reach less than this fraction of the best one drop out."""
 BAR, LOW_BAR = 0.97, 0.95
-"""What the ratio's median and the lower end of its interval must reach."""
+"""Lower bars for the ratio's median and the lower end of its interval."""
 SMALLEST, TIMES, SHARE = 64 << 20, 4, 6
-"""Of a buffer: bytes at least, times the caches, and part of the free memory at most."""
+"""Limits of a buffer: least bytes, multiple of the caches, and largest fraction (1/6) of the free
+memory."""
 TRANSFERS = {
     "read": "host:{0} -> null by cpu*{1}",
     "write": "null -> host:{0} by cpu*{1}",
@@ -63,7 +65,7 @@ SEED = 3
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Memory of the references' own, as a backend sees it."""
+    """Memory of the references' own, in the form that a backend sees."""
 
     memory: Memory
     address: int
@@ -74,11 +76,11 @@ class Block(msgspec.Struct, frozen=True):
         return Placement(str(self.memory), self.size)
 
     def free(self) -> None:
-        """It ends with the process."""
+        """The memory is freed with the process."""
 
 
 class References:
-    """The loops of host_references.c. Raises RuntimeError where they cannot be compiled."""
+    """The loops of host_references.c. Raises RuntimeError if they cannot be compiled."""
 
     def __init__(self, folder: Path) -> None:
         compiler = shutil.which("gcc")
@@ -124,7 +126,7 @@ class References:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Of one case: rates in bytes/s, and the ratio of ours to the best reference's."""
+    """The result of one case: rates in bytes/s, and the ratio of ours to the best reference's."""
 
     op: str
     threads: int
@@ -207,7 +209,8 @@ class Bench:
     def _check(
         self, op: str, ends: tuple[Block, Block], cpus: Sequence[int], ours: Callable[[], float]
     ) -> None:
-        """Both sides do the work: ours is exact, and references read and copy all bytes."""
+        """Checks that both sides do the work: ours is exact, and references read and copy all
+        bytes."""
         source, target = ends
         ours()
         pattern = _native.Pattern.CONSTANT if op == "write" else _native.Pattern.WORDS
@@ -242,7 +245,7 @@ def ratio(
 
 
 def take_turns(runs: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each one's fastest pass in each round, in an order that changes."""
+    """Seconds of each one's fastest pass in each round, in varying order."""
     taken: dict[str, list[float]] = {name: [] for name in runs}
     order = list(runs)
     shuffle = random.Random(SEED).shuffle
@@ -291,7 +294,7 @@ def show(one: Outcome) -> str:
 
 
 def main() -> int:
-    """Prints each case; 1 where one misses the bar or cannot be measured."""
+    """Prints each case; 1 if one misses the bar or cannot be measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--rounds", type=int, default=ROUNDS, help=f"pairs at a time (at least {ROUNDS})"

@@ -46,7 +46,7 @@ class Taken(NamedTuple):
 
 
 Set = dict[Cell, list[Taken]]
-"""Of each cell what the runs of a set found."""
+"""For each cell, what the runs of a set found."""
 
 
 def measure(benchmarks: list[str], options: list[str], out: Path) -> Run:
@@ -59,7 +59,8 @@ def measure(benchmarks: list[str], options: list[str], out: Path) -> Run:
 
 
 def cells_of(run: Run) -> dict[Cell, Taken]:
-    """Of each measured cell; an interval of NaN where there is none, which holds nothing."""
+    """The figure and interval of each measured cell; NaN for a missing interval, which holds
+    nothing."""
     nothing = (float("nan"), float("nan"))
     return {
         (result.benchmark, cell.row, cell.column): Taken(
@@ -72,7 +73,7 @@ def cells_of(run: Run) -> dict[Cell, Taken]:
 
 
 def formed_again(run: Run) -> dict[Cell, Taken]:
-    """The same of a run that was kept, from its samples."""
+    """The same for a stored run, from its samples."""
     again: dict[Cell, Taken] = {}
     for result in run.results:
         cells = [cell for cell in result.cells if cell.summary is not None]

@@ -1,4 +1,4 @@
-"""A campaign as a markdown document, and the exit status that its verdicts call for."""
+"""Renders a campaign as a markdown document, and derives the exit status from its verdicts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Section:
 
 
 def exit_status(sections: Sequence[Section], interrupted: bool, problems: bool) -> int:
-    """130 after an interruption, 3 where something was not measured, 1 where a bar was missed."""
+    """130 after an interruption, 3 if something was not measured, 1 if a bar was missed."""
     found = {verdict for section in sections for verdict in section.verdicts}
     if interrupted:
         return 130
@@ -63,7 +63,7 @@ def exit_status(sections: Sequence[Section], interrupted: bool, problems: bool) 
 
 
 def make_sections(campaign: Campaign) -> list[Section]:
-    """One for each part of the comparison that was asked for."""
+    """One for each requested part of the comparison."""
     makers: dict[Topic, Callable[[Campaign], tuple[list[str], list[Verdict]]]] = {
         "device": _device,
         "host": _host,
@@ -110,7 +110,7 @@ def _tally(section: Section) -> tuple[str, ...]:
 
 
 def _machine(campaign: Campaign) -> list[str]:
-    """Date, GPUs and driver as nvidia-smi said, else as the tools did; both versions."""
+    """Date, GPUs and driver as nvidia-smi reported them, else as the tools did; both versions."""
     runs = [run for record in campaign.records if (run := record.run())]
     theirs = [
         msgspec.convert(record.document, Document).nvbandwidth
@@ -136,12 +136,12 @@ def _devices(run: Run) -> tuple[str, ...]:
 
 
 def _command_lines(records: Iterable[Record]) -> list[str]:
-    """Each once, in the order in which they first ran."""
+    """Each command line once, in the order of first use."""
     return list(dict.fromkeys(command_line(record) for record in records))
 
 
 def _count_runs(campaign: Campaign, topic: Topic) -> tuple[str, list[Verdict]]:
-    """How many runs were made of how many, and a verdict if too few were."""
+    """The number of runs made and wanted, and a verdict if too few were made."""
     counts, few = [], False
     for tool in tools_of(topic):
         done, wanted = len(campaign.of(tool, topic)), campaign.wanted(tool, topic)
@@ -278,7 +278,7 @@ def _suite_runs(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
 
 
 def _suite_spreads(campaign: Campaign) -> tuple[list[str], list[Verdict]]:
-    """Device-only cells against their bars; the host's only where nvbandwidth was run too."""
+    """Device-only cells against their bars; the host's only if nvbandwidth was run too."""
     theirs = _figures(campaign, "nvbandwidth", "host")
     rows = compare_spreads(_figures(campaign, "linkgauge", "suite"), theirs)
     compared = len(theirs) > 1

@@ -1,8 +1,8 @@
-"""Figures of both tools under the same names and in the same unit, from what each one printed.
+"""Figures of both tools under the same names and in the same unit, from their output.
 
-nvbandwidth's matrices hold strings in GB/s (1e9 bytes/s) or ns, `N/A` where there is no figure;
-for the bidirectional device tests three matrices stand one after the other. linkgauge's cells
-are in bytes/s and s. Here all are in bytes/s and s.
+nvbandwidth's matrices hold strings in GB/s (1e9 bytes/s) or ns, `N/A` if there is no figure; for
+the bidirectional device tests three matrices follow one another. linkgauge's cells are in bytes/s
+and s. Here all are in bytes/s and s.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_latency(test: str) -> bool:
 
 
 CROSSING = tuple(test for test in TESTS if "host" in test)
-"""All whose bytes cross to the host, the latency of its memory among them."""
+"""All tests whose bytes cross to the host, including the latency of its memory."""
 HOST_TESTS = tuple(test for test in CROSSING if not is_latency(test))
 """Copies that cross to the host."""
 DEVICE_TESTS = tuple(test for test in TESTS if test not in HOST_TESTS)
@@ -36,7 +36,8 @@ DEVICE_TESTS = tuple(test for test in TESTS if test not in HOST_TESTS)
 
 
 class Key(NamedTuple):
-    """One figure: `part` names a single direction of a bidirectional cell, else it is empty."""
+    """One figure: `part` names a single direction of a bidirectional cell, otherwise it is
+    empty."""
 
     test: str
     part: str
@@ -71,7 +72,7 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What stands under `nvbandwidth` in its document."""
+    """The content under `nvbandwidth` in its document."""
 
     testcases: list[TestCase] = []
     driver: str = msgspec.field(name="Driver Version", default="")
@@ -87,8 +88,8 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def last_document(text: str) -> object | None:
-    """The last whole document of nvbandwidth in `text`, none if there is none: after an error it
-    prints its document more than once, each time with more in it."""
+    """The last complete document of nvbandwidth in `text`, or None: after an error it prints its
+    document more than once, each time with more in it."""
     decoder = json.JSONDecoder()
     found: object | None = None
     at = text.find("{")
@@ -104,7 +105,7 @@ def last_document(text: str) -> object | None:
 
 
 def key_paths(document: object, path: str = "") -> set[str]:
-    """Where in a document its keys stand, `a.b` in an object and `a[].b` in a list of them."""
+    """The paths of a document's keys, `a.b` in an object and `a[].b` in a list of them."""
     if isinstance(document, dict):
         deeper = {f"{path}.{key}".lstrip("."): value for key, value in document.items()}
         return set(deeper).union(*(key_paths(value, name) for name, value in deeper.items()))
@@ -114,7 +115,7 @@ def key_paths(document: object, path: str = "") -> set[str]:
 
 
 def read_nvbandwidth(document: object) -> Reading:
-    """Figures of nvbandwidth's document; 0 is none. Raises msgspec.ValidationError of any other
+    """Figures of nvbandwidth's document; 0 is none. Raises msgspec.ValidationError for any other
     document."""
     output = msgspec.convert(document, Document).nvbandwidth
     figures: Figures = {}
@@ -182,7 +183,7 @@ def read_linkgauge(run: Run) -> Reading:
 
 
 def shown(test: str, values: Sequence[float]) -> str:
-    """`369.8 … 370.1 GB/s`, or one figure where both ends look the same."""
+    """`369.8 … 370.1 GB/s`, or one figure if both ends look the same."""
     unit = UNITS.get(test, BANDWIDTH)
     ends = dict.fromkeys(f"{value / unit.scale:.2f}" for value in (min(values), max(values)))
     return f"{' … '.join(ends)} {unit.shown}"

@@ -1,4 +1,4 @@
-"""What the bars say of the figures: pure comparisons, base units, no I/O."""
+"""Judges the figures by the bars: pure comparisons, base units, no I/O."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PRECISION_BAR = 0.01
 
 @dataclass(frozen=True)
 class Bar:
-    """The ratios that hold, ends included."""
+    """The range of ratios that pass, ends included."""
 
     text: str
     least: float
@@ -42,19 +42,19 @@ class Bar:
 
 
 def device_bar(test: str) -> Bar:
-    """By what does the work: copy engines, kernels, or one thread chasing pointers."""
+    """The bar by what does the work: copy engines, kernels, or one thread chasing pointers."""
     if is_latency(test):
         return Bar("within 3 %", 0.97, 1.03)
     return Bar("≥ 0.998", 0.998) if test.endswith("_sm") else Bar("≥ 0.99", 0.99)
 
 
 def spread_bar(test: str) -> float:
-    """How far a device-only cell's medians may lie apart, relative to their median."""
+    """Limit of the spread of a device-only cell's medians, relative to their median."""
     return 0.03 if is_latency(test) else 0.01
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """(max - min) ÷ median; none of fewer than two values."""
+    """(max - min) ÷ median; None for fewer than two values."""
     middle = median(values) if len(values) > 1 else 0.0
     return (max(values) - min(values)) / middle if middle else None
 
@@ -79,7 +79,7 @@ def medians(runs: Iterable[Mapping[Key, float]], tests: Sequence[str]) -> Figure
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """A missed bar, then one that could not be measured; none at all was not measured."""
+    """A missed bar, then one that could not be measured; without verdicts, not measured."""
     if "MISSED" in verdicts:
         return "MISSED"
     return "ok" if verdicts and "not measured" not in verdicts else "not measured"
@@ -196,8 +196,8 @@ def _unjudged(key: Key, left: list[float], right: list[float]) -> RoundsRow:
 
 
 def compare_as(ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[RoundsRow]:
-    """A row for each cell: those within and between devices are to differ by no more than AS_BAR,
-    those that cross to the host by no more than nvbandwidth's runs do from each other."""
+    """A row for each cell: those within and between devices may differ by at most AS_BAR, those
+    that cross to the host by at most the spread of nvbandwidth's runs."""
     return [_judge_as(row) for row in _rounds_rows(ours, theirs, TESTS)]
 
 
@@ -211,9 +211,9 @@ def _judge_as(row: RoundsRow) -> RoundsRow:
 
 
 def misses(runs: Sequence[Figures], theirs: Sequence[Figures]) -> list[int]:
-    """Of each run, how many cells that cross to the host are further from the median of
-    nvbandwidth's runs of the other rounds than those are from each other. Of nvbandwidth's own
-    runs that is what chance makes."""
+    """For each run, the number of cells that cross to the host and are further from the median of
+    nvbandwidth's runs of the other rounds than those are from each other. For nvbandwidth's own
+    runs this is the number expected by chance."""
     return [
         sum(
             row.key.test in CROSSING and row.verdict == "MISSED"
@@ -243,7 +243,7 @@ class SuiteRun:
 
 
 def half_width(cell: CellResult) -> float | None:
-    """Half of the 95 % interval relative to the median; none where there is no interval."""
+    """Half of the 95 % interval relative to the median; None if there is no interval."""
     summary = cell.summary
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
@@ -251,7 +251,8 @@ def half_width(cell: CellResult) -> float | None:
 
 
 def examine_suite(number: int, seconds: float, run: Run) -> SuiteRun:
-    """What one run was worth. Latencies copy nothing, so only a wrong one is not verified."""
+    """The quality of one run. Latencies copy nothing, so they only fail verification if known to be
+    wrong."""
     cells = [(result.benchmark, cell) for result in results_of(run) for cell in result.cells]
     widths = [half_width(cell) for _, cell in cells]
     return SuiteRun(
@@ -270,10 +271,10 @@ def _is_verified(test: str, cell: CellResult) -> bool:
 
 @dataclass(frozen=True)
 class SpreadRow:
-    """One test: how far its cells' medians lie apart over the runs, at worst.
+    """One test: the worst spread of its cells' medians over the runs.
 
-    Device-only cells have a `limit`; a cell of the others is held to nvbandwidth's own spread of
-    that cell, and `theirs` is the widest of those.
+    Device-only cells have a `limit`; other cells are compared with nvbandwidth's own spread of that
+    cell, and `theirs` is the widest of those.
     """
 
     test: str

@@ -1,4 +1,4 @@
-"""Which runs a comparison takes, their command lines, and the records that they leave."""
+"""The runs of a comparison, their command lines, and their records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SERVES: dict[Topic, frozenset[Scope]] = {
     "suite": frozenset({"suite"}),
     "as": frozenset({"crossing", "suite"}),
 }
-"""Whose runs a section is made from: a whole suite serves the device and host sections too."""
+"""The scopes whose runs a section uses: a whole suite serves the device and host sections too."""
 
 
 TOOLS: tuple[Tool, Tool] = ("linkgauge", "nvbandwidth")
@@ -76,7 +76,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     document: object = None
 
     def run(self) -> Run | None:
-        """linkgauge's run, none if it left none."""
+        """linkgauge's run, None if it left none."""
         if self.tool != "linkgauge" or self.document is None:
             return None
         return msgspec.convert(
@@ -100,7 +100,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     started: str
     gpus: tuple[str, ...] = ()
-    """Name and driver of each, as nvidia-smi prints them; empty where it is missing."""
+    """Name and driver of each, as nvidia-smi prints them; empty if it is missing."""
     with_nvbandwidth: bool = False
     stopped: str | None = None
     """Why rounds were left out."""
@@ -110,7 +110,7 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
         return ("device", "host", "tuned", "suite") if self.mode == "all" else (self.mode,)
 
     def of(self, tool: Tool, section: Topic) -> list[Record]:
-        """The records of a tool that a section is made from and that hold anything."""
+        """The nonempty records of a tool that a section uses."""
         return [
             record
             for record in self.records
@@ -132,7 +132,8 @@ def schedule(mode: Mode, rounds: int, with_nvbandwidth: bool) -> list[tuple[Step
     """Rounds of steps, ours and theirs in turn.
 
     In `all` the short tuned rounds come first, so that a spent budget costs the last of the long
-    ones; theirs is whole in the first long round and only copies to and from the host after it.
+    ones; nvbandwidth runs completely in the first long round and only copies to and from the host
+    after it.
     """
     turns = range(1, rounds + 1)
     if mode == "all":
@@ -164,7 +165,7 @@ def nvbandwidth_command(program: tuple[str, ...], scope: Scope) -> tuple[str, ..
 def linkgauge_command(
     program: tuple[str, ...], scope: Scope, out: str, extra: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The standard profile at 512 MiB; untuned but for the tuned section."""
+    """The standard profile at 512 MiB; untuned except in the tuned section."""
     settings = ("--backend", "cuda", "--profile", "standard", "--size", "512M")
     tuning = () if scope == "tuned" else ("--untuned",)
     keep = ("--json", "--out", out)

@@ -31,9 +31,9 @@ from linkgauge.model.result import EngineSettings, Pieces
 
 TOOLS = ("memcheck", "racecheck")
 FOUND = 86
-"""Exit status of compute-sanitizer where it found something."""
+"""Exit status of compute-sanitizer if it found something."""
 TIMEOUT = 120.0
-"""Seconds of one tool."""
+"""Time limit of one tool in seconds."""
 LARGE = (1 << 20) + 7
 SMALL = (1, 17, 4097)
 LOOPS = 2
@@ -43,13 +43,13 @@ PLAIN = (
     CopySettings(blocks=3, threads=128, unroll=4, streaming=True),
     CopySettings(blocks=3, threads=64, unroll=4, spread=True),
 )
-# So few blocks that each goes round its ring several times.
+# Few enough blocks that each goes round its ring several times.
 BULK = tuple(CopySettings(kernel="bulk", blocks=2, unroll=ahead) for ahead in (1, 2, 3))
 LOCAL, BOTH = "cuda:0 -> cuda:0 by sm", "host:0 <-> cuda:0 by sm"
 CROSSING = ("host:0 -> cuda:0 by sm", "cuda:0 -> host:0 by sm")
 
 Ran = dict[str, tuple[int, int]]
-"""By entry point: how many variants of it ran, and in how many launches."""
+"""By entry point: the numbers of its variants that ran, and of launches."""
 
 
 def entry_points() -> list[str]:
@@ -64,7 +64,7 @@ def entry_points() -> list[str]:
 
 
 class Recorder(Driver):
-    """A driver that remembers which kernels were launched."""
+    """A driver that records which kernels were launched."""
 
     def __init__(self, bindings: Any) -> None:
         super().__init__(bindings)
@@ -78,7 +78,7 @@ class Recorder(Driver):
         if name == "cuModuleLoadData":
             self._files[int(result)] = about.removesuffix(".cu")
         elif name == "cuModuleGetFunction":
-            # Numbered, because another kernel may have its handle once its context is gone.
+            # Numbered, because another kernel may get its handle once its context is gone.
             self._known += 1
             entry_point = f"{self._files[int(arguments[0])]}.{arguments[1].decode()}"
             self._kernels[int(result)] = entry_point, self._known
@@ -131,8 +131,8 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
 
 
 def _gate(backend: CudaBackend) -> Iterator[str]:
-    """A gate that is never opened gives up. From then on no gate is ever shut: under the tool a
-    launch may return only when it is done."""
+    """A gate that is never opened gives up. From then on no gate is closed: under the tool a launch
+    may return only when it is done."""
     group.GATE_SECONDS = 0.01
     transfer = parse_transfer("cuda:0 -> cuda:0 by ce")
     ends = [backend.allocate(transfer.source, 64, transfer.engine) for _ in range(2)]
@@ -235,7 +235,7 @@ def _run(prepared: Group) -> tuple[int | None, ...]:
 
 
 def read_ran(output: str) -> Ran:
-    """What `kernels` printed of the kernels that ran."""
+    """The kernels that ran, from the output of `kernels`."""
     found = re.findall(r"^ran (\S+) (\d+) (\d+)$", output, re.MULTILINE)
     return {name: (int(variants), int(launches)) for name, variants, launches in found}
 
@@ -256,7 +256,7 @@ def problems_of(status: int | None, output: str) -> list[str]:
 
 
 def check(sanitizer: str, tool: str) -> bool:
-    """Runs all kernels under one tool and tells of it; whether it is clean."""
+    """Runs all kernels under one tool and reports the result; returns whether it is clean."""
     own = [sys.executable, __file__, "kernels"]
     command = [sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), *own]
     begin = time.monotonic()
@@ -279,7 +279,7 @@ def check(sanitizer: str, tool: str) -> bool:
 
 
 def main() -> int:
-    """Both tools, or with `kernels` what runs under them."""
+    """Runs both tools, or with `kernels` what runs under them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line; Ctrl-C ends it quietly also while it is being loaded."""
+    """Runs the command line; Ctrl-C ends it quietly even while it is being loaded."""
     try:
         from linkgauge.cli.main import main as run
 

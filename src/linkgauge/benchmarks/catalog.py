@@ -22,10 +22,10 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Benchmarks named, and those with a prefix, in the catalog's order; if none is asked, those
-    of the profile, or all without one. With `only_d2d`, of these only those between devices.
+    """Benchmarks by name and by prefix, in the catalog's order; without either, those of the
+    profile, or all without one. With `only_d2d`, only those between devices.
 
-    Raises InputError for a name or a prefix that fits nothing.
+    Raises InputError for a name or a prefix that matches nothing.
     """
     wanted = set(names)
     for name in sorted(wanted - CATALOG.keys()):

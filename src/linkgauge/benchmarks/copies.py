@@ -1,11 +1,11 @@
 """The 35 single-node tests of nvbandwidth 0.8, by their exact names and in its order, and the
 host's own copies.
 
-In the notation d is the column's device, e every other device, h the host's node, r and c the
-row's and the column's device (or node). `by x` names whose copy engine (ce) or compute kernel
-(sm) does the work: a read is pulled by the destination, a write pushed by the source.
-Interference moves twice the bytes, so that it outlasts what is measured.
-Source of the definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp.
+In the notation d is the column's device, e every other device, h the host's node, r and c the row's
+and the column's device (or node). `by x` names whose copy engine (ce) or compute kernel (sm) does
+the work: a read is pulled by the destination, a write pushed by the source. Interference moves
+twice the bytes, so that it outlasts what is measured. Source of the definitions: nvbandwidth 0.8,
+testcases_ce.cpp and testcases_sm.cpp.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linkgauge.model.units import LATENCY
 from .table import Layout, Row
 
 CHASE_SIZE = 2 << 20
-"""Bytes through which pointers are chased, nvbandwidth's."""
+"""Bytes through which pointers are chased, as in nvbandwidth."""
 
 _H2D = "host(row) -> device(column)"
 _D2H = "host(row) <- device(column)"

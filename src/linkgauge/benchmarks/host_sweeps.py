@@ -1,5 +1,5 @@
 """Sweeps over the host's own memory and CPUs: how bandwidth grows with threads, by kind of memory,
-and how long a cache line takes from one CPU to another."""
+and the latency of a cache line from one CPU to another."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LINE = 64
 """Bytes of a cache line."""
 MOST_CPUS = 8
 MOST_OF_ALL = 512
-"""CPUs between which latencies are measured, and where everything is: as many as two sockets have.
-A rack's would be millions of pairs."""
+"""Maximum number of CPUs between which latencies are measured with the profile `full`: those of two
+sockets. A rack's would be millions of pairs."""
 
 
 def thread_counts(cpus: int) -> tuple[int, ...]:
-    """Powers of two up to the CPUs, and all of them: 1, 2, 4, 6 of six."""
+    """Powers of two up to the number of CPUs, and that number: 1, 2, 4, 6 for six."""
     powers = [1 << k for k in range(cpus.bit_length()) if 1 << k <= cpus]
     return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
 
@@ -51,8 +51,8 @@ def _by_kind(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """One CPU of each core, of too many every so many; where there is one core alone or everything
-    is to be measured, all CPUs."""
+    """One CPU per core, evenly thinned out if there are too many; all CPUs if there is only one
+    core or everything is to be measured."""
     cpus = tuple(cpu for node in fabric.nodes for cpu in node.cpus)
     cores = tuple(cpu for node in fabric.nodes for cpu in node.cores or node.cpus)
     among = cpus if fabric.full or len(cores) < 2 else cores

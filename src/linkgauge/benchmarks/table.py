@@ -1,7 +1,7 @@
-"""What a benchmark table is made of: rows, and the fabric they are laid out over.
+"""The parts of a benchmark table: rows, and the fabric they are laid out over.
 
-A row is data: a name, a layout and the transfers of one cell in the transfer notation, with
-letters in place of memories. `Row.lay_out(fabric)` gives the Benchmark with all its cells.
+A row is data: a name, a layout and the transfers of one cell in the transfer notation, with letters
+in place of memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Layout(Enum):
     EACH_DEVICE = auto()
     """1 × N: d is the column's device, h the host node near the device of the same transfer."""
     ALL_DEVICES = auto()
-    """1 × N, at least two devices: a transfer with e stands once for every other device."""
+    """1 × N, at least two devices: a transfer with e is repeated for every other device."""
     OTHERS = auto()
-    """1 × N: as ALL_DEVICES, but one device alone is measured without others."""
+    """1 × N: like ALL_DEVICES, but a single device is measured without others."""
     PAIRS = auto()
     """N × N without the diagonal: r is the row's device, c the column's."""
     NODES = auto()
@@ -69,9 +69,9 @@ class Row(msgspec.Struct, frozen=True):
     """One benchmark of a table.
 
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
-    `parts` names the matrices of single transfers; `size` is bytes where it has one of its own.
-    With `diagonal`, pairs of a device with itself are measured too. `profiles` are those that
-    measure it where no benchmark is asked for.
+    `parts` names the matrices of single transfers; `size` is bytes if it has its own. With
+    `diagonal`, pairs of a device with itself are measured too. `profiles` are those that measure it
+    if no benchmark is requested.
     """
 
     name: str
@@ -127,12 +127,12 @@ class Row(msgspec.Struct, frozen=True):
     def _device_cells(self, devices: tuple[Device, ...]) -> Iterator[Cell]:
         memories = [parse_memory(device.memory) for device in devices]
         for device, memory in zip(devices, memories, strict=True):
-            beside = [(o.near, m) for o, m in zip(devices, memories, strict=True) if o != device]
+            others = [(o.near, m) for o, m in zip(devices, memories, strict=True) if o != device]
             placed: list[Transfer] = []
             for transfer in _template(self.cell):
                 if "e" in _letters(transfer):
                     # The host of a transfer is the node near its own device.
-                    for near, other in beside:
+                    for near, other in others:
                         places = {"h": host(near), "d": memory, "e": other}
                         placed.append(_place(transfer, places))
                 else:
@@ -152,7 +152,7 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are not memories: `cells` computes them from the nodes. `size` is
-    bytes where it has one of its own, `reason` why there may be no cells."""
+    bytes if it has its own, `reason` why there may be no cells."""
 
     name: str
     title: str
@@ -174,8 +174,9 @@ class Sweep(msgspec.Struct, frozen=True):
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """The transfers of a row's notation, read once and placed for every cell: a letter is read as
-    a memory whose index is the letter's code, of the host where only that has such an engine."""
+    """The transfers of a row's notation, parsed once and placed for every cell: a letter is parsed
+    as a memory whose index is the letter's code, on the host if only the host has such an
+    engine."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell

@@ -1,8 +1,8 @@
 """The staged traffic test: host threads and a device use one staging buffer at the same time.
 
 The host's threads only read it or only write it, as fast as they can, for as long as the device
-copies from it or to it; each side is measured alone, too. Both rates are of the same span.
-Source of the definitions: manual page of gc-hosttraffictest, whose tiles are the device's streams.
+copies from it or to it; each side is measured alone, too. Both rates are over the same span. Source
+of the definitions: manual page of gc-hosttraffictest, whose tiles are the device's streams.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from .table import DeviceSet
 
 PARTS = ("device", "host")
 BUFFER = 16 << 20
-"""Bytes of the staging buffer: the unit in which the page's host bytes come."""
+"""Bytes of the staging buffer: the unit in which the page counts host bytes."""
 
 PAYLOADS = (128, 256, 512)
 LARGEST_PIECE = 1 << 20
 MOST_STREAMS = 1 << 16
 _SMALL = 4
-"""A node with fewer CPUs than so many times less is no host of its own, but a device's gateway."""
+"""A node whose CPUs are fewer than the largest node's by this factor is a device's gateway, not a
+host."""
 
 # The device's transfer is the first of a cell. s is the staging buffer, d the device's memory.
 _DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} -> {s} by {D}"}
@@ -40,7 +41,7 @@ _HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_
 
 
 class Combination(msgspec.Struct, frozen=True):
-    """What each side does with the buffer; None: it does nothing."""
+    """What each side does with the buffer; None: nothing."""
 
     host: Access | None
     device: Access | None
@@ -67,7 +68,7 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 class Sides(msgspec.Struct, frozen=True):
     """Who uses the buffer: `memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`), `node`
-    that of the buffer, `threads` the host's engine (`host:0.cpu*7`)."""
+    is that of the buffer, `threads` the host's engine (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -86,8 +87,9 @@ class Sides(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[Sides, ...]:
-    """Each device of the fabric, whose engine of this kind copies, with the host's threads; of
-    backend `host`, threads in a device's stead. Raises InputError where there is no device."""
+    """The sides for each device of the fabric, whose engine of this kind copies, with the host's
+    threads; for backend `host`, threads act as the device. Raises InputError if there is no
+    device."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -98,7 +100,7 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """Raises InputError for small transfers that no device makes."""
+    """Raises InputError for pieces that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel's accesses are of 128, 256 or 512")
     if size % payload or size > LARGEST_PIECE:
@@ -110,7 +112,7 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 
 
 def _of_device(device: Device, nodes: Sequence[Node], kind: str, threads: int | None) -> Sides:
-    """Without a number of threads, all CPUs of their node but one, which is left to whoever starts
+    """Without a number of threads, uses all CPUs of their node but one, which is left for starting
     the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
@@ -120,7 +122,7 @@ def _of_device(device: Device, nodes: Sequence[Node], kind: str, threads: int | 
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Sides:
-    """Threads in the device's stead, one for each stream, but no more than half of the CPUs."""
+    """Threads that act as the device, one per stream, but at most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -129,8 +131,8 @@ def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Sides:
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
-    """Where the host's threads run: on the node near the device, unless that one is a gateway of
-    the device's, reached over a network, with hardly any CPUs."""
+    """Where the host's threads run: on the node near the device, unless that is a gateway of the
+    device with hardly any CPUs, reached over a network."""
     largest = max(nodes, key=lambda node: len(node.cpus))
     own = next((node for node in nodes if node.index == near), largest)
     return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
@@ -139,8 +141,8 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[Sides], backend: str
 ) -> tuple[Benchmark, ...]:
-    """A benchmark each for both sides together, for the device alone and for the host alone, as
-    far as there are such combinations. Rows are combinations, columns devices."""
+    """A benchmark each for both sides together, for the device alone and for the host alone, if
+    there are such combinations. Rows are combinations, columns devices."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -165,7 +167,7 @@ def _cell(combination: Combination, sides: Sides) -> Cell:
 
 class Volume(msgspec.Struct, frozen=True):
     """What a cell moved in all of its samples: seconds, and each side's bytes (None: it did not
-    take part). Of both sides together, the seconds are the device's, and the host's bytes what it
+    take part). For both sides together, the seconds are the device's, and the host's bytes those it
     moved meanwhile."""
 
     seconds: float
@@ -184,7 +186,7 @@ class Volume(msgspec.Struct, frozen=True):
 
 
 def volume_of(cell: CellResult) -> Volume | None:
-    """Of a cell of this test; None where it has no figures."""
+    """The volume of a cell of this test; None if it has no figures."""
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
     if cell.parts:
@@ -205,5 +207,5 @@ def is_hosts(transfer: Transfer) -> bool:
 
 
 def gigabits(rate: float) -> str:
-    """Bytes/s in 10^9 bits a second, as people read it."""
+    """Bytes/s in 10^9 bits a second, for people."""
     return f"{rate * 8e-9:.2f}"

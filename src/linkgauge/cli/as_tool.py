@@ -10,7 +10,7 @@ import typer
 from .options import OPTIONS, Option, complete_machine, own
 
 CONTEXT = {"allow_interspersed_args": False}
-"""All that follows the tool's name is the tool's, also -h."""
+"""Everything after the tool's name belongs to the tool, also -h."""
 
 
 def complete_tool(incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`linkgauge capture`: all that is read of a machine, in one file."""
+"""`linkgauge capture`: everything that is read of a machine, in one file."""
 
 from __future__ import annotations
 

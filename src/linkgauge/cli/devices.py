@@ -1,4 +1,4 @@
-"""`linkgauge devices`: the memories of a machine, and how they hang together."""
+"""`linkgauge devices`: the memories of a machine, and how they are connected."""
 
 from __future__ import annotations
 

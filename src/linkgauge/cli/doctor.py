@@ -1,4 +1,4 @@
-"""`linkgauge doctor`: what is wrong with this machine, or with one that a run was kept of."""
+"""`linkgauge doctor`: checks this machine, or one described in a stored run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def doctor(
 
 
 def _gather(run: Path | None, root: Path | None, machine: str | None) -> Evidence:
-    """Raises InputError where more than one is asked for, or it cannot be read."""
+    """Raises InputError if more than one is asked for, or if it cannot be read."""
     from linkgauge.engine.runs import read_run
     from linkgauge.judge.findings import Evidence, evidence_of
     from linkgauge.judge.verdict import judge

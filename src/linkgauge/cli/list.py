@@ -1,4 +1,4 @@
-"""`linkgauge list`: the benchmarks there are."""
+"""`linkgauge list`: lists the available benchmarks."""
 
 from __future__ import annotations
 

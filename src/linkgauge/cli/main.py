@@ -39,7 +39,7 @@ COMMANDS = {
 
 
 def command(name: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
-    """A command's function, and what its module wants of typer (`CONTEXT`)."""
+    """A command's function, and the settings that its module passes to typer (`CONTEXT`)."""
     module, _, function = COMMANDS[name].partition(".")
     loaded = import_module(f"{__package__}.{module}")
     return getattr(loaded, function), getattr(loaded, "CONTEXT", None)
@@ -90,14 +90,14 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "cannot write: "
         _complain(f"{where}{error.strerror}")
-        streams.discard(sys.stdout.fileno())  # what is still in its buffer would fail once more
+        streams.discard(sys.stdout.fileno())  # flushing its buffer would fail once more
         code = 3
     if code == 130:
         code = interrupted()
-    gc.freeze()  # all of it goes with the process: to look it through first takes 30 ms and more
+    gc.freeze()  # the process ends here: a last collection would take 30 ms and more
     sys.exit(code)
 
 
 def _complain(message: str) -> None:
-    # A bare `linkgauge` is told how to use it, in full.
+    # A bare `linkgauge` gets the full usage text.
     print(message if message.startswith("Usage:") else f"linkgauge: {message}", file=sys.stderr)

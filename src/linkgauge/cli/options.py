@@ -1,8 +1,8 @@
 """The options of all commands, each declared once, and groups of them.
 
-A command's parameter is an option if it stands in `OPTIONS` or among the command's own (`@own`),
-by its name: `max_time` is `--max-time`. A parameter of a group's type (`sampling: Sampling`,
-`form: RunFormat`) stands for the options of the group. `expanded` makes of it what typer reads.
+A command's parameter is an option if its name is in `OPTIONS` or among the command's own (`@own`):
+`max_time` is `--max-time`. A parameter of a group's type (`sampling: Sampling`, `form: RunFormat`)
+stands for the options of the group. `expanded` turns it into a signature for typer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def complete_machine(incomplete: str) -> list[str]:
 
 
 def list_faults(asked: bool) -> None:
-    """Shows the grammar of faults, and ends."""
+    """Prints the grammar of faults, and exits."""
     if asked:
         from linkgauge.report.fault_list import print_faults
 
@@ -39,7 +39,7 @@ def list_faults(asked: bool) -> None:
 
 
 class Option(NamedTuple):
-    """`more` is typer's; `flag` is given where the parameter's name is not the option's."""
+    """`more` is passed to typer; `flag` is given if the parameter's name is not the option's."""
 
     help: str
     metavar: str | None = None
@@ -47,7 +47,7 @@ class Option(NamedTuple):
     more: Mapping[str, Any] = {}
 
     def annotate(self, name: str, kind: Any) -> Any:
-        """The type of a parameter, with what typer is to know of it."""
+        """The type of a parameter, annotated for typer."""
         flag = self.flag or f"--{name.replace('_', '-')}"
         return Annotated[
             kind, typer.Option(flag, metavar=self.metavar, help=self.help, **self.more)
@@ -103,7 +103,7 @@ _C = TypeVar("_C", bound=Callable[..., int])
 
 
 def own(**declared: Option) -> Callable[[_C], _C]:
-    """Options that a command has alone, or means otherwise than others."""
+    """Options that only this command has, or that differ here from other commands."""
 
     def declare(command: _C) -> _C:
         command.own = declared  # type: ignore[attr-defined]
@@ -142,14 +142,14 @@ class Simulated(NamedTuple):
 
 
 class _OptionGroup(NamedTuple):
-    """Parameters that stand for one value, which `make` forms of theirs by their names."""
+    """Parameters that stand for one value, which `make` builds from their values by name."""
 
     parameters: tuple[inspect.Parameter, ...]
     make: Callable[..., Any]
 
 
 def _group_of(annotation: Any) -> _OptionGroup | None:
-    """Of a parameter that stands for several options; None of any other."""
+    """The group of a parameter that stands for several options; None for any other."""
     if isinstance(annotation, type) and issubclass(annotation, tuple):
         return _fields_of(annotation)
     if get_origin(annotation) is Annotated and annotation.__origin__ is Format:
@@ -164,8 +164,8 @@ def _fields_of(kind: Any) -> _OptionGroup:
 
 
 def _flags_of(kind: Kind) -> _OptionGroup:
-    """A flag for each format that renders this, what renders most first; the value is the format
-    asked for, else the terminal's."""
+    """A flag for each format that can render this, that with the most renderers first; the value is
+    the requested format, else the terminal's."""
     able = [form for form in formats().values() if kind in form.renderers]
     flags = {form.name: form for form in able if form.is_document}
 
@@ -189,7 +189,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def expanded(command: Callable[..., int]) -> Callable[..., int]:
-    """The command as typer reads it: with an option for each parameter that is one, and with those
+    """The command as typer reads it: with an option for each option parameter, and with the options
     of its groups in the groups' places."""
     declared = OPTIONS | getattr(command, "own", {})
     parameters: list[inspect.Parameter] = []
@@ -231,7 +231,7 @@ def at_least_one(name: str, value: int | None) -> int | None:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Raises InputError for a number that its type (Threads, say) does not take."""
+    """Raises InputError for a number that its type (Threads, for example) does not allow."""
     import msgspec
 
     try:

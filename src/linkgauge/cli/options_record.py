@@ -16,7 +16,7 @@ from linkgauge.report.formats import formats
 from .requests import command_line, valid
 
 FREE = {"resume", "wait", "limits", "utilization", *formats()}
-"""Options that say nothing of what is measured, or how."""
+"""Options that do not affect what is measured, or how."""
 
 
 def request_of(
@@ -28,7 +28,7 @@ def request_of(
     out: Path | None,
     **more: Any,
 ) -> RunRequest:
-    """What this command asks, with how it was asked for the record."""
+    """The command's request, with its options and command line for the record."""
     return RunRequest(
         what=what,
         settings=settings,
@@ -41,7 +41,7 @@ def request_of(
 
 
 def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
-    """The command's options by their names, with what the profile says where none was given."""
+    """The command's options by name, with the profile's values for those not given."""
     of_profile = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
@@ -51,14 +51,16 @@ def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
 
 
 def given(context: typer.Context) -> dict[str, str]:
-    """The options on the command line, by their names. Raises InputError for what is none."""
+    """The options on the command line, by name. Raises InputError for anything that is not an
+    option."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     typed = [name for name, by in sources.items() if by is not None and by.name == "COMMANDLINE"]
     return _written(context, {name: context.params[name] for name in typed})
 
 
 def _written(context: typer.Context, values: Mapping[str, Any]) -> dict[str, str]:
-    """Each as a person would write it, equal values in the same way; without those that are off."""
+    """Each as a person would write it, equal values in the same form; without those that are
+    off."""
     names = {param.name: param.opts[0] for param in context.command.params}
     return {
         names[name]: valid(_write(name, value))
@@ -78,7 +80,7 @@ def _write(name: str, value: Any) -> str:
         value = parse_fraction(value)
     if name == "out":
         return str(Path(value).absolute())
-    if value is True:  # a flag says all by its name
+    if value is True:  # the name of a flag says all
         return ""
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
@@ -86,5 +88,5 @@ def _write(name: str, value: Any) -> str:
 
 
 def _short(size: int) -> str:
-    """A size as it may be given: 512M."""
+    """A size in the form of an option: 512M."""
     return format_size(size).replace(" ", "").replace("iB", "")

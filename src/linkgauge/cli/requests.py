@@ -1,4 +1,4 @@
-"""From options to a request, and from a request to an exit code."""
+"""Turns options into a request, and a request into an exit code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def settings_of(
     engines: EngineSettings,
     simulation: Simulation | None,
 ) -> Settings:
-    """The profile's settings with what was asked otherwise. Raises InputError."""
+    """The profile's settings with the given options applied. Raises InputError."""
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
     max_time, timeout = sampling.max_time, sampling.timeout
@@ -65,8 +65,8 @@ def settings_of(
 
 
 def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
-    """What is measured instead of this machine, if anything. Raises InputError for a description
-    or a fault that is wrong."""
+    """What is measured instead of this machine, if anything. Raises InputError for an invalid
+    description or fault."""
     if machine is None:
         if faults:
             raise InputError("--fault strikes simulated machines only: give --machine, too")
@@ -109,7 +109,7 @@ def command_line() -> tuple[str, ...]:
 
 
 def valid(text: str) -> str:
-    """Text that can be stored: what the shell gave in another encoding is replaced."""
+    """Text that can be stored: bytes of another encoding from the shell are replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -120,7 +120,7 @@ def carry_out(
     first: WorkerProcess | None = None,
     only_plan: bool = False,
 ) -> int:
-    """Measures what is asked, or with `only_plan` shows what would be. Returns the exit code."""
+    """Measures the request, or with `only_plan` shows its plan. Returns the exit code."""
     with opened(request, first) as session, LiveReport(display) as report:
         plan = session.plan(report)
         if only_plan:
@@ -129,14 +129,14 @@ def carry_out(
         try:
             run = _measured(lambda: session.measure(plan, report), lambda: session.folder)
             return report.conclude(run, session.folder)
-        except KeyboardInterrupt:  # while nothing was being measured: what the journal has is kept
+        except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
             if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
                 raise
             return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
 
 
 def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool) -> int:
-    """Goes on with the run in this folder. Returns the exit code."""
+    """Resumes the run in this folder. Returns the exit code."""
     with LiveReport(display) as report:
         run = _measured(
             lambda: go_on(folder, given, report, command=command_line(), wait=wait), lambda: folder
@@ -145,7 +145,8 @@ def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool)
 
 
 def _measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
-    """What `measure` returns. Where its journal cannot be written any more, says how to go on."""
+    """The result of `measure`. If its journal can no longer be written, the error says how to
+    resume."""
     try:
         return measure()
     except ResultsError as error:

@@ -66,7 +66,7 @@ def run(
     """
     from linkgauge.engine.process import WorkerProcess
 
-    # It loads while the rest of this process does.
+    # It loads while the rest of this process loads.
     first = context.with_resource(closing(WorkerProcess())) if resume is None else None
     import msgspec
 

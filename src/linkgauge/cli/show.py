@@ -1,4 +1,4 @@
-"""`linkgauge show`: prints a run that was kept."""
+"""`linkgauge show`: prints a stored run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output and error that outlive whoever reads them."""
+"""Standard output and error that survive the loss of their reader."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file whose reader may go away (`| head`), or whose terminal: what is still to come is
-    discarded, and what is being done goes on to its own exit code."""
+    """A file whose reader or terminal may go away (`| head`): further output is discarded, and the
+    command continues to its own exit code."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -33,8 +33,8 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """Where stdout is closed nothing is shown; what its encoding lacks is shown as a question
-    mark; and nothing fails for want of a reader."""
+    """If stdout is closed nothing is shown; characters that its encoding lacks are shown as
+    question marks; and nothing fails for lack of a reader."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     else:
@@ -54,7 +54,7 @@ def _outliving(stream: TextIO) -> TextIO:
 
 
 def discard(descriptor: int) -> None:
-    """From here on what is written there goes nowhere."""
+    """From here on output to this descriptor is discarded."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -82,7 +82,7 @@ def traffic(
     settings = msgspec.structs.replace(
         settings,
         precision=0.0 if duration is not None else settings.precision,
-        # A device's pieces have a shape of their own: nothing that was tuned is of them.
+        # A device's pieces have their own shape: tuned settings do not apply.
         engines=msgspec.structs.replace(engines, pieces=pieces, tuned=False),
     )
     request = request_of(
@@ -95,8 +95,8 @@ def traffic(
 
 
 def _check_duration(duration: float | None, sampling: Sampling) -> None:
-    """Raises InputError for a duration that is none, or beside an option that also tells when a
-    cell is done."""
+    """Raises InputError for an invalid duration, or for one combined with an option that also
+    limits a cell."""
     if duration is None:
         return
     if not (math.isfinite(duration) and duration > 0):

@@ -1,8 +1,8 @@
-"""Other tools' command lines and output over linkgauge's measurements: one file a tool.
+"""Other tools' command lines and output on top of linkgauge's measurements: one file per tool.
 
 A tool's module has `run(arguments, where) -> int`: it parses that tool's own arguments, measures
-with base.py where it is told to, prints what the tool prints and returns an exit code. What it
-raises is a LinkgaugeError or a UsageError.
+with base.py if they ask for it, prints what the tool prints and returns an exit code. It raises
+only LinkgaugeError or UsageError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOOLS = {
     "p2pBandwidthLatencyTest": "cuda_samples_p2p",
     "bandwidth_test": "bandwidth_test",
 }
-"""Each tool's name and the module that speaks it, imported only when it is asked for."""
+"""Each tool's name and the module that implements it, imported only when needed."""
 
 ToolRunner = Callable[[Sequence[str], Where], int]
 

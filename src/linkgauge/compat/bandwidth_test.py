@@ -1,8 +1,8 @@
 """bandwidth_test of the NVLink and RISC-V test suite: one-way copies between host and devices.
 
 Source: its end-to-end script, `bandwidth_test --size 256M --iter 10 --out FILE.csv`. The script
-does not show the file; a row of ours is one iteration on one path, in the tool's own order of
-what one wants to compare: host to device, device to host, device to device.
+does not show the file; one of our rows is one iteration on one path, in the tool's order of
+comparison: host to device, device to host, device to device.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     size, iterations, out = parse(arguments)
     settings = Settings(sizes=(size,), samples=iterations, loops=1)
     with ExitStack() as stack:
-        # Before anything is measured: it may not be writable.
+        # Opened before measuring: it may not be writable.
         table = sys.stdout if out is None else stack.enter_context(_opened(File(out)))
         context = stack.enter_context(opened_devices(where, settings))
         paths = tuple(_paths(context.devices))
@@ -75,8 +75,8 @@ def parse(arguments: Sequence[str]) -> tuple[int, int, str | None]:
 
 @contextmanager
 def _opened(file: File) -> Iterator[TextIO]:
-    """A file to write to. What it holds stays until there is something to write; a new one does
-    not stay without. Raises InputError."""
+    """A file to write to. Its content stays until there is something to write; a new file is
+    removed if nothing is written. Raises InputError."""
     is_new = not file.exists()
     try:
         table = file.open("a", newline="")
@@ -99,7 +99,7 @@ def _paths(devices: Sequence[Device]) -> Iterator[CopyPath]:
 def _write(
     table: TextIO, paths: Sequence[CopyPath], cells: Sequence[CellResult], size: int
 ) -> None:
-    """Raises ResultsError where the disk is full."""
+    """Raises ResultsError if the disk is full."""
     try:
         writer = csv.writer(table, lineterminator="\n")
         writer.writerow(COLUMNS)

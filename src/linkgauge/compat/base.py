@@ -1,4 +1,4 @@
-"""What the tools have in common: a machine opened as asked, and benchmarks measured on it."""
+"""Code shared by the tools: opens a machine as asked, and measures benchmarks on it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from linkgauge.model.units import parse_size
 
 
 class Where(msgspec.Struct, frozen=True):
-    """On what a tool is to measure: `backend` null is the first accelerator backend that has
-    devices, or the simulated machine's. With `wait`, another run's end is waited for."""
+    """Where a tool measures: `backend` null is the first accelerator backend that has devices, or
+    the simulated machine's. With `wait`, it waits for another run's end."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -34,8 +34,8 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine that is open for measuring, and the devices of its backend: none of backend
-    `host`. `fabric` is what rows of benchmarks are laid out over."""
+    """A machine opened for measuring, and the devices of its backend: none for backend `host`.
+    `fabric` is what rows of benchmarks are laid out over."""
 
     session: Session
     fabric: DeviceSet
@@ -58,7 +58,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Quiet(Observer):
-    """An observer that says on stderr what a person should know, and nothing else."""
+    """An observer that prints messages for the user on stderr, and nothing else."""
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr)
@@ -68,11 +68,11 @@ class Quiet(Observer):
 def opened(
     where: Where, settings: Settings, *, devices: Sequence[str] = (), tells: bool = True
 ) -> Iterator[Context]:
-    """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names
-    them (all if none), of the first backend that has any. A simulated machine is named on stderr,
-    so that parsers of the tool's output are not disturbed, unless not `tells`: it was.
+    """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names them
+    (all if none), of the first backend that has any. With `tells`, a simulated machine is named
+    on stderr, where it does not disturb parsers of the tool's output.
 
-    Raises InputError where there is no device, unless backend `host` is asked for.
+    Raises InputError if there is no device, unless backend `host` is asked for.
     """
     if where.simulation is not None and tells:
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
@@ -94,7 +94,7 @@ def opened(
 
 @contextmanager
 def opened_devices(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Context]:
-    """As `opened`, for what copies to and from devices. Raises InputError if there is none."""
+    """Like `opened`, for copies to and from devices. Raises InputError if there is none."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")
@@ -109,19 +109,19 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks at these sizes (bytes; else the settings') and keeps nothing on
-    disk. After Ctrl-C the run has no end (`finished` is null) and what was measured. What measures
-    several times numbers its cells through: the `first` of these has that number.
+    """Measures the benchmarks at these sizes (bytes; else the settings') and keeps nothing on disk.
+    After Ctrl-C the run has no end (`finished` is null) and holds what was measured. Callers that
+    measure several times number the cells consecutively: these begin at `first`.
 
-    Raises InputError where a size fits nowhere, Busy where another run measures a device.
+    Raises InputError if a size fits nowhere, Busy if another run measures a device.
     """
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)
 
 
 def digits(written: str) -> int | None:
-    """The number that decimal digits alone write; of more than 18, one beyond any bound. None of
-    any other text."""
+    """The number of a text of decimal digits only; with more than 18 digits, one beyond any bound.
+    None for any other text."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -138,13 +138,13 @@ def whole(written: str) -> int:
 
 def decimal(written: str) -> float:
     """A number, as C reads it. Raises ValueError."""
-    if "_" in written or not written.isascii():  # which Python alone reads as a number
+    if "_" in written or not written.isascii():  # which only Python reads as a number
         raise ValueError(f"{written!r} is not a number")
     return float(written)
 
 
 class UsageError(InputError):
-    """Arguments that the tool refuses."""
+    """Arguments that the tool rejects."""
 
     exit_code = 1
 
@@ -159,7 +159,7 @@ def size_of(option: str, written: str) -> int:
 
 @contextmanager
 def hinting(hint: str) -> Iterator[None]:
-    """Adds what helps whoever gave arguments that are refused."""
+    """Adds a hint to the error for rejected arguments."""
     try:
         yield
     except UsageError as error:
@@ -167,9 +167,9 @@ def hinting(hint: str) -> Iterator[None]:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that ends nothing and prints nothing: what is wrong is a UsageError with
-    argparse's words, or the tool's own where `words` has a pattern of them. It has no --help of
-    its own, and takes no shortened names unless `allow_abbrev`."""
+    """An argument parser that neither exits nor prints: errors become UsageError with argparse's
+    message, or the tool's own if a pattern in `words` matches it. It has no --help of its own, and
+    accepts no abbreviated names unless `allow_abbrev`."""
 
     def __init__(self, words: Mapping[str, str] = MappingProxyType({}), **options: object) -> None:
         given = {"add_help": False, "allow_abbrev": False} | options
@@ -182,7 +182,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Once(argparse.Action):
-    """A value that may be given once, and is absent until then: its default is suppressed."""
+    """An option that may be given once, and is absent until then: its default is suppressed."""
 
     refusal = "option {given} is given more than once"
 

@@ -29,9 +29,9 @@ from .base import Context, measure
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """From one memory to another, at least one a device's; null is the host, the node near the
-    device. The source carries out what goes between two devices, or with `reads` the destination;
-    `kind` is of host memory."""
+    """A path from one memory to another, at least one of them a device's; null is the host, on the
+    node near the device. The source carries out a copy between two devices, or with `reads` the
+    destination; `kind` is the kind of host memory."""
 
     source: Device | None
     destination: Device | None
@@ -59,19 +59,19 @@ def chase(reader: Device, memory: Device) -> Transfer:
 
 INTERRUPTED = "interrupted"
 _WORST_FIRST = (130, 3, 1, 4, 0)
-"""Exit codes, in the order in which one of several is chosen."""
+"""Exit codes by priority: the first that occurred is the result."""
 
 
 class Meter:
-    """Measures cells, one benchmark after the other, and knows how all of them ended."""
+    """Measures cells, one benchmark after the other, and tracks how all of them ended."""
 
     def __init__(self, context: Context, tool: str) -> None:
         self.context = context
         self._tool = tool
         self._codes: set[int] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._count = 0
-        """Of the cells that were planned."""
+        """The number of cells planned so far."""
 
     def measure(
         self,
@@ -81,11 +81,10 @@ class Meter:
         size: int | None = None,
         optional: bool = False,
     ) -> tuple[CellResult, ...]:
-        """A result for each cell, in their order, at `size` bytes (else the settings'); on stderr,
-        what is wrong with them or must be known. That all are skipped is a failure, unless
-        `optional`. After Ctrl-C what was not measured, and all that is asked for later, is skipped
-        as interrupted.
-        """
+        """A result for each cell, in order, at `size` bytes (else the settings'); prints their
+        errors and notes on stderr. If all are skipped, that is a failure, unless `optional`. After
+        Ctrl-C whatever was not measured, and everything requested later, is skipped as
+        interrupted."""
         if not cells:
             return ()
         copies = operation == "copy"
@@ -110,7 +109,7 @@ class Meter:
     def _measure(
         self, benchmark: Benchmark, size: int | None, optional: bool
     ) -> dict[str, CellResult]:
-        """Those that were measured, by their columns."""
+        """The measured cells, by their columns."""
         if 130 in self._codes:
             return {}
         sizes = None if size is None else (size,)
@@ -121,28 +120,28 @@ class Meter:
         cells = [cell for result in run.results for cell in result.cells]
         for cell in cells:
             if cell.status != "pass" and not (optional and cell.status == "skip"):
-                self.tell(_trouble(cell))
+                self.report(_trouble(cell))
             for note in cell.notes:
-                self.tell(f"note: {sentence(note)}")
+                self.report(f"note: {sentence(note)}")
         if run.finished is None:
             self._codes.add(130)
-            self.tell(INTERRUPTED)
+            self.report(INTERRUPTED)
         return {cell.column: cell for cell in cells}
 
-    def tell(self, line: str) -> None:
-        """On stderr, each line once."""
-        if line not in self._told:
-            self._told.add(line)
+    def report(self, line: str) -> None:
+        """Prints each distinct line once on stderr."""
+        if line not in self._reported:
+            self._reported.add(line)
             print(f"{self._tool}: {line}", file=sys.stderr)
 
     @property
     def exit_code(self) -> int:
-        """The worst of all that was measured: not 0 where nothing was."""
+        """The worst of all that was measured: not 0 if nothing was."""
         return next((code for code in _WORST_FIRST if code in self._codes), 4)
 
 
 def _trouble(cell: CellResult) -> str:
-    """What happened to a cell; its reason may name the transfer itself."""
+    """What happened to a cell; its reason may already name the transfer."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

@@ -1,9 +1,9 @@
 """bandwidthTest of the CUDA samples: one hundred copies of each size between host and device.
 
 Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, sizes, output). As
-there, a copy within a device counts the bytes read and written, and `--device=all` adds up what
-each device does alone. `--cputiming` and `--noverify`: copies are timed by the device's own clock
-where it has one, and `--noverify` leaves out the comparison of the bytes.
+there, a copy within a device counts the bytes read and written, and `--device=all` adds up the
+rates that each device reaches alone. `--cputiming` and `--noverify`: copies are timed by the
+device's own clock if it has one, and `--noverify` skips the comparison of the bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KINDS = {
     "dtoh": ("Device to Host", "D2H"),
     "dtod": ("Device to Device", "D2D"),
 }
-"""In the order in which they are measured: what text and CSV call them."""
+"""In the order of measurement: their names in text and CSV."""
 HELP = """\
 Usage:  bandwidthTest [OPTION]...
 Measures the bandwidth of copies from host to device, device to host and within a device
@@ -77,8 +77,8 @@ Range mode options
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """The command line, checked. `device` is an index, or null for all; `memory` is
-    the kind of host memory, as the notation names it."""
+    """The checked command line. `device` is an index, or null for all; `memory` is the kind of host
+    memory, as the notation names it."""
 
     sizes: Sequence[int]
     mode: str
@@ -114,8 +114,8 @@ def sample_arguments(
     arguments: Sequence[str], flags: Sequence[str], values: Sequence[str]
 ) -> dict[str, str]:
     """Options as the samples take them: `-name`, `--NAME`, `--name=value`; -h is --help. Raises
-    UsageError for one that is neither of `flags` nor of `values`, and for a value that is missing
-    or too much."""
+    UsageError for one that is neither in `flags` nor in `values`, and for a missing or superfluous
+    value."""
     known = {name.lower(): name for name in (*flags, *values)} | {"h": "help"}
     given: dict[str, str] = {}
     for argument in arguments:
@@ -182,7 +182,7 @@ def _sizes(mode: str, given: Mapping[str, str]) -> Sequence[int]:
 
 
 def _shmoo() -> Iterator[int]:
-    """The sizes of shmoo mode. The last one lies beyond 64 MB, as the sample's does."""
+    """The sizes of shmoo mode. The last one is beyond 64 MB, like the sample's."""
     size = 0
     while size <= _LARGEST:
         size += next(step for below, step in _SHMOO if size < below)
@@ -218,7 +218,7 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """The device of this index, else the first as the sample does; all of null."""
+    """The device of this index, else the first as in the sample; all for null."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
@@ -233,7 +233,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 def _rate(
     gauge: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
-    """GB/s, the sum of all devices; None where one of them has none."""
+    """GB/s, the sum of all devices; None if any device has none."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

@@ -3,9 +3,9 @@
 Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
 copied). With P2P disabled a copy is left to CUDA's driver, in a process that never opens peer
 access. Other backends stage it in host memory, on the source's node: its bandwidth is that of both
-legs at the same time, its latency that of one after the other. Pairs that do not reach each other
-go so in all matrices. The CPU latency is the time in which the host enqueues a copy, of a staged
-one both legs; nan where the backend does not tell.
+concurrent legs, its latency that of one leg after the other. Pairs without peer access are staged
+in all matrices. The CPU latency is the time in which the host enqueues a copy (both legs of a
+staged one); nan if the backend does not report it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ Options:
 Pair = tuple[Device, Device]
 PairFigures = Mapping[Pair, float]
 PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
-"""Microseconds of each copy."""
+"""Measures the microseconds of each copy."""
 
 
 class PeerTestOptions(msgspec.Struct, frozen=True):
-    """The command line, checked."""
+    """The checked command line."""
 
     reads: bool
     engine: EngineKind
@@ -85,8 +85,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """How copies go between devices that do not reach each other: `driver` measures those that are
-    left to CUDA's driver; without it, there are two legs by way of the host."""
+    """How devices copy without peer access: `driver` measures the copies that are left to CUDA's
+    driver; without it, a copy has two legs through the host."""
 
     driver: Meter | None
 
@@ -101,7 +101,7 @@ class Apart(msgspec.Struct, frozen=True):
                 self.driver, {at: [_copy(*p) for p in pairs] for at, pairs in cells.items()}
             )
         legs = {at: [leg for p in pairs for leg in _staged(*p)] for at, pairs in cells.items()}
-        return _rates(gauge, legs, 1 / 2)  # what is staged moves twice, and counts once
+        return _rates(gauge, legs, 1 / 2)  # staged bytes move twice, and count once
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _bandwidths(gauge: Meter, apart_from: Apart, options: PeerTestOptions) -> fr
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
     engine = options.engine
-    # First of all: it tells which pairs reach each other.
+    # Measured first: it shows which pairs reach each other.
     writes = _rates(gauge, {pair: [_copy(*pair, engine)] for pair in apart}, optional=True)
     reached = frozenset(writes)
     among = [pair for pair in apart if pair in reached]
@@ -157,8 +157,8 @@ def _latencies(
     else:
         staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
     _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
-    ways = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
-    for name, reads in ways:
+    directions = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
+    for name, reads in directions:
         copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
         times = [
             own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
@@ -167,7 +167,7 @@ def _latencies(
 
 
 def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
-    """Of copies by way of the host, and within a device."""
+    """Times of copies through the host, and within a device."""
     up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
@@ -176,7 +176,7 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """One of rates, or two of times: that of the devices, then that of the host."""
+    """Prints one matrix of rates, or two of times: that of the devices, then that of the host."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -184,13 +184,13 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """What the row's device does: it writes to the column's, or reads from it."""
+    """A copy by the row's device: it writes to the column's, or reads from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """Both legs of a copy by way of host memory near its source."""
+    """Both legs of a copy through host memory near its source."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -203,7 +203,7 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """GB/s of all of a cell's copies, times `factor`: nan where an error cost it, nothing where a
+    """GB/s of all of a cell's copies, times `factor`: nan if an error prevented it, nothing if a
     pair cannot be measured."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
@@ -214,18 +214,18 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Microseconds of each copy, else as of _rates."""
+    """Microseconds of each copy; missing values as in _rates."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Microseconds in which the host enqueues each copy; nothing where that cannot be told."""
+    """Microseconds in which the host enqueues each copy; nothing if that is not available."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:
         if cell.status == "skip":
-            gauge.tell(f"no CPU latency: {cell.reason}")
+            gauge.report(f"no CPU latency: {cell.reason}")
     return {
         pair: cell.summary.median * 1e6
         for pair, cell in zip(copies, results, strict=True)
@@ -258,7 +258,7 @@ def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterat
 
 
 def _address(device: Device) -> tuple[int, int, int]:
-    """PCI domain, bus and device; zeros where they are unknown."""
+    """PCI domain, bus and device; zeros if unknown."""
     parts = (device.pci or "0:0:0.0").partition(".")[0].split(":")
     domain, bus, slot = (int(part, 16) for part in parts)
     return domain, bus, slot

@@ -1,9 +1,9 @@
 """gc-hosttraffictest: Graphcore's test of host and IPU tiles at one staging buffer.
 
-Source: its manual page (options, text, JSON). Tiles are the streams of the device, the payload is
-what one access of a kernel moves where that can be chosen. `-r`, `--suppress-failure-reset` and
+Source: its manual page (options, text, JSON). Tiles are the streams of the device; the payload is
+what one access of a kernel moves, if selectable. `-r`, `--suppress-failure-reset` and
 `--dump-tile-overview` change nothing here: every buffer is the host's, no device is reset, and
-there are no tiles to dump. `--use-secondary` is refused.
+there are no tiles to dump. `--use-secondary` is rejected.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ TRANSFER = 4096
 BLOCK = 64
 MOST_TILES = 32
 _SAMPLE = 100
-"""Loops of a sample, at most."""
+"""Maximum loops of a sample."""
 _NO_TIMEOUT = 1e6
 _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The command line, checked. Bandwidths are in 10^9 bits a second."""
+    """The checked command line. Bandwidths are in 10^9 bits a second."""
 
     device: int
     tiles: int
@@ -103,7 +103,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """With tiles so many transfers, else so many seconds."""
+    """With tiles a fixed number of transfers, else a fixed duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -129,8 +129,8 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """A number of at most `most` and how often it makes up `count`: exactly, unless that takes
-    numbers much smaller than need be; then a little more."""
+    """A number of at most `most`, and the multiplier that makes it `count`: exactly, unless that
+    takes much smaller numbers than necessary; then slightly more."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -165,7 +165,7 @@ _WORDS = {
         r"the argument (\2) for option '\1' is invalid"
     ),
 }
-"""argparse's complaints in the tool's words."""
+"""argparse's messages in the tool's words."""
 _FLAGS = (
     ("-j", "--json-output"), ("-r", "--remote-buffers"),
     ("--tile-read",), ("--tile-write",), ("--tile",),
@@ -187,9 +187,10 @@ _VALUES = (
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
-    """The options, or the text that -h or --version ask for. Raises UsageError for what the tool
-    does not know, and for options that contradict."""
-    # As there, they are heeded beside whatever is wrong; shortened ones only in what is right.
+    """The options, or the text that -h or --version ask for. Raises UsageError for unknown options,
+    and for options that contradict each other."""
+    # As in the tool, they work even if other arguments are wrong; abbreviations only if all are
+    # right.
     given = {} if {"-h", "--help", "--version"} & set(arguments) else _parsed(arguments)
     if {"-h", "--help"} & set(arguments) or given.get("help"):
         return text.HELP
@@ -240,8 +241,8 @@ def _checked(value: float | None, name: str, least: float, most: float) -> float
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """All four combinations without any asked for; else each host access asked for beside each
-    tile access asked for, or alone."""
+    """All four combinations if none is asked for; else each requested host access with each
+    requested tile access, or alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -250,7 +251,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """Null alone where the side takes no part."""
+    """{None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if given[side] or given[f"{side}_{access}"]
     }

@@ -1,4 +1,4 @@
-"""What gc-hosttraffictest prints: lines of text, or one JSON document, as on its manual page."""
+"""The output of gc-hosttraffictest: lines of text, or one JSON document, as on its manual page."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _BAR = 40
 
 
 class ProgressPrinter(Quiet):
-    """Prints each test once it is measured: its line on stdout, what is wrong with it on stderr,
-    and where `verbose` a bar there, too."""
+    """Prints each test once it is measured: its line on stdout, errors on stderr, and if `verbose`
+    a progress bar there, too."""
 
     def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
@@ -76,7 +76,7 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """How far the tests of a sequence have come: `[====    ]  50%`."""
+    """The progress through a sequence of tests: `[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
@@ -102,7 +102,7 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """What `-v` adds: bytes, samples, and what there is to know."""
+    """What `-v` adds: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     yield f"  {len(cell.samples)} samples of {cell.loops} passes over the buffer"

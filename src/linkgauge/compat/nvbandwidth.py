@@ -1,6 +1,6 @@
 """`linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, single-node tests.
 
-Never the settings tuned for linkgauge: one stream, nvbandwidth's geometry of kernels, fixed counts
+Never uses the settings tuned for linkgauge: one stream, nvbandwidth's kernel geometry, fixed counts
 of samples and loops.
 """
 
@@ -31,12 +31,12 @@ from .nvbandwidth_system import system_of
 from .nvbandwidth_text import TextPrinter
 
 GIT_VERSION = f"linkgauge {__version__}"
-"""Where the tool names the commit that it was built from."""
+"""Shown where the tool names the commit that it was built from."""
 Printer = TextPrinter | JsonPrinter
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What differs between nvbandwidth and the tools that grew from it: `header` is printed first,
+    """The differences between nvbandwidth and the tools derived from it: `header` is printed first,
     `options` reads the arguments."""
 
     name: str
@@ -56,8 +56,8 @@ NVBANDWIDTH = Dialect(
 
 
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Does what the arguments say. Exit codes: 1 bad usage or an unknown test, else those of
-    `linkgauge run`: nvbandwidth itself ends with 0 after errors."""
+    """Executes the arguments. Exit codes: 1 bad usage or an unknown test, else those of `linkgauge
+    run`: nvbandwidth itself exits with 0 after errors."""
     try:
         options = dialect.options(arguments)
     except UsageError as error:
@@ -111,7 +111,7 @@ def _asked(options: NvbandwidthOptions) -> tuple[str, ...]:
 
 
 def _run(options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
-    """Measures the tests asked for, in the order in which they were asked for."""
+    """Measures the requested tests, in the order in which they were requested."""
     found = [(asked, find(asked)) for asked in _asked(options)]
     cases = [case for _, case in found if isinstance(case, Testcase)]
     rows = [case.row for case in cases]
@@ -129,23 +129,23 @@ def _run(options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
                 f"there is no accelerator to measure: backend {context.backend} has no devices"
             )
         printer.system(system_of(context))
-        telling = _Telling(found, options, context, printer)
+        reporting = _Reporting(found, options, context, printer)
         code = 0
         if rows:
             benchmarks = [row.lay_out(context.fabric) for row in rows]
-            measured = measure(context, benchmarks, observer=telling)
+            measured = measure(context, benchmarks, observer=reporting)
             code = exit_code(measured)
             if measured.finished is None:
-                telling.of_interrupted(measured.results)
+                reporting.of_interrupted(measured.results)
             for note in note_lines(measured):
                 make_console(stderr=True).print(note)
-    telling.of_missing()
+    reporting.of_missing()
     printer.end()
     return code or (UsageError.exit_code if len(cases) < len(found) else 0)
 
 
-class _Telling(Quiet):
-    """Tells of results as they come, and of tests that do not exist where they were asked for."""
+class _Reporting(Quiet):
+    """Reports results as they come, and tests that do not exist at their place in the request."""
 
     def __init__(
         self,
@@ -166,28 +166,28 @@ class _Telling(Quiet):
         self.of_missing()
         self._left.popleft()
         case = BY_NAME[result.benchmark]
-        told = self._outcome(result, case)
-        self._printer.tell(msgspec.structs.replace(told, shares=self._shares(result, case)))
+        shown = self._outcome(result, case)
+        self._printer.show(msgspec.structs.replace(shown, shares=self._shares(result, case)))
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
-        """What there is of the test that Ctrl-C cut short."""
+        """Reports the part of a test that was measured before Ctrl-C."""
         self.of_missing()
         if not self._left or not isinstance(case := self._left[0][1], Testcase):
             return
         for result in results[-1:]:
             if result.benchmark == case.name and result.cells:
                 cut = msgspec.structs.replace(result, status="error")
-                told = self._outcome(cut, case)
-                reasons = (*told.reasons, f"interrupted after {len(result.cells)} cells")
-                self._printer.tell(msgspec.structs.replace(told, reasons=reasons))
+                shown = self._outcome(cut, case)
+                reasons = (*shown.reasons, f"interrupted after {len(result.cells)} cells")
+                self._printer.show(msgspec.structs.replace(shown, reasons=reasons))
 
     def of_missing(self) -> None:
-        """Those that come next."""
+        """Reports the nonexistent tests that come next."""
         while self._left and isinstance(problem := self._left[0][1], str):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Percent of the theoretical figure, of copies between devices."""
+        """Percentages of the theoretical figures, for copies between devices."""
         if self._expectations is None or not case.row.between_devices:
             return None
         shares = utilisation(judge_result(result, self._expectations))

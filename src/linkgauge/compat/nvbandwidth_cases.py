@@ -1,4 +1,5 @@
-"""nvbandwidth's 35 tests as it lists and heads them; what they measure is benchmarks/copies.py.
+"""nvbandwidth's 35 tests with its list texts and headings; benchmarks/copies.py defines what they
+measure.
 
 Names, order and headings are the interface of nvbandwidth 0.8.
 """
@@ -23,7 +24,7 @@ _PAIRS = "Bandwidth between each pair of devices that reach each other."
 _PAIRS_BOTH = "Both directions at once between each pair of devices; each of them and their total."
 _TOTAL = "Total bandwidth, from the first copy's start to the last one's end, for each device."
 
-# Rows and columns, with the arrow between them in the heading, and what the list says.
+# Rows and columns, with the arrow between them in the heading, and the list text.
 _COPIES: dict[str, tuple[str, ...]] = {
     "host_to_device_memcpy": ("CPU -> GPU", "Copy from the host to each device."),
     "device_to_host_memcpy": ("CPU <- GPU", "Copy from each device to the host."),
@@ -83,12 +84,12 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "Copy between two buffers of the same device, by copy engines.",
     ),
 }
-"""The line above the matrix, and what the list says."""
+"""The line above the matrix, and the list text."""
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test: its benchmark, the line above its matrix (above the total, where there are several),
-    and what the list says of it, line by line."""
+    """A test: its benchmark, the line above its matrix (above the total, if there are several), and
+    its list text, line by line."""
 
     row: Row
     heading: str
@@ -100,12 +101,12 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def is_of_pairs(self) -> bool:
-        """Whether its rows are devices, as its columns."""
+        """Whether its rows are devices, like its columns."""
         return self.row.layout is Layout.PAIRS
 
     @property
     def row_with_local_copies(self) -> Row:
-        """With the diagonal, where it is of copies between pairs of devices."""
+        """Includes the diagonal for copies between pairs of devices."""
         return replace(self.row, diagonal=self.is_of_pairs and self.row.unit is BANDWIDTH)
 
 
@@ -130,7 +131,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 def hint(asked: str) -> str:
-    """What else to say of a name or prefix that no test has."""
+    """An additional hint for a name or prefix that no test has."""
     if not asked.startswith("multinode"):
         return ""
     return (

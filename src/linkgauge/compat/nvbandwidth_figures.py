@@ -15,11 +15,11 @@ from linkgauge.model.units import unit_of
 from .nvbandwidth_cases import Testcase
 
 NAMED = 3
-"""Reasons that are told of a test that went wrong."""
+"""Maximum number of reasons reported for a failed test."""
 
 
 class TestMatrix(msgspec.Struct, frozen=True):
-    """Rows by columns of figures in GB/s or ns, null where there is none."""
+    """Rows by columns of figures in GB/s or ns, null if there is none."""
 
     name: str
     heading: str
@@ -33,8 +33,8 @@ class TestMatrix(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A test that ran or could not: `reasons` say why it is not Passed, `samples` are lines of
-    each sample. `shares` is the percentage of the theoretical figures, where it is asked for."""
+    """A test that ran or could not: `reasons` say why it is not Passed, `samples` are lines of each
+    sample. `shares` is the percentage of the theoretical figures, if requested."""
 
     name: str
     status: str
@@ -48,7 +48,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
 ) -> Outcome:
-    """Skipped altogether is Waived; cells that failed have no figure."""
+    """A test skipped altogether is Waived; failed cells have no figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -80,7 +80,7 @@ def grid(
     devices: Sequence[Device],
     figures: Mapping[tuple[str, str], float | None],
 ) -> TestMatrix:
-    """A matrix over these devices, the host one row, of figures by row and column."""
+    """A matrix over these devices (the host is one row), of figures by row and column."""
     columns = tuple(parse_memory(device.memory).label for device in devices)
     rows = columns if case.is_of_pairs else ("0",)
     ordered = tuple(tuple(figures.get((row, column)) for column in columns) for row in rows)
@@ -90,7 +90,7 @@ def grid(
 def _matrices(
     result: Result, case: Testcase, devices: Sequence[Device], use_mean: bool
 ) -> Iterator[TestMatrix]:
-    """Those of the parts, then the headline's: with parts, that is their sum."""
+    """The matrices of the parts, then the headline's: with parts, that is their sum."""
     scale = unit_of(result.unit).scale
     passed: dict[tuple[str, str], CellResult] = {
         cell.place: cell for cell in result.cells if cell.status == "pass"
@@ -114,7 +114,7 @@ def _matrices(
 
 
 def _samples(result: Result) -> Iterator[str]:
-    """A line for each sample of each figure that is reported."""
+    """A line for each sample of each reported figure."""
     unit = unit_of(result.unit)
     for cell in (cell for cell in result.cells if cell.status == "pass"):
         for number in range(len(cell.samples)):
@@ -123,19 +123,19 @@ def _samples(result: Result) -> Iterator[str]:
 
 
 def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
-    """What one sample measured, and how much."""
-    ways = [_way(transfer) for transfer in cell.transfers]
+    """The figures of one sample, with what each measured."""
+    routes = [_route(transfer) for transfer in cell.transfers]
     if cell.report.is_first:
-        yield ways[0], cell.samples[number]
+        yield routes[0], cell.samples[number]
         return
     for part in cell.parts:
-        yield ways[part.transfer], part.samples[number]
+        yield routes[part.transfer], part.samples[number]
     if cell.report.is_total:
         yield "Total Bandwidth ", cell.samples[number]
 
 
-def _way(transfer: Transfer) -> str:
-    """`Host -> Device 0`; of a latency, from who reaches to what is reached."""
+def _route(transfer: Transfer) -> str:
+    """`Host -> Device 0`; for a latency, from who accesses to what is accessed."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

@@ -1,4 +1,4 @@
-"""nvbandwidth's JSON: its keys, and the layout of the library that it writes with (jsoncpp)."""
+"""nvbandwidth's JSON: its keys, and the layout of the library that it uses (jsoncpp)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class JsonPrinter:
     def missing(self, asked: str, problem: str) -> None:
         self._tests.append({"name": asked, "status": "Not Found", "error": problem})
 
-    def tell(self, outcome: Outcome) -> None:
+    def show(self, outcome: Outcome) -> None:
         test: dict[str, Value] = {"name": outcome.name, "status": outcome.status}
         if outcome.reasons:
             key = "reason" if outcome.status == "Waived" else "error"
             test[key] = "; ".join(outcome.reasons)
         if outcome.matrices:
             test["bandwidth_matrix"] = [row for m in outcome.matrices for row in _rows(m)]
-            last = outcome.matrices[-1]  # of several, that is the total
+            last = outcome.matrices[-1]  # if there are several, the total
             figures = last.known
             test |= {"bandwidth_description": last.heading, "sum": sum(figures)}
             if self._verbose:
@@ -88,6 +88,6 @@ def styled(value: Value, indent: str = "") -> str:
 
 
 def _member(value: Value, indent: str) -> str:
-    """What stands behind a key: what has several lines begins on the next."""
+    """The text after a key: a value of several lines begins on the next."""
     text = styled(value, indent)
     return f"\n{indent}{text}" if "\n" in text else text

@@ -1,6 +1,6 @@
-"""The command line of nvbandwidth 0.8 and of the tools that grew from it.
+"""The command line of nvbandwidth 0.8 and of the tools derived from it.
 
-As there, long names may be shortened, `-t` and `-p` take several words, and a word `true` may
+As there, long names may be abbreviated, `-t` and `-p` take several words, and a word `true` may
 follow a switch (scripts write `-s true`).
 """
 
@@ -36,8 +36,8 @@ DEFAULT_SIZE = 512
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """What was asked, under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count`
-    are not in its help; what follows them is sailbandwidth's."""
+    """The options under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count` are
+    not in its help; the fields after them are sailbandwidth's."""
 
     help: bool
     list: bool
@@ -60,7 +60,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def settings(self) -> Settings:
-        """How to measure: one stream, and never what was tuned."""
+        """How to measure: one stream, and never tuned settings."""
         return Settings(
             sizes=(self.buffer_size << 20,),
             samples=self.test_samples,
@@ -78,7 +78,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def number(text: str, allowed: range, what: str) -> int:
-    """One of those allowed, which `what` describes."""
+    """A number in the allowed range, which `what` describes."""
     found = digits(text)
     if found is None or found not in allowed:
         raise ArgumentTypeError(f"{text!r} is not {what}")
@@ -86,7 +86,7 @@ def number(text: str, allowed: range, what: str) -> int:
 
 
 def make_parser() -> Parser:
-    """Values that are not given are absent from the namespace."""
+    """Options that are not given are absent from the namespace."""
     parser = Parser(allow_abbrev=True, argument_default=SUPPRESS)
     for name in ("help", "list", "verbose", "skipVerification", "disableAffinity", "json"):
         parser.add_argument(f"-{name[0]}", f"--{name}", action="store_true", default=False)
@@ -101,7 +101,7 @@ def make_parser() -> Parser:
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> dict[str, Any]:
-    """What was given, by the options' names. Raises UsageError."""
+    """The given options, by name. Raises UsageError."""
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
         if word != "true":

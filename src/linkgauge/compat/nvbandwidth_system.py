@@ -1,4 +1,4 @@
-"""What nvbandwidth says of the system before it measures."""
+"""What nvbandwidth prints about the system before it measures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .base import Context
 
 
 class System(msgspec.Struct, frozen=True):
-    """`cuda` is 1000 times the major version and 10 times the minor, 0 where there is no CUDA;
-    `devices` are indices with model and PCI address."""
+    """`cuda` is 1000 times the major version plus 10 times the minor, 0 without CUDA; `devices` are
+    indices with model and PCI address."""
 
     hostname: str
     cuda: int
@@ -22,13 +22,13 @@ class System(msgspec.Struct, frozen=True):
 def system_of(context: Context) -> System:
     driver, _, _ = context.devices[0].driver.partition("CUDA ")
     inventory = context.machine.inventory
-    told = [device.driver for device in inventory.accelerators] if inventory is not None else []
+    drivers = [device.driver for device in inventory.accelerators] if inventory is not None else []
     found = re.search(r"CUDA (\d+)\.(\d+)", context.devices[0].driver)
     cuda = 1000 * int(found[1]) + 10 * int(found[2]) if found else 0
     return System(
         context.machine.host.hostname,
         cuda,
-        next(filter(None, [driver.strip(), *told]), "unknown"),
+        next(filter(None, [driver.strip(), *drivers]), "unknown"),
         tuple((device.index, _named(device.model, device.pci)) for device in context.devices),
     )
 

@@ -12,7 +12,7 @@ NOTE: The reported results may not reflect the full capabilities of the platform
 Performance can vary with software drivers, hardware clocks, and system topology.
 """
 _UNITS = {"higher": "+GB/s", "lower": "-ns"}
-"""Of performance lines: the sign tells which direction is better."""
+"""For performance lines: the sign shows which direction is better."""
 
 
 class TextPrinter:
@@ -39,7 +39,7 @@ class TextPrinter:
     def missing(self, asked: str, problem: str) -> None:
         _say(f"ERROR: {problem}", "")
 
-    def tell(self, outcome: Outcome) -> None:
+    def show(self, outcome: Outcome) -> None:
         if outcome.status == "Waived":
             _say(f"Waived: {outcome.name}: {'; '.join(outcome.reasons)}", "")
             return
@@ -77,7 +77,7 @@ class TextPrinter:
 
 
 def _lines(matrix: TestMatrix) -> list[str]:
-    """The columns' indices, then a line a row."""
+    """The columns' indices, then a line per row."""
     label = max(2, *map(len, matrix.rows))
     lines = [" " * label + "".join(f"{column:>10}" for column in matrix.columns)]
     for name, row in zip(matrix.rows, matrix.figures, strict=True):

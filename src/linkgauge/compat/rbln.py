@@ -1,4 +1,4 @@
-"""rblnBandwidthLatencyTest: Rebellions' test of what lies between a host and its NPUs.
+"""rblnBandwidthLatencyTest: Rebellions' test of the paths between a host and its NPUs.
 
 Source: its manual page (options, test cases, layout). `--priority`, `--flags`, `-g` and `--warmup`
 change nothing here: contexts have no priority, and every cell is warmed up.
@@ -26,7 +26,7 @@ _MOST_ITERATIONS = 1_000_000
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
-    """The command line, checked."""
+    """The checked command line."""
 
     case: int
     sizes: tuple[int, ...]
@@ -91,8 +91,8 @@ def _run_in(context: Context, options: RblnOptions) -> int:
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
-    """The NPUs that are asked for, the source first. Raises UsageError for one that is not there,
-    or where a case between NPUs has only one."""
+    """The requested NPUs, the source first. Raises UsageError for one that does not exist, or if a
+    case between NPUs has only one."""
     there = {device.index: device for device in devices}
     source = () if options.source is None else (options.source,)
     for index in (*options.npus, *source):
@@ -124,7 +124,7 @@ _FLAGS = ("warmup", "only_d2d", "test_list", "test_env_info", "skip_test_env_inf
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Raises UsageError for what the tool does not know, and for options that contradict."""
+    """Raises UsageError for unknown options, and for options that contradict each other."""
     parser = Parser()
     for field, names, default, *_ in _NUMBERS:
         parser.add_argument(*names, dest=field, type=_whole, default=default)
@@ -147,7 +147,8 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
 
 
 def _check(given: Namespace) -> None:
-    """Raises UsageError for a number out of its range, and for options that contradict."""
+    """Raises UsageError for a number out of its range, and for options that contradict each
+    other."""
     for field, names, _, low, high in _NUMBERS:
         name = names[-1].lstrip("-")
         value = getattr(given, field)
@@ -185,6 +186,7 @@ def _npus(written: str) -> tuple[int, ...]:
 
 
 def _repeated(value: int) -> int:
-    """The 64-bit word that a pattern of one, four or eight bytes fills memory with."""
+    """The 64-bit word that results from filling memory with a pattern of one, four or eight
+    bytes."""
     width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
     return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

@@ -1,9 +1,9 @@
 """The seven test cases of rblnBandwidthLatencyTest: what each measures, as lines and their figures.
 
-What the page says only in a few words is read so: case 5 copies both ways at once, case 6 over
-several paths at once, each after the other for host to NPUs, NPU to NPU (two by two as they are
-listed) and NPUs to host. The sync latency is the time of one access to the other NPU's memory: a
-pointer chase through it.
+Where the page is brief, it is read as follows: case 5 copies both ways at once; case 6 copies over
+several paths at once, first host to NPUs, then NPU to NPU (in pairs as they are listed), then NPUs
+to host. The sync latency is the time of one access to the other NPU's memory: a pointer chase
+through it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHASE_SIZE = 2 << 20
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """What the command line asks of a case: the NPUs, source first; whether destinations pull
+    """The command line's request of a case: the NPUs, source first; whether destinations pull
     (`reads`), and whether the host takes part."""
 
     npus: tuple[Device, ...]
@@ -54,8 +54,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[Figure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """`parts` give the lines that stand below the case's banner, and the figures in them, of which
-    --get_perf adds lines; those of cases `between` NPUs need two of them."""
+    """`parts` return the lines below the case's banner and the figures in them, for which
+    --get_perf adds lines; cases `between` NPUs need two of them."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -70,13 +70,13 @@ def _own(path: CopyPath, cell: CellResult, place: int = 0) -> Figure:
 
 
 def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[Figure]:
-    """Each path for itself."""
+    """Each path separately."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
 def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
-    """Each path for itself, over all of the NPUs."""
+    """Each path separately, over all NPUs."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
@@ -125,7 +125,7 @@ def _titled(kind: str, asked: CaseRequest, figures: list[Figure]) -> tuple[Lines
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[Figure]]:
-    """Both ways at the same time, over each pair for itself."""
+    """Both ways at the same time, over each pair separately."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -157,7 +157,7 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[Figure]:
-    """Of each group of paths that are measured at the same time: each path's figure, then that of
+    """For each group of paths that are measured at the same time: each path's figure, then that of
     all of them."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[Figure] = []

@@ -1,4 +1,4 @@
-"""What rblnBandwidthLatencyTest prints, line by line, laid out as on its manual page."""
+"""The output of rblnBandwidthLatencyTest, line by line, laid out as on its manual page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Options:
 LATENCY = "Device P2P sync latency (us)"
 NONE = "N/A"
 _CORNER = r"S \\ D"
-"""Both backslashes stand on the page."""
+"""The page has both backslashes."""
 _BAR = "=" * 78
 _RULE = "-" * 33
 _INDENT = " " * 35
@@ -49,7 +49,7 @@ _NODE_INDENT = " " * 4
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """What was measured of a path: bytes/s of `bytes` an iteration, or (null) seconds."""
+    """The measurement of a path: bytes/s of `bytes` per iteration, or (null) seconds."""
 
     tag: str
     path: str
@@ -58,12 +58,12 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """None where nothing was measured."""
+        """None if nothing was measured."""
         return statistics.fmean(self.samples) if self.samples else None
 
 
 def label(end: Device | None) -> str:
-    """The tool's name of a memory."""
+    """The tool's name for a memory."""
     return "HOST" if end is None else f"rbln{end.index}"
 
 
@@ -93,7 +93,7 @@ def latency_line(figure: Figure) -> str:
 
 
 def performance(figures: Iterable[Figure], kind: int) -> Iterator[str]:
-    """What --get_perf adds: with 1 the average time of an iteration, with 2 each one's."""
+    """What --get_perf adds: with 1 the average time of an iteration, with 2 the time of each."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -131,7 +131,7 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
-    """The processor, and the devices below their PCI bridges, with `links` also their links."""
+    """The processor, and the devices below their PCI bridges; with `links` also their links."""
     found = machine.inventory or Inventory()
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
@@ -148,7 +148,7 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """The root port above a device and the switches on the way, each by its upstream port."""
+    """The root port above a device and the switches on the path, each by its upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
@@ -180,7 +180,7 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """As the PCI function tells, else the vendor's library."""
+    """As reported by the PCI function, else by the vendor's library."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)
@@ -200,7 +200,7 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """GB/s as the tool counts them (before encoding, 32 GT/s × 16 lanes ÷ 8 = 64.0), the
+    """GB/s as the tool computes them (before encoding, 32 GT/s × 16 lanes ÷ 8 = 64.0), the
     generation and the lanes."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

@@ -16,7 +16,7 @@ from .nvbandwidth import Dialect, speak
 from .nvbandwidth_options import HELP, NvbandwidthOptions, make_parser, number, parse
 
 _HELP = HELP.replace("plain \n" + " " * 33, "plain ")
-"""Its lines are not broken."""
+"""The same help without line breaks."""
 _OWN_HELP = """\
   --useNormalCopy                Use normal copy for sm test
   --nBlocks arg (=-1)            nBlocks for sm bulk copy test
@@ -27,7 +27,7 @@ _OWN_HELP = """\
   --disableVm                    Disable virtual mode
 """
 _WITHOUT_MEANING = ("isSingleDie", "disableVm")
-"""Of PPUs alone: there is nothing of the kind to choose elsewhere."""
+"""Options specific to PPUs: other devices have no such choice."""
 
 
 def _number(text: str, allowed: range, what: str) -> int | None:
@@ -37,7 +37,7 @@ def _number(text: str, allowed: range, what: str) -> int | None:
 
 def sailbandwidth_options(arguments: Sequence[str]) -> NvbandwidthOptions:
     """Kernels copy by the bulk copy unit unless the normal copy is asked for. Raises UsageError;
-    says on stderr which options have no meaning here."""
+    reports on stderr which options have no meaning here."""
     parser = make_parser()
     for name in ("useNormalCopy", "testLocalCopy", "displayUR", *_WITHOUT_MEANING):
         parser.add_argument(f"--{name}", action="store_true", default=False)

@@ -1,4 +1,4 @@
-"""Messages between two processes, over a socket: each behind its length."""
+"""Length-prefixed messages between two processes over a socket."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _CHUNK = 1 << 15
 
 
 class Channel:
-    """One end. What `multiprocessing` has for this takes as long to load as half a worker, and
-    twice as many calls of the system."""
+    """One end. The counterpart in `multiprocessing` takes as long to load as half a worker and
+    makes twice as many system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -22,16 +22,15 @@ class Channel:
         self._unread = bytearray()
 
     def send(self, message: bytes) -> None:
-        """Raises OSError where the other end is gone."""
+        """Raises OSError if the other end is gone."""
         self._socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
-        """Waits until there is something to read, or for so long."""
+        """Waits until there is something to read, at most this long."""
         return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
 
     def receive(self) -> bytes:
-        """The next message, for which it waits. Raises EOFError or OSError where the other end is
-        gone."""
+        """Waits for the next message. Raises EOFError or OSError if the other end is gone."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size))
         return self._take(length)
 
@@ -46,8 +45,8 @@ class Channel:
         return taken
 
     def close(self, patience: float) -> None:
-        """Tells the other end that nothing more will come, and waits until it is gone, so many
-        seconds at most. Idempotent."""
+        """Signals the other end that nothing more will come, and waits at most `patience` seconds
+        until it is gone. Idempotent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
             self._socket.settimeout(patience)

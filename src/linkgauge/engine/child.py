@@ -1,4 +1,5 @@
-"""A worker process: reads commands from its socket, carries them out, and ends with it."""
+"""A worker process: reads commands from its socket, executes them, and ends when the socket
+closes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 def main(descriptor: int, parent: int) -> None:
     """Serves the process `parent` over the socket until either is gone."""
     _die_with(parent)
-    # A second descriptor: the first is closed as the process ends, and not before.
+    # A second descriptor: the first is closed only when the process ends.
     channel = Channel(socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM))
     try:
         _serve(channel)
@@ -39,18 +40,18 @@ def main(descriptor: int, parent: int) -> None:
     except Exception as error:
         channel.send(_encode(messages.Broke(f"{type(error).__name__}: {error}")))
         raise
-    gc.freeze()  # all of it goes with the process: to look it through first takes 30 ms
+    gc.freeze()  # the process ends here: a last collection would take 30 ms
 
 
 def _die_with(parent: int) -> None:
-    """However the controller ends, no worker is left: the kernel kills it (Linux). Signals
-    that end the run, which a terminal or a batch system sends to all of its processes, are the
-    controller's matter alone."""
+    """No worker outlives the controller, however that ends: the kernel kills it (Linux). Signals
+    that end the run, which a terminal or a batch system sends to all processes, are left to the
+    controller."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before it could be told
+    if os.getppid() != parent:  # it ended before the call above
         os._exit(1)
 
 

@@ -1,5 +1,5 @@
-"""Groups of several backends as one: host threads and a device's engines at the same time; and
-host threads that have nobody to wait for."""
+"""Groups of several backends as one: host threads and a device's engines at the same time; and host
+threads that have nobody to wait for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from linkgauge.backends.protocol import Group, Pace, Timing
 
 
 class CombinedGroup:
-    """Arms all of its groups, then opens one gate right after the other, and waits for them in
-    their order: the last one's endless copies end when the others have, or after so many seconds
-    (`lasting`) where all are endless.
+    """Arms all its groups, then opens their gates one right after the other and waits for them in
+    order. The last group's endless copies end when the others have ended, or after `lasting`
+    seconds if all are endless.
 
-    `places` tells, for each group, where its copies stand among all; `opened` closes the groups,
-    whatever happens to one. Each copy is timed by its own backend; the span is the host's, from the
-    first gate's opening to the last group's end, because the backends' clocks need not agree: it
-    includes the launch.
+    `places` lists for each group the indices of its copies among all; `opened` closes the groups
+    even if closing one fails. Each copy is timed by its own backend. The span is measured on the
+    host, from the first gate's opening to the last group's end, because the backends' clocks need
+    not agree: it includes the launch.
     """
 
     pace = Pace()
@@ -45,7 +45,7 @@ class CombinedGroup:
             group.arm(loops, laps)
 
     def open(self) -> None:
-        # One that cannot hold all loops enqueues the rest when opened, which takes its time.
+        # A group that cannot hold all loops enqueues the rest when opened, which takes time.
         for number in sorted(range(len(self._groups)), key=lambda n: -self._groups[n].most_loops):
             self._opened[number] = time.monotonic()
             self._groups[number].open()

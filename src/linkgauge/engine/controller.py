@@ -20,48 +20,46 @@ Sink = Callable[[Record], None]
 
 
 class Observer:
-    """Who follows a run; what it does not override, it does not care for."""
+    """Follows a run; every method does nothing unless overridden."""
 
     def begun(self, machine: Machine) -> None:
-        """Cells of this machine are about to be measured."""
+        """Measuring the cells of this machine is about to begin."""
 
     def planned(self, visits: int) -> None:
-        """A pass begins: so many visits are to come, as far as can be foreseen."""
+        """A pass begins, with an estimate of the visits to come."""
 
     def started(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
-        """The first of those measured at once."""
+        """The first of the cells that are measured at once."""
 
     def finished(self, cell: CellResult, /) -> None:
-        """A visit."""
+        """A visit has ended."""
 
     def completed(self, result: Result) -> None:
-        """Nothing will change this result any more."""
+        """This result is final."""
 
     def tried(self, tried: Tried) -> None:
-        """While devices are tuned."""
+        """A candidate was tried while tuning a device."""
 
     def say(self, line: str) -> None:
-        """Something a person should know."""
+        """A message for the user."""
 
 
 def now() -> str:
-    """The time of day, UTC, ISO 8601."""
+    """The time of day in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def execute(records: Sequence[Record], worker: Supervisor, sink: Sink, observer: Observer) -> Run:
-    """Measures what of the plan these records do not tell of yet: the plan itself is the first.
-    Ctrl-C ends it with what was measured: `finished` is then null.
-
-    Raises ResultsError where the journal cannot be written.
-    """
+    """Measures what these records of the plan lack; the first record is the plan itself. Ctrl-C
+    ends the run with what was measured so far: `finished` is then null. Raises ResultsError if the
+    journal cannot be written."""
     opened = opening(records)
     known = list(records)
     visits = visits_of(records)
     interrupts = Interrupts()
 
     def keep(record: Record) -> None:
-        with interrupts.held():  # run.json is to have what the journal has
+        with interrupts.held():  # run.json must hold what the journal holds
             sink(record)
             known.append(record)
             if isinstance(record, Measured):
@@ -88,13 +86,13 @@ def execute(records: Sequence[Record], worker: Supervisor, sink: Sink, observer:
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:
-    """The second pass goes backwards, so that what drifts with time is no property of a sheet;
-    later ones are the last of most cells, whose results are wanted in the plan's order."""
+    """The second pass runs in reverse, so that drift over time is not attributed to a sheet; later
+    passes are the last for most cells, and their results are wanted in the plan's order."""
     return range(sheets)[:: -1 if turn == 1 else 1]
 
 
 def _show(shown: int, plan: Sequence[PlannedSheet], visits: Visits, observer: Observer) -> int:
-    """Hands over the results that are whole, in the plan's order. Returns how many there are."""
+    """Shows the final results in the plan's order. Returns how many have been shown."""
     while shown < len(plan) and visits.is_whole(shown):
         observer.completed(result_of(plan[shown], visits.cells(shown)))
         shown += 1
@@ -102,7 +100,7 @@ def _show(shown: int, plan: Sequence[PlannedSheet], visits: Visits, observer: Ob
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    """Cells that are measured at the same time: those of a round, else each alone."""
+    """Cells that are measured at the same time: those of one round, otherwise each alone."""
     for number, of_round in groupby(cells, lambda cell: cell.round):
         if number is None:
             yield from ((cell,) for cell in of_round)

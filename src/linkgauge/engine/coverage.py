@@ -1,8 +1,9 @@
-"""How often intervals have been shown to hold what another run finds.
+"""How often intervals were shown to contain the figure of another run.
 
-An interval is made to hold it 95 times in 100. Where fresh processes showed that it does, it says
-so; where they did not, because a busy host varies from run to run as it does not within one, it
-says what they showed instead (bench/interval_coverage.py; docs/benchmarks.md has the tables).
+Intervals are formed to contain it 95 times in 100. Where fresh processes confirmed that, this is
+what an interval states; where they did not, because a busy host varies more between runs than
+within one, it states the coverage they showed (bench/interval_coverage.py; tables in
+docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ _HOST_THREADS = 51 / 72
 _OPENCL = 64 / 72
 _HOST_LATENCY = 26 / 48
 _HOST_BY_DEVICES = 34 / 48
-"""Intervals that held, of all: 24 runs of each cell, on the machine that showed the least."""
+"""Share of intervals that held: 24 runs of each cell, on the machine with the lowest coverage."""
 
 
 def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated: bool) -> float:
-    """Of a cell's kind; a simulated machine varies as it says it does."""
+    """The coverage proven for this kind of cell; a simulated machine varies as its description
+    says."""
     if simulated:
         return COVERAGE
     owners = {transfer.engine.owner.backend for transfer in transfers}

@@ -13,13 +13,13 @@ from .plan import Plan, able
 
 
 def slug(text: str, otherwise: str) -> str:
-    """A safe name for a folder: lower-case ASCII letters, digits, dots and dashes."""
+    """A safe folder name: lower-case ASCII letters, digits, dots and dashes."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:64].strip("-.") or otherwise
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:
-    """The model of the first device that is measured, `cpu` without one; of a simulated machine
+    """The model of the first measured device, `cpu` if there is none; for a simulated machine
     `simulated-` and its name."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
@@ -29,9 +29,9 @@ def accelerator_name(machine: Machine, plan: Plan) -> str:
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Makes a folder that did not exist: the run id is the start time, with a number if taken.
+    """Creates a new folder. The run id is the start time, with a number appended if it is taken.
 
-    Raises InputError where it cannot be written.
+    Raises InputError if it cannot be written.
     """
     parent = out / accelerator / slug(label, "default")
     stamp = re.sub(r"[-:]|\.\d+", "", started)

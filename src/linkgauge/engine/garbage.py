@@ -8,7 +8,7 @@ _NEW_OBJECTS = 50_000
 
 
 def collect_seldom() -> None:
-    """What is loaded by now stays, and what a run finds is kept: looking through it as often as
-    usual takes time and frees nothing."""
+    """Objects loaded so far stay, and results are kept: scanning them as often as by default takes
+    time and frees nothing."""
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)

@@ -1,4 +1,4 @@
-"""A cell's figure of one sample, by what it reports."""
+"""A cell's figure of one sample, by the cell's report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sustained import sustained
 def headline(
     cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
 ) -> float:
-    """The bandwidth of one sample, in bytes/s; of a total, by this definition."""
+    """The bandwidth of one sample in bytes/s; that of a total follows this definition."""
     moved = [transfer.counted(size, cell.report) * loops for transfer in cell.transfers]
     if cell.report is Report.FIRST:
         return moved[0] / timing.seconds[0]
@@ -27,7 +27,7 @@ def headline(
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
-    """How the figures of a total came about, the same of all samples; None of another report."""
+    """How a total's figures are computed, the same for all samples; None for any other report."""
     if not cell.report.is_total:
         return None
     if cell.report is Report.SPAN:

@@ -1,5 +1,5 @@
-"""Signals that end a run, at a better moment: Ctrl-C, SIGTERM (`kill`, a batch system's limit) and
-SIGHUP (the terminal has gone)."""
+"""Delays signals that end a run to a better moment: Ctrl-C, SIGTERM (`kill`, a batch system's
+limit) and SIGHUP (the terminal is gone)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def end_like_ctrl_c() -> Callable[[], int]:
     """From here on SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored (`nohup`).
-    Returns what tells the exit code of what was interrupted: 128 and the number of the signal."""
+    Returns a function that gives the exit code of an interrupted process: 128 plus the signal's
+    number."""
     came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -31,7 +32,7 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Another signal does not cost what was measured."""
+    """Another signal does not discard what was measured."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
     try:
         yield
@@ -41,8 +42,8 @@ def undisturbed() -> Iterator[None]:
 
 
 class Interrupts:
-    """While this is entered, a signal within `held` counts once that is over. Blocking signals
-    would not do: another thread of the process may take them."""
+    """While this is entered, a signal that arrives within `held` takes effect at its end. Blocking
+    signals would not suffice: another thread of the process may receive them."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}
@@ -64,7 +65,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Something that is to be done whole."""
+        """For a section that must complete."""
         self._holds = True
         try:
             yield

@@ -1,9 +1,9 @@
 """The journal: a run's records as JSON lines, each written before the next cell starts.
 
 The first line opens the run and holds its plan and its machine; each further line is a whole cell;
-the last closes it. The file comes into being with its first line, by rename. Cut off anywhere it
-reads up to its last whole line, goes on from there, and `assemble` makes the run of what is there:
-run.json is never anything but its journal put together.
+the last closes it. The file is created with its first line, by rename. If it is cut off anywhere,
+it reads up to its last whole line and the run resumes there; `assemble` builds the run from the
+records: run.json always follows from its journal alone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SYNC_SECONDS = 1.0
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """The run's identity and plan: all that is known before the first cell, and so all that it
-    takes to go on. `options` are those in effect, by their names, as a person reads them."""
+    """The run's identity and plan: all that is known before the first cell, and so all that
+    resuming needs. `options` are those in effect, by name, in readable form."""
 
     schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
     id: str
@@ -56,14 +56,14 @@ class Measured(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="c
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """The run broke off before this record and went on at this time, by this command."""
+    """The run broke off before this record and was resumed at this time by this command."""
 
     started: str
     command: tuple[str, ...]
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
-    """The run came to its end at this time, and left the machine like this."""
+    """The run ended at this time and left the machine in this state."""
 
     finished: str
     after: Inventory | None = None
@@ -76,8 +76,8 @@ _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
 
 
 class Journal:
-    """Appends records to a run's file, which no other process can open for that meanwhile (the
-    kernel lets go of it however this one ends). Raises ResultsError with the path."""
+    """Appends records to a run's file, locked against other processes (the kernel releases the lock
+    however this process ends). Raises ResultsError with the path."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -87,7 +87,7 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, opened: Opened) -> Journal:
-        """Makes the file, which must not exist yet, with its first record or not at all."""
+        """Creates the file, which must not exist yet, atomically with its first record."""
         partial = path.with_name(path.name + ".partial")
         if path.exists():
             raise ResultsError(f"cannot write {path}: File exists")
@@ -108,7 +108,7 @@ class Journal:
 
     @classmethod
     def reopen(cls, path: Path) -> tuple[Journal, tuple[Record, ...]]:
-        """Goes on after the last whole record; what follows it is cut off. Raises InputError where
+        """Resumes after the last whole record and truncates what follows. Raises InputError if
         there is no journal, Busy while another process writes it."""
         try:
             with ExitStack() as undo:
@@ -141,7 +141,7 @@ class Journal:
                 os.fsync(self._file.fileno())
         except OSError as error:
             if self._is_broken:
-                return  # what could not be written has been reported
+                return  # the write error has been reported
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
 
 
@@ -150,7 +150,7 @@ def _line(record: Record) -> bytes:
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
-    """Raises Busy where another process holds it. File systems without locks go without."""
+    """Raises Busy if another process has the lock. File systems without locks go without."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -160,7 +160,7 @@ def _hold(file: BinaryIO, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A power cut after this keeps the file's name too."""
+    """Makes the file's name survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -169,8 +169,8 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_records(data: bytes) -> tuple[Record, ...]:
-    """Records up to the last whole line. Raises InputError where not even the first is whole, or
-    where a whole line is not a record."""
+    """Records up to the last whole line. Raises InputError if not even the first is whole, or if a
+    whole line is not a record."""
     records: list[Record] = []
     *lines, _unfinished = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
@@ -186,14 +186,14 @@ def read_records(data: bytes) -> tuple[Record, ...]:
 
 
 def opening(records: Sequence[Record]) -> Opened:
-    """The first record. Raises InputError where it is no run's plan."""
+    """The first record. Raises InputError if it is not a run's plan."""
     if records and isinstance(records[0], Opened):
         return records[0]
     raise InputError("the journal does not begin with a run's plan")
 
 
 def visits_of(records: Sequence[Record]) -> Visits:
-    """What the records tell of what was measured and of what is left."""
+    """The visits in the records, and which are left."""
     opened = opening(records)
     visits = Visits(opened.plan, opened.settings)
     for record in records:
@@ -203,8 +203,8 @@ def visits_of(records: Sequence[Record]) -> Visits:
 
 
 def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
-    """The run that the records tell of; `visits` are theirs, where they are known. Sheets without
-    cells keep their plan's reason; cells that were not reached are absent."""
+    """The run in the records; `visits` are theirs, if already known. Sheets without cells keep
+    their plan's reason; cells that were not reached are absent."""
     opened = opening(records)
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
@@ -224,7 +224,8 @@ def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
 
 
 def result_of(sheet: PlannedSheet, cells: Sequence[CellResult]) -> Result:
-    """The sheet's result. Its reason is the plan's, or that which all cells share that have one."""
+    """The sheet's result. Its reason is the plan's, or the one shared by all cells that have a
+    reason."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

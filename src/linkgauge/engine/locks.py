@@ -1,10 +1,10 @@
-"""One run at a time on a device: others would disturb its figures and have theirs disturbed.
+"""One run at a time on a device: concurrent runs would disturb each other's figures.
 
-What holds a device is a listening Unix socket of the abstract namespace, `\\0linkgauge/<device>`:
-no file to be left behind, and the kernel takes it away with the process, however that ends. Who
-connects learns the holder's process id, and that it is over when the connection ends. Such names
-are seen within a network namespace only: runs in containers of their own do not see each other.
-Where there is no such namespace (not Linux) nothing is held.
+A device is held by a listening Unix socket in the abstract namespace, `\\0linkgauge/<device>`: it
+leaves no file behind, and the kernel removes it with the process, however that ends. A process that
+connects learns the holder's process id, and sees the connection end when the holder does. Such
+names are visible only within a network namespace: runs in separate containers do not see each
+other. Where there is no abstract namespace (not Linux), nothing is held.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from .plan import able
 BACKLOG = 4096
 """Runs that may wait for one device."""
 LONGEST_NAME = 107
-"""Bytes of an address, with its leading zero."""
+"""Maximum bytes of an address, including its leading zero."""
 AGAIN_SECONDS = 0.05
-"""Before another attempt to have a device."""
+"""Delay before the next attempt to take a device."""
 _CREDENTIALS = struct.Struct("3i")
 """Linux' ucred: process, user and group."""
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedSheet]) -> dict[str, str]:
-    """The devices in the plan's cells, by what is to be held: PCI address, else UUID.
+    """The devices in the plan's cells, by the key to hold: PCI address, else UUID.
 
     A device with neither is not held, nor is host memory: CPUs serve any number of runs at once,
-    as they serve all else on the machine. Nor are simulated devices, which are not there.
+    like everything else on the machine. Simulated devices do not exist and are not held.
     """
     keys = {
         device.memory: device.pci or device.uuid
@@ -55,19 +55,19 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedSheet]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (their names by their keys). Where another run holds one, raises Busy
-    with who it is; with `wait`, tells so once and goes on when all are free."""
-    told = False
+    """Holds these devices (a map of key to name). If another run holds one, raises Busy naming that
+    run; with `wait`, reports it once and continues when all are free."""
+    reported = False
     with ExitStack() as held:
-        # All runs take them in one order, so that no two wait for each other.
+        # All runs take devices in the same order, so no two can wait for each other.
         for key in sorted(devices) if sys.platform == "linux" else ():
             while (lock := _take(key)) is None:
                 who = f"{devices[key]} ({key}) is being measured by {_holder(key)}"
                 if not wait:
                     raise DeviceBusy(f"{who}: give --wait to go on when it has ended")
-                if not told:
+                if not reported:
                     tell(f"waiting: {who}")
-                    told = True
+                    reported = True
                 _await_end(key)
             held.enter_context(lock)
         yield
@@ -78,7 +78,7 @@ def _address(key: str) -> bytes:
 
 
 def _take(key: str) -> socket.socket | None:
-    """What to close to let go of it; None where another process has it."""
+    """The socket to close to release it; None if another process has it."""
     lock = socket.socket(socket.AF_UNIX)
     try:
         lock.bind(_address(key))
@@ -87,18 +87,18 @@ def _take(key: str) -> socket.socket | None:
         if error.errno == errno.EADDRINUSE:
             lock.close()
             return None
-        # A sandbox without such names is no reason not to measure.
+        # A sandbox without such names must not prevent measuring.
     return lock
 
 
 def _holder(key: str) -> str:
-    """Who has it: process id and command, as far as this process may know."""
+    """The holder's process id and command, as far as this process may know."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         asking.connect(_address(key))
         credentials = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         process = _CREDENTIALS.unpack(credentials)[0]
-        if process == 0:  # of another container
+        if process == 0:  # in another container
             return "another run"
         with suppress(OSError):
             command = Path(f"/proc/{process}/cmdline").read_bytes().rstrip(b"\0")
@@ -109,9 +109,9 @@ def _holder(key: str) -> str:
 
 
 def _await_end(key: str) -> None:
-    """Until its holder is gone, by way of a connection that nobody accepts."""
+    """Waits until the holder is gone, on a connection that is never accepted."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(_address(key))
         waiting.recv(1)
-    # It may have its name but not listen yet: do not ask without pause.
+    # It may be bound but not listening yet: do not retry without a pause.
     time.sleep(AGAIN_SECONDS)

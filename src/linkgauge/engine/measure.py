@@ -29,15 +29,15 @@ OnPhase = Callable[[Phase], None]
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a visit of cells found that later ones keep to: what a sample is, and what the total of
-    one means."""
+    """What a visit of cells establishes for later visits: what a sample is, and what a total
+    means."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Visited(NamedTuple):
-    """The cells as one visit found them, and what is known of them since; None where no sample was
+    """The results of one visit of cells, and what is known of them since; None if no sample was
     taken."""
 
     cells: tuple[CellResult, ...]
@@ -48,13 +48,14 @@ def measure_together(
     cells: Sequence[Measurement],
     settings: Settings,
     pool: BufferPool,
-    tell: OnPhase = lambda phase: None,
+    on_phase: OnPhase = lambda phase: None,
     visit: Visit = FIRST,
     known: Known | None = None,
 ) -> Visited:
-    """Visits cells at the same time; `tell` hears each phase begin, and measuring anew after each
-    sample. Never raises for what happens to them: that is their status and reason."""
-    together = _Together(cells, settings, tell, visit, known)
+    """Visits cells at the same time. `on_phase` is called as each phase begins, and with "measure"
+    after each sample. Never raises for what happens to the cells: that becomes their status and
+    reason."""
+    together = _Together(cells, settings, on_phase, visit, known)
     try:
         return together.carry_out(pool)
     except LinkgaugeError as error:
@@ -62,20 +63,20 @@ def measure_together(
             return Visited((failed(cells[0].planned, together.phase, error),))
     finally:
         pool.take_back()
-    # One of them must not cost the others: each is measured alone.
-    alone = (measure_together([cell], settings, pool, tell, visit, known) for cell in cells)
+    # One failing cell must not cost the others: measure each alone.
+    alone = (measure_together([cell], settings, pool, on_phase, visit, known) for cell in cells)
     return Visited(tuple(result for one in alone for result in one.cells))
 
 
 class _Together:
-    """Cells while they are measured at the same time. `phase` is what is being done, for the
+    """Cells while they are measured at the same time. `phase` is the current activity, for the
     reason of an error."""
 
     def __init__(
         self,
         cells: Sequence[Measurement],
         settings: Settings,
-        tell: OnPhase,
+        on_phase: OnPhase,
         visit: Visit,
         known: Known | None,
     ) -> None:
@@ -84,7 +85,7 @@ class _Together:
         self.phase: Phase = "plan"
         self._cells = cells
         self._settings = settings
-        self._tell = tell
+        self._on_phase = on_phase
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
         for cell in cells:
@@ -92,7 +93,7 @@ class _Together:
         self._numbered = {cell.planned.number: cell.planned.transfers for cell in cells}
 
     def carry_out(self, pool: BufferPool) -> Visited:
-        """The cells' results: `pass`, or `fail` where a byte is wrong."""
+        """The cells' results: `pass`, or `fail` if a byte is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:
@@ -104,7 +105,7 @@ class _Together:
             self._enter("warm up")
             known = self._known.sample if self._known else None
             sample = warm_up(group, self._settings, self._pace(group), self._busy, known)
-            # After the warm-up: what it brought over must not pass for the samples' work.
+            # After the warm-up, whose copies must not pass for the samples' work.
             self._enter("fill")
             for cell in self._cells:
                 cell.fill()
@@ -114,12 +115,12 @@ class _Together:
             others = len(self._cells) - 1
             notes = (Beside(others),) if others else ()
             with sensing(devices, threaded=not self._virtual) as sensed:
-                sampled, spent = partial(self._tell, "measure"), self._visit.spent
+                sampled, spent = partial(self._on_phase, "measure"), self._visit.spent
                 taken = take_samples(group, sample, self._settings, clock, sampled, spent)
             self._check(taken.timings)
             last = taken.timings[-1]
             if any(cell.staging for cell in self._cells) and self._settings.verify:
-                last = run_once(group, 1)  # by now staging buffers hold what they are to hold
+                last = run_once(group, 1)  # staging buffers now hold their final content
             self._enter("verify")
             split = self._split((*taken.timings, last))
             results = tuple(
@@ -130,7 +131,7 @@ class _Together:
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
-        self._tell(phase)
+        self._on_phase(phase)
         for backend in self._virtual:
             backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
 
@@ -169,7 +170,8 @@ class _Together:
             raise BackendError("timing", "shorter than the clock tells: give more --loops")
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
-        """Each cell's own part of the timings. A cell among others spans its longest transfer."""
+        """Each cell's own part of the timings. The span of a cell among others is its longest
+        transfer."""
         if len(self._cells) == 1:
             return [list(timings)]
         split: list[list[Timing]] = []
@@ -181,7 +183,7 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Seconds of the shortest copy, but for those that go on as long as the others do."""
+        """Seconds of the shortest copy, except those that run for as long as the others."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
         return min(bounded or timing.seconds)

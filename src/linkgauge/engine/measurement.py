@@ -17,13 +17,13 @@ from .staging import Staging, touches
 from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4
-"""Of nvbandwidth (WARMUP_COUNT of its memcpy.cpp), behind the gate: what is left of them when the
-first copy starts is in its span, and so in its totals."""
+"""nvbandwidth's (WARMUP_COUNT in its memcpy.cpp), behind the gate: those that still run when the
+first copy starts count in its span, and so in its totals."""
 
 
 class Measurement:
-    """One cell with its buffers: filled, timed, compared, reported. `backends` are those that carry
-    out its transfers, one for each."""
+    """One cell with its buffers: filled, timed, compared, reported. `backends` has the backend of
+    each transfer."""
 
     def __init__(
         self,
@@ -40,16 +40,16 @@ class Measurement:
         self.copies: tuple[Copy, ...] = ()
         self._visit = 0
         self.steps = 1
-        """Of one loop of the operation, each of which is a latency."""
+        """Steps of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
-        """What its total means, where an earlier visit found that."""
-        # A pointer chase copies nothing: it would be lost if a pointer were wrong.
+        """What its total means, if an earlier visit determined that."""
+        # A pointer chase copies nothing: a wrong pointer would derail it.
         self._verifies = settings.verify and planned.operation != "chase"
         self.staging = Staging(planned.transfers, size)
 
     @property
     def is_tracked(self) -> bool:
-        """Whether it matters how far its transfers are at every moment."""
+        """Whether each transfer's progress over time matters."""
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
@@ -59,8 +59,8 @@ class Measurement:
         return headline(self.planned, self._size, timing, loops, definition)
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
-        """Borrows the buffers: others than at the visit before, but for what only interferes. No
-        two copies that run at once have the same seed, but those that share a buffer."""
+        """Borrows buffers, different from those of the previous visit except for pure interference.
+        Copies that run at once have different seeds, unless they share a buffer."""
         self._visit = visit
         self.copies = tuple(self._allocate(pool, first_seed, visit))
 
@@ -96,8 +96,8 @@ class Measurement:
             )
 
     def fill(self) -> None:
-        """The pattern in the source; in the destination, a poison that differs in every byte.
-        Nothing where nothing is to be verified."""
+        """Fills the source with the pattern, and the destination with a poison that differs in
+        every byte. Does nothing if nothing is verified."""
         for _, copy, backend in self._verified():
             content = self._content(copy)
             if copy.source is not None:
@@ -107,15 +107,15 @@ class Measurement:
                 backend.fill(copy.destination, copy.size, content, copy.seed, inverted=True)
 
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
-        """Copies, with their numbers, whose bytes are compared after this visit: what only
-        interferes uses the same buffers at each, and is compared at the first."""
+        """Copies, with their numbers, whose bytes are compared after this visit: pure interference
+        uses the same buffers in every visit, and is compared in the first."""
         if self._verifies:
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if not (copy.interference and self._visit):
                     yield number, copy, backend
 
     def _content(self, copy: Copy) -> Pattern:
-        """What a one-way copy moves."""
+        """The content that a one-way copy moves."""
         if touches(copy.transfer):
             return self.staging.pattern
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
@@ -152,7 +152,7 @@ class Measurement:
         readings: tuple[Reading, ...],
         notes: Sequence[Note],
     ) -> CellResult:
-        """Compares the bytes, as they are after the `last` loops, and sums up the cell's own
+        """Compares the bytes as they are after the `last` loops, and summarizes the cell's own
         `timings`."""
         planned = self.planned
         problem = next(self._mismatches(last), None) if self._verifies else None

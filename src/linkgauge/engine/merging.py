@@ -1,4 +1,4 @@
-"""A cell from its visits: all samples, the headline figure, and the interval that another run's
+"""Merges a cell's visits: all samples, the headline figure, and the interval that another run's
 figure falls into."""
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """A cell with all of its visits; `error` is how far the farther end of its interval lies from
-    its figure, relative to it: None where there is none."""
+    """A cell with all its visits. `error` is the distance from its figure to the farther end of its
+    interval, relative to the figure; None without an interval."""
 
     cell: CellResult
     error: float | None
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Merged]:
-    """Alike cells, each from its visits. What an error ended has no figures. Of wrong bytes in any
-    visit the cell fails. What is skipped later, such as a device that was set aside, keeps the
-    figures of the visits before."""
+    """Merges alike cells, each from its visits. A cell that ended in an error has no figures. Wrong
+    bytes in any visit fail the cell. A cell skipped in a later visit, because a device was set
+    aside for example, keeps the figures of the visits before."""
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
     borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
     counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
-    # Where the number of samples is fixed, there is one visit, which says nothing of others.
+    # A fixed number of samples means one visit, which shows nothing about variation between visits.
     varies = settings.samples is None
     known = estimates(counted) if varies else [None] * len(joined)
     parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
@@ -49,14 +49,14 @@ def _gates(cell: CellResult) -> list[int]:
 
 
 def _with_gates(visit: CellResult) -> CellResult:
-    """Journals of versions before visits say nothing of gates."""
+    """Journals of versions before visits do not record gates."""
     if visit.visits or not visit.samples:
         return visit
     return replace(visit, visits=((1,) * len(visit.samples),))
 
 
 def _join(visits: Sequence[CellResult]) -> CellResult:
-    """All samples of a cell, in their order."""
+    """All samples of a cell, in order."""
     ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
     if ended is not None or len(visits) == 1:
         return ended or visits[0]
@@ -91,8 +91,8 @@ def _join_part(parts: Sequence[Part]) -> Part:
 
 
 def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
-    """The samples that the headline is of, visit by visit: where they fall into two groups, those
-    of the larger one."""
+    """The samples behind the headline, visit by visit: if they fall into two groups, those of the
+    larger one."""
     by_visit = list(cut(cell.samples, map(sum, cell.visits)))
     if border is None:
         return by_visit
@@ -103,7 +103,7 @@ def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
 
 
 def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
-    """Of each cell, the estimates of its parts, each from the same parts of all cells."""
+    """The estimates of each cell's parts, each from the same parts of all cells."""
     count = max((len(cell.parts) for cell in cells), default=0)
     columns = [
         estimates(
@@ -158,7 +158,7 @@ def _summary(
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
-    """Of all samples, with the interval from visits, else with that of the counted samples."""
+    """Summary of all samples, with the interval from visits, else that of the counted samples."""
     summary = summarize(samples, "lower" if cell.report.is_latency else "higher")
     if summary is None:
         return None

@@ -1,5 +1,5 @@
-"""What the controller and a worker process say to each other: whole values, never while a clock
-runs. A command is answered by any number of `Standing` and `Trying` and then by one answer."""
+"""Messages between the controller and a worker process: whole values, never while a clock runs. A
+command is answered by any number of `Standing` and `Trying` and then by one answer."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .standing import Standing
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message: what this worker opens beside the host. It has no answer."""
+    """The first message: what this worker opens in addition to the host. It has no answer."""
 
     accelerator: str | None
     settings: Settings
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """What machine is there? Answered by a `Machine`."""
+    """Asks for the machine. Answered by a `Machine`."""
 
 
 class Look(msgspec.Struct, frozen=True, tag=True):
-    """What else is there to know of it by now? Answered by an `Inventory`."""
+    """Asks for everything else known about the machine by now. Answered by an `Inventory`."""
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """Which visit of cells this is, from 0, how many samples were `taken` of them before, and the
-    seconds that these took."""
+    """The number of this visit of cells, from 0, how many samples of them were `taken` before, and
+    the seconds that these took."""
 
     number: int = 0
     taken: int = 0
@@ -47,7 +47,8 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Search how a device copies fastest. Answered by whether there was anything to search."""
+    """Find the settings with which a device copies fastest. Answered by whether there was anything
+    to search."""
 
     device: str
     peer: str | None
@@ -61,7 +62,7 @@ Command = Start | Survey | Look | Measure | Tune | Release
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """The command was carried out. `result` is of the type that its sender expects, encoded."""
+    """The command succeeded. `result` is an encoded value of the type that its sender expects."""
 
     result: msgspec.Raw
 
@@ -71,13 +72,13 @@ class Trying(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The command failed, and the worker goes on."""
+    """The command failed, and the worker continues."""
 
     reason: str
 
 
 class Broke(msgspec.Struct, frozen=True, tag=True):
-    """The worker met what it did not foresee, and ends."""
+    """The worker met an unexpected error, and ends."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""Files of earlier versions, as this one reads them."""
+"""Reads files of earlier versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORDS: dict[OutcomeKind, tuple[str, ...]] = {
     "memory": ("out of memory", "out_of_memory", "cannot allocate"),
     "crash": ("was ended by",),
 }
-"""What the reasons of earlier versions said of kinds of outcomes."""
+"""Texts by which earlier versions' reasons reveal the kind of outcome."""
 
 
 _BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")
@@ -27,8 +27,8 @@ _IMPRECISE = re.compile(
 
 
 def current(cell: CellResult) -> CellResult:
-    """The cell with the kind of its outcome and its notes as values: earlier versions wrote but
-    their words. The words of notes are left out, as they are made anew where they are shown."""
+    """The cell with its outcome's kind and its notes as values: earlier versions wrote only their
+    text. The text of notes is dropped, as it is generated again where it is shown."""
     if cell.status != "pass" and cell.kind is None:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:

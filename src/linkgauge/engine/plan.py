@@ -1,4 +1,4 @@
-"""From what was asked to the cells that will be measured, before anything is allocated."""
+"""Turns a request into the cells that will be measured, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -29,12 +29,10 @@ NO_BACKEND = "none"
 def fabrics(
     machine: Machine, devices: Sequence[str], host_node: int | None = None
 ) -> tuple[DeviceSet, ...]:
-    """One fabric for each accelerator backend, with the selected devices (all if none named).
-    Host memory is that of `host_node`, else of the node near each device.
-
-    `devices` are names (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI
-    addresses. Raises InputError for one that does not exist.
-    """
+    """One fabric for each accelerator backend, with the selected devices (all if none named). Host
+    memory is that of `host_node`, else of the node near each device. `devices` are names
+    (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI addresses. Raises
+    InputError for one that does not exist."""
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
     for name in devices:
@@ -72,13 +70,13 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """By notation, label, index, UUID (or its beginning, as CUDA_VISIBLE_DEVICES has it) or address
+    """By notation, label, index, UUID (or its beginning, as in CUDA_VISIBLE_DEVICES) or address
     (`0000:1b:00.0`, also without the domain)."""
     if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
         return True
-    # nvidia-smi writes the domain with eight digits, sysfs with four, lspci often without.
+    # nvidia-smi writes the domain with eight digits, sysfs with four, lspci often omits it.
     address = (device.pci or "").lstrip("0:")
     return bool(address) and name.lower().lstrip("0:") == address and ":" in name
 
@@ -89,10 +87,10 @@ def lay_out(
     host: Sequence[Node],
     profile: str | None = None,
 ) -> tuple[Benchmark, ...]:
-    """Rows of devices over every fabric, rows of the host once over the `host`'s nodes: over all
-    that these have with the profile `full`.
+    """Lays out device rows over every fabric and host rows once over the nodes in `host`: over
+    everything these have with the profile `full`.
 
-    Raises InputError where no row is of either.
+    Raises InputError if there is no row of either.
     """
     of_host = (DeviceSet("host", tuple(host), full=profile == "full"),) if host else ()
     benchmarks = tuple(
@@ -112,11 +110,11 @@ def make_plan(
     first: int = 0,
     profile: str | None = None,
 ) -> Plan:
-    """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason. The
-    `first` has that number. Sizes that are a `profile`'s grow where they would measure caches.
-    With `parallel_pairs`, cells of device pairs stand in the rounds of a tournament.
+    """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason. Cells
+    are numbered from `first`. Sizes that come from a `profile` grow where they would measure
+    caches. With `parallel_pairs`, cells of device pairs are in the rounds of a tournament.
 
-    Raises InputError where a size is larger than every memory it would be measured on.
+    Raises InputError if a size is larger than every memory it would be measured on.
     """
     rooms = _rooms(machine)
     plan = [
@@ -128,7 +126,7 @@ def make_plan(
         )
         for asked in sizes
         for benchmark in benchmarks
-        # A benchmark with a size of its own is measured once, whatever sizes are asked for.
+        # A benchmark with its own size is measured once, whatever sizes are asked for.
         if benchmark.size is None or asked == sizes[0]
         for size in (size_of(benchmark, asked, machine, profile),)
     ]
@@ -151,7 +149,7 @@ def make_plan(
 
 
 def able(plan: Iterable[PlannedSheet]) -> Iterator[tuple[PlannedSheet, PlannedCell]]:
-    """The cells that are to be measured, with their sheets."""
+    """The cells to be measured, with their sheets."""
     return ((sheet, cell) for sheet in plan for cell in sheet.cells if cell.reason is None)
 
 
@@ -195,7 +193,7 @@ def _sheet(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """Bytes a memory can hold, and the most one buffer of it may take. None: not known."""
+    """Bytes a memory can hold, and the largest possible buffer in it. None: unknown."""
 
     all: int | None
     one: int | None = None
@@ -236,7 +234,8 @@ def _held(transfers: Sequence[Transfer], size: int) -> dict[Memory, int]:
 def _why_not(
     transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Capacity]
 ) -> str | None:
-    """Why the cell's buffers cannot fit, or None. What shares the host's DRAM counts there too."""
+    """Why the cell's buffers cannot fit, or None. Memory that shares the host's DRAM counts there
+    too."""
     if any(transfer.bytes_each_way(size) == 0 for transfer in transfers):
         return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
     for place, need in _buffers(transfers, size):
@@ -266,7 +265,7 @@ def _why_not(
 
 
 def peak_memory(plan: Plan) -> dict[str, int]:
-    """The most bytes of each memory that any one cell holds at once."""
+    """The peak bytes of each memory over all cells."""
     peak: dict[str, int] = {}
     for sheet, cell in able(plan):
         for place, need in _held(cell.transfers, sheet.size).items():
@@ -276,16 +275,16 @@ def peak_memory(plan: Plan) -> dict[str, int]:
 
 SETUP_SECONDS = 0.1
 SETUP_RATE = 1e9
-"""About what allocating, filling, warming up and verifying a cell takes, at least and in bytes/s;
-for estimates only."""
+"""Approximate least rate of allocating, filling, warming up and verifying a cell, in bytes/s; for
+estimates only."""
 SIMULATED_SECONDS = 0.0005
-"""About what a simulated cell takes of the wall's time, and each of its transfers."""
+"""Approximate wall time of a simulated cell, and of each of its transfers."""
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """About the longest the plan takes, each cell spending its whole time, which on a simulated
-    machine passes in no time. None with a fixed number of samples: how long those last is what is
-    to be measured."""
+    """Approximate upper bound on the plan's duration: each cell spends its whole time, which on a
+    simulated machine passes in no time. None with a fixed number of samples: their duration is what
+    is to be measured."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:

@@ -10,31 +10,31 @@ from linkgauge.model.transfer import Engine, Memory
 
 _Key = tuple[str, Memory, object, int, int]
 SETS = 4
-"""Sets of buffers that visits take turns with: where memory lies decides part of how fast it is."""
+"""Sets of buffers that visits rotate through: where memory lies partly decides its speed."""
 
 
 class BufferPool:
-    """Lends buffers to one cell at a time, and frees those longest unused where room is short.
+    """Lends buffers to one cell at a time, and frees the least recently used when room is short.
 
-    `budget` is the bytes of the host's memory that it may hold before idle buffers go (None: until
+    `budget` is how many bytes of host memory it may hold before it frees idle buffers (None: until
     an allocation fails). Devices' own memory does not count.
     """
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
         self._idle: OrderedDict[_Key, list[Buffer]] = OrderedDict()
-        """By what they are good for, the longest unused first."""
+        """Idle buffers by what they can be used for, least recently used first."""
         self._on_host: dict[Memory, bool] = {}
-        """Memories, and whether their bytes are the host's."""
+        """Whether each memory's bytes are the host's."""
         self._idle_bytes = 0
-        """Of the host's memory."""
+        """Idle bytes of host memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
 
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
     ) -> Buffer:
-        """A buffer of exactly `size` bytes, which no other transfer of the cell has, nor the
-        `SETS` - 1 visits before and after this one."""
+        """A buffer of exactly `size` bytes that no other transfer of the cell uses, nor the `SETS`
+        - 1 visits before and after this one."""
         key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
         if memory not in self._on_host:
             device = [one for one in backend.devices() if one.memory == str(memory.place)]
@@ -56,7 +56,7 @@ class BufferPool:
 
     def _allocate(self, backend: Backend, memory: Memory, size: int, engine: Engine) -> Buffer:
         if self._budget is not None:
-            # Asking first and freeing after a failure would wake the OOM killer instead.
+            # Allocating first and freeing after a failure would wake the OOM killer.
             lent = sum(self._host_bytes(buffer) for _, buffer in self._lent)
             if self._on_host[memory]:
                 self._trim(max(0, self._budget - lent - size))
@@ -69,7 +69,7 @@ class BufferPool:
             return backend.allocate(memory, size, engine)
 
     def take_back(self) -> None:
-        """The cell is over: its buffers may be lent again."""
+        """Ends the cell: its buffers may be lent again."""
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
@@ -81,8 +81,8 @@ class BufferPool:
             self._free_one(next(iter(self._idle)))
 
     def _trim(self, keep_bytes: int) -> None:
-        """Frees idle buffers of the host's memory, the longest unused first, until they hold no
-        more than this."""
+        """Frees idle buffers of host memory, least recently used first, until they hold at most
+        this much."""
         for key in tuple(self._idle):
             while self._on_host[key[1]] and key in self._idle:
                 if self._idle_bytes <= keep_bytes:

@@ -1,4 +1,4 @@
-"""A worker process as the controller holds it: started, asked, waited for, and ended."""
+"""The controller's handle of a worker process: starts it, asks it, waits for it, and ends it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .messages import Broke, Command, Refused, Reply, Start, Trying
 from .standing import Standing
 
 PATIENCE = 2.0
-"""Seconds that an idle worker has to end by itself; a busy one is killed."""
+"""Seconds an idle worker has to exit by itself; a busy one is killed."""
 
 _encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
 _hook = decode_hook()
 _decode = msgspec.msgpack.Decoder(Reply, dec_hook=_hook).decode
 _A = TypeVar("_A")
-# The module search path is handed on as it is: the child runs the same code, wherever it lies.
+# The module search path is passed on unchanged: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import sys
 descriptor, parent = map(int, sys.argv[1:3])
@@ -41,13 +41,13 @@ main(descriptor, parent)
 
 
 LOOK = 0.1
-"""Seconds after which a silent worker's deadline is looked at: most answers come sooner."""
+"""Interval at which a silent worker's deadline is checked: most answers come sooner."""
 LONGEST = 1e6
-"""The system waits for no longer than about a fortnight (seconds)."""
+"""The longest wait that the system accepts is about a fortnight (seconds)."""
 
 
 class WorkerLost(LinkgaugeError):
-    """A worker ended, or was ended, while it was asked something."""
+    """A worker ended, or was killed, before it answered."""
 
     def __init__(self, reason: str, kind: OutcomeKind = "exit") -> None:
         super().__init__(reason)
@@ -55,16 +55,16 @@ class WorkerLost(LinkgaugeError):
 
 
 class WorkerProcess:
-    """A process that holds the host backend and at most one accelerator backend. It loads while
-    nobody has asked it anything, and is told by `begin` what it is to open."""
+    """A process that holds the host backend and at most one accelerator backend. It loads while it
+    has no work, and learns from `begin` what to open."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         self.standing = Standing()
-        """What it was at when it last said so."""
+        """The last state that it reported."""
         arguments = (str(theirs.fileno()), str(os.getpid()), *sys.path)
-        # Blocked while it starts and ever after: what ends the run is the controller's.
+        # Blocked while it starts and afterwards: the controller handles signals that end the run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
@@ -76,22 +76,22 @@ class WorkerProcess:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
-        self._busy = True  # until it is told anything, nothing is lost with it
+        self._busy = True  # before its first command, ending it loses nothing
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
-        """Before anything else."""
+        """Comes before anything else."""
         self._busy = False
-        self.tell(Start(accelerator, settings))
+        self.send(Start(accelerator, settings))
 
-    def tell(self, command: Command) -> None:
-        """Says what has no answer. A worker that is gone is noticed when it is next asked."""
+    def send(self, command: Command) -> None:
+        """Sends a command without an answer. A worker that is gone is noticed at the next `ask`."""
         with suppress(OSError):
             self._channel.send(_encode(command))
 
     def ask(self, command: Command) -> None:
         self._busy = True
         self.standing = Standing()
-        self.tell(command)
+        self.send(command)
 
     def answer(
         self,
@@ -99,12 +99,12 @@ class WorkerProcess:
         left: Callable[[Standing], float] | None = None,
         heard: Callable[[Tried], None] = lambda tried: None,
     ) -> _A:
-        """Waits for the answer to what was asked, which is of this `kind`. `left` tells how many
-        seconds there are left for what the worker is at (None: it may take as long as it takes);
-        `heard` is told of what comes before the answer.
+        """Waits for the answer to the last command, of this `kind`. `left` returns the seconds left
+        for the worker's current work (None: no limit); `heard` receives each `Tried` that precedes
+        the answer.
 
-        Raises WorkerLost where the process ended, or has no time left: it is killed; LinkgaugeError
-        where the worker could not do it, and goes on.
+        Raises WorkerLost if the process ended, or ran out of time and was killed; LinkgaugeError if
+        the worker could not do it, and continues.
         """
         while True:
             try:
@@ -126,7 +126,8 @@ class WorkerProcess:
                 return msgspec.msgpack.decode(reply.result, type=kind, dec_hook=_hook)
 
     def _wait(self, left: Callable[[Standing], float] | None) -> None:
-        """Until there is something to read. The deadline moves as the worker says what it is at."""
+        """Waits until there is something to read. The deadline moves as the worker reports its
+        state."""
         if left is None or self._channel.poll(LOOK):
             return
         if not self._channel.poll(min(max(0.0, left(self.standing)), LONGEST)):
@@ -147,7 +148,7 @@ class WorkerProcess:
         self._end()
 
     def close(self) -> None:
-        """Lets an idle worker end; kills a busy one. Idempotent."""
+        """Lets an idle worker exit; kills a busy one. Idempotent."""
         if self._busy:
             self.process.kill()
         self._end()
@@ -162,7 +163,7 @@ class WorkerProcess:
 
 
 def _stderr() -> int:
-    """Where a worker's output goes, so that nothing of a vendor's mixes with a document."""
+    """Where a worker's output goes, so that vendors' output does not mix with a document."""
     try:
         os.fstat(2)
     except OSError:

@@ -15,11 +15,11 @@ DOING: dict[Phase, str] = {
     "measure": "measuring",
     "verify": "verifying",
 }
-"""Phases in the words of a reason."""
+"""Phases as a reason words them."""
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """A reason: what befell a cell, what was being done to it, and to which memories."""
+    """A reason: what happened to a cell, in which phase, and to which memories."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     return f"while {DOING[phase]} ({places}): {what}"
@@ -32,14 +32,14 @@ def unmeasured(planned: Cell, status: Status, reason: str, kind: OutcomeKind) ->
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
-    """The result of a cell that the plan has a reason against; None for any other."""
+    """The result of a cell that the plan gives a reason to skip; None for any other."""
     if planned.reason is None:
         return None
     return unmeasured(planned, "skip", planned.reason, "size")
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
-    """What an error made of a cell, in this phase."""
+    """The result of a cell that failed with an error in this phase."""
     if isinstance(error, Unsupported):
         return unmeasured(planned, "skip", str(error), error.kind)
     return unmeasured(planned, "error", failure_reason(planned, phase, str(error)), error.kind)

@@ -1,6 +1,6 @@
-"""What is asked of a session, as plain values: by a command line, by another tool's, by a program.
+"""What a session is asked for, as plain values: by a command line, another tool's, or a program.
 
-A `RunRequest` holds everything that a run depends on beside the machine itself; equal requests on
+A `RunRequest` holds everything that a run depends on except the machine itself; equal requests on
 one machine make equal plans.
 """
 
@@ -25,20 +25,20 @@ from .plan import check_exists, fabrics, lay_out
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by their names and by how these begin; without either, those of
-    the settings' profile."""
+    """Benchmarks of the catalog, by name and by prefix; without either, those of the settings'
+    profile."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     only_d2d: bool = False
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """What to open. Raises InputError for what is known to be wrong before that."""
+        """The backends to open. Raises InputError for what is known to be wrong before that."""
         select(self.names, self.prefixes)
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Raises InputError for a backend that was asked for and has no devices."""
+        """Raises InputError if a requested backend has no devices."""
         for name in request.backends:
             if name in machine.unavailable:
                 why = machine.unavailable[name]
@@ -67,7 +67,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         check_exists(parsed, machine)
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):
-            report = Report.SUM  # host threads go on as long as others do: loops say nothing
+            report = Report.SUM  # host threads run for as long as others do: loops mean nothing
         cell = Cell("0", "0", parsed, report)
         backend = "+".join(self.accelerators(request)) or "host"
         return (Benchmark("copy", str(cell), backend, (cell,)),)
@@ -92,12 +92,12 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`backends` (with `host` for the host's own benchmarks) and `devices` are all that there are
-    where none is named; with `only_first`, of the backends only the first that has devices. Sizes
-    that are the `profile`'s may grow; null: they were asked for. What was `stated` of the machine
-    is kept with it. With `tune`, devices are tuned first; with `wait`, another run's end is waited
-    for. The run is kept below the folder `out`, nowhere if null; `label`, `command` and `options`
-    are for the record."""
+    """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
+    empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
+    come from the `profile` may grow; null: they were asked for. What is `stated` about the machine
+    is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for another
+    run's end. The run is kept below the folder `out`, or nowhere if null; `label`, `command` and
+    `options` are for the record."""
 
     what: Selection | Written | StagedTraffic = Selection()
     settings: Settings = Settings(sizes=())
@@ -114,7 +114,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """What its benchmarks are laid out over: nothing where only the host is asked for."""
+        """The device sets to lay out benchmarks over: none if only the host is asked for."""
         if set(self.backends) == {"host"}:
             return ()
         return fabrics(machine, self.devices, self.settings.engines.numa_node)

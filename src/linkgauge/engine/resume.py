@@ -1,4 +1,4 @@
-"""Goes on with a run that broke off: on the machine it began on, and asked for the same."""
+"""Resumes an interrupted run, on the machine it began on and with the same options."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def go_on(
     command: tuple[str, ...] = (),
     wait: bool = False,
 ) -> Run:
-    """Measures what is left of the run in this folder, as it began: the options `given` must be
-    the run's own. Raises InputError where they or the machine are not, Busy where another run
-    measures a device."""
+    """Measures what is left of the run in this folder, as it began: the options `given` must be the
+    run's own. Raises InputError if they or the machine differ, Busy if another run measures a
+    device."""
     journal, records = Journal.reopen(folder / JOURNAL_FILE)
     with closing(journal):
         opened = opening(records)
@@ -51,7 +51,8 @@ def go_on(
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:
-    """The run goes on with the description that it began with: a file may say otherwise by now."""
+    """The run continues with the description that it began with: the file may have changed
+    since."""
     from linkgauge.backends.sim.description import load
 
     if simulation is None or load(machine)[1] != simulation.description:
@@ -62,8 +63,8 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine) -> dict[str, str]:
-    """What figures depend on and what stays as long as nobody changes the machine, by its name:
-    never a reading such as free memory."""
+    """The properties that figures depend on and that stay unless somebody changes the machine, by
+    name: never a reading such as free memory."""
     host = machine.host
     prints = {
         "host name": host.hostname,
@@ -81,7 +82,7 @@ def fingerprint(machine: Machine) -> dict[str, str]:
 
 
 def check_same_machine(then: Machine, now: Machine) -> None:
-    """Raises InputError with the first thing in which this machine differs from the run's."""
+    """Raises InputError with the first property in which this machine differs from the run's."""
     was, present = fingerprint(then), fingerprint(now)
     for name in dict.fromkeys((*was, *present)):
         before, after = (prints.get(name) or "not there" for prints in (was, present))
@@ -93,7 +94,7 @@ def check_same_machine(then: Machine, now: Machine) -> None:
 
 
 def check_same_options(then: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Raises InputError for the first option given that is not in effect in the run."""
+    """Raises InputError for the first given option that differs from the run's."""
     for name, value in given.items():
         if then.get(name) != value:
             own = f"{name} {then[name]}".strip() if name in then else f"no {name}"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:
     """A round for each ordered pair, so that no player meets two others in one round.
 
-    N − 1 rounds of disjoint pairs (N of an odd number) by the circle method: one player stays,
-    the others move on by one place. Each is played twice, there and back, hence twice as many
-    numbers. Pairs that share no player and a round's number can be measured at once.
+    N − 1 rounds of disjoint pairs (N for an odd number) by the circle method: one player stays, the
+    others move on by one place. Each round is played twice, once per direction, hence twice as many
+    numbers. Pairs that share no player and have the same round number can be measured at once.
     """
     circle: list[str | None] = list(players)
     if len(circle) % 2:

@@ -1,4 +1,4 @@
-"""Runs that are kept: the names of their files, and reading one back."""
+"""Stored runs: the names of their files, and how to read one."""
 
 from __future__ import annotations
 

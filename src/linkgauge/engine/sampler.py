@@ -1,4 +1,5 @@
-"""Takes the samples of a visit to one prepared group: warm-up, loops a sample, how many."""
+"""Takes the samples of one visit to a prepared group: warm-up, loops per sample, number of
+samples."""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from linkgauge.model.result import Settings
 from .sustained import marked_loops
 
 WARM_UPS = 2
-"""Single copies before the loops are chosen: the first pays for page tables and caches, which does
-not count where it lasts as long as a sample."""
+"""Single copies before the loops are chosen: the first pays for page tables and caches, which is
+negligible if it lasts as long as a sample."""
 
 VISIT_SECONDS = 0.03
 VISIT_SHARE = 0.05
-"""Seconds of samples that a visit takes: so many, or this share of the time of the cell."""
+"""A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
 LEAST_SAMPLES = 2
 MOST_SAMPLES = 32
-"""Of a visit: with one alone, a visit costs more than it measures; beyond so many, they know its
-median better, but not how visits vary."""
+"""Upper limit of a visit. With a single sample, a visit costs more than it measures; beyond this
+many, the visit's median is known better, but not how visits vary."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What a sample is: so many loops, which take about so many seconds. Up to `laps` of them
-    follow each other behind one gate."""
+    """What a sample is: this many `loops`, which take about this many `seconds`. Up to `laps`
+    samples follow each other behind one gate."""
 
     loops: int
     seconds: float = 0.0
@@ -37,8 +38,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """Timings of each sample of `loops` loops, how many stood behind each gate, and the seconds
-    that all of it took."""
+    """Timings of each sample of `loops` loops, the number of samples behind each gate, and the
+    seconds that all of it took."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -54,8 +55,8 @@ def run_once(group: Group, loops: int) -> Timing:
 
 
 def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
-    """So many samples behind one gate. What accompanies the first copy is timed as a whole: of each
-    lap it has taken its share."""
+    """`laps` samples behind one gate. Copies that accompany the first are timed as a whole: each
+    lap gets an equal share."""
     if laps == 1:
         yield run_once(group, loops)
         return
@@ -68,7 +69,7 @@ def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
 
 
 SampleSeconds = Callable[[Timing], float]
-"""Seconds of the shortest copy: no copy's figure is to rest on too short a sample."""
+"""Seconds of the shortest copy: no copy's figure should rest on too short a sample."""
 
 
 def warm_up(
@@ -78,8 +79,8 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up and returns what a sample is to be: what is `known` of an earlier visit, the loops
-    asked for, else as the pace wants."""
+    """Warms up and returns what a sample will be: the one `known` from an earlier visit, the loops
+    asked for, or what the pace needs."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
         if busy(timing) >= pace.seconds or known is not None:
@@ -89,7 +90,7 @@ def warm_up(
     if settings.loops is not None:
         return Sample(settings.loops, busy(timing) * settings.loops)
     loops = 1
-    # A single short copy says little about many: measure a longer run before extrapolating.
+    # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < pace.seconds / 4 and loops < group.most_loops:
         loops = min(loops * 8, group.most_loops)
         timing = run_once(group, loops)
@@ -103,7 +104,7 @@ def warm_up(
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
-    """How many samples a visit takes: all of them where their number is fixed."""
+    """Samples per visit: all of them if their number is fixed."""
     if settings.samples is not None:
         return settings.samples
     visit = max(VISIT_SECONDS, settings.max_time * VISIT_SHARE)
@@ -121,8 +122,8 @@ def take_samples(
     sampled: Callable[[], None] = lambda: None,
     spent: float = 0.0,
 ) -> TakenSamples:
-    """The samples of a visit, or as many as begin within the time of the cell, of which so much is
-    `spent`; at least one. `sampled` hears of each gate's end."""
+    """The samples of a visit, or those that begin within the cell's time, of which `spent` seconds
+    are used up; at least one. `sampled` is called after each gate."""
     wanted = samples_a_visit(sample, settings)
     timings: list[Timing] = []
     gates: list[int] = []
@@ -139,5 +140,5 @@ def take_samples(
         gates.append(laps)
         elapsed = clock() - begin
         sampled()
-    # To the nanosecond: where a clock stands must not show in what it tells.
+    # Rounded to a nanosecond, so that the result does not depend on the clock's absolute value.
     return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9))

@@ -1,4 +1,4 @@
-"""A session: a machine that is open for measuring as a `RunRequest` asks.
+"""A session: a machine opened for measuring as a `RunRequest` asks.
 
     with opened(request) as session:
         plan = session.plan(observer)
@@ -35,8 +35,8 @@ from .supervisor import Supervisor
 
 
 class Session:
-    """`machine` is as it was surveyed last; `folder` is where the run is kept, null before it is
-    there and where none is."""
+    """`machine` is the result of the last survey; `folder` is where the run is kept, null until it
+    exists and if the run is not kept."""
 
     def __init__(self, request: RunRequest, worker: Supervisor) -> None:
         self.request = request
@@ -48,7 +48,7 @@ class Session:
     def _survey(self) -> Machine:
         if not self.request.only_first:
             return state(self._worker.survey(self._accelerators), self.request.stated)
-        # Opening a backend takes seconds: the next is asked only where the last one had none.
+        # Opening a backend takes seconds: open the next one only if the last had no devices.
         unavailable: dict[str, str] = {}
         for name in self._accelerators:
             machine = self._worker.survey((name,))
@@ -58,7 +58,7 @@ class Session:
         return msgspec.structs.replace(self._worker.survey(()), devices={}, unavailable=unavailable)
 
     def plan(self, observer: Observer) -> Plan:
-        """What was asked, laid out over this machine. Raises InputError where it cannot be done."""
+        """The request laid out over this machine. Raises InputError if that is impossible."""
         request = self.request
         plan = make_plan(
             request.what.lay_out(request, self.machine),
@@ -74,16 +74,16 @@ class Session:
     def plan_of(
         self, benchmarks: Sequence[Benchmark], sizes: Sequence[int] | None = None, first: int = 0
     ) -> Plan:
-        """These benchmarks at these sizes (bytes; else the settings'). Who measures several plans
-        numbers their cells through: the `first` has that number."""
+        """These benchmarks at these sizes (bytes; else the settings'). A caller that measures
+        several plans numbers their cells consecutively: this plan's begin at `first`."""
         sizes = sizes or self.request.settings.sizes
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer) -> Run:
-        """Measures the plan and keeps each cell, where the run is to be kept. After Ctrl-C the run
-        has no end (`finished` is null) and what was measured.
+        """Measures the plan and keeps each cell, if the run is to be kept. After Ctrl-C the run has
+        no end (`finished` is null) and holds what was measured.
 
-        Raises Busy where another run measures a device, ResultsError where nothing can be kept.
+        Raises Busy if another run measures a device, ResultsError if nothing can be kept.
         """
         request = self.request
         collect_seldom()
@@ -120,7 +120,7 @@ class Session:
 
     def _tune(self, observer: Observer) -> None:
         """Searches the best settings of one device of each model, 30 to 40 s each; a second device
-        serves as peer. Raises InputError where no device's backend has anything to search."""
+        serves as peer. Raises InputError if no device's backend has anything to search."""
         tuned = False
         for fabric in self.request.over(self.machine):
             for device in {device.model: device for device in reversed(fabric.devices)}.values():
@@ -130,7 +130,7 @@ class Session:
                     tuned = True
         if not tuned:
             raise InputError("nothing to tune: only backend cuda searches settings")
-        self.machine = self._survey()  # which now tells what was remembered
+        self.machine = self._survey()  # now with the remembered settings
 
 
 @contextmanager
@@ -141,14 +141,14 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
 
 
 def survey(request: RunRequest) -> Machine:
-    """The machine alone."""
+    """Surveys the machine only."""
     with opened(request) as session:
         return session.machine
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
-    """A note where some of the backends that take part ignore options given for the shape of
-    copies. Raises InputError where all do."""
+    """A note if some of the backends involved ignore given options for the shape of copies. Raises
+    InputError if all do."""
     given = {
         "--kernel": engines.kernel,
         "--blocks": engines.blocks,

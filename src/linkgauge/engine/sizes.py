@@ -1,5 +1,5 @@
-"""How large a benchmark's transfers are where nobody said so: the profile's size, or what it takes
-to measure memory instead of caches."""
+"""Default transfer sizes of a benchmark: the profile's, or what it takes to measure memory instead
+of caches."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from linkgauge.model.transfer import Benchmark
 _MI = 1 << 20
 
 ENLARGED = ("quick", "standard")
-"""Profiles of one size, which is to be the memory's. Others sweep over sizes."""
+"""Profiles with one size, which must measure memory. The others sweep over sizes."""
 TIMES = 4
-"""A buffer is so many times as large as the caches behind its threads (STREAM's rule)."""
+"""A buffer is this many times as large as the caches behind its threads (STREAM's rule)."""
 SHARE = 8
-"""And at most this part of the memory that is available: a cell has two of them."""
+"""At most this fraction (1/8) of the available memory: a cell has two buffers."""
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Bytes of a benchmark where the profile has `size`; None as the profile: it was asked for."""
+    """Bytes of a benchmark if the profile has `size`; with `profile` None the user asked for it."""
     if benchmark.size is not None:
         return benchmark.size
     if benchmark.backend != "host" or profile not in ENLARGED:
@@ -31,7 +31,8 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Of a sweep's sizes, those that the caches hold are not the memory's, and say so."""
+    """The title. Sweep sizes that fit in the caches do not measure memory, and their titles say
+    so."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -1,8 +1,9 @@
-"""Transfers of a cell that share a staging buffer: what it holds, who writes it, who goes on.
+"""Transfers of a cell that share a staging buffer: what it holds, who writes it, and which are
+endless.
 
-All of them move one content, so that every byte can be compared although they use the buffer at
-the same time: where two write, both write the same. What is read before anybody has written is
-still poison, so one more loop after the samples makes what was read comparable, too.
+All of them move the same content, so that every byte can be compared although they use the buffer
+concurrently: two writers write the same. Data read before anybody has written is still poison, so
+one more loop after the samples makes what was read comparable, too.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from .pool import BufferPool
 
 
 class Staging:
-    """The staging buffers of a cell of `size` bytes; false where it has none.
+    """The staging buffers of a cell of `size` bytes; false if it has none.
 
-    `written` are those that a transfer writes, `pattern` is what all of them come to hold.
+    `written` are those that a transfer writes, `pattern` is the content that all of them end up
+    with.
     """
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
@@ -27,7 +29,7 @@ class Staging:
         self._users = [transfer for transfer in transfers if touches(transfer)]
         self._size = size
         self.written = frozenset(t.destination for t in self._users if t.destination.is_staging)
-        # A pure write stores one word everywhere: then that is what all of them move.
+        # A pure write stores one word everywhere: then all of them move that word.
         constant = any(transfer.source.is_null for transfer in self._users)
         self.pattern = Pattern.CONSTANT if constant else Pattern.WORDS
 
@@ -37,9 +39,9 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], visit: int
     ) -> dict[Memory, Buffer]:
-        """The shared buffers, by their names, each allocated for one of its transfers; `backends`
-        are those of the cell's transfers. What an accelerator's backend allocates is open to host
-        threads, but not the other way round. Raises Unsupported for transfers that cannot share."""
+        """The shared buffers by name, each allocated for one of its transfers; `backends` are those
+        of the cell's transfers. Host threads can access what an accelerator's backend allocates,
+        but not vice versa. Raises Unsupported for transfers that cannot share."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
@@ -52,16 +54,16 @@ class Staging:
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:
-        """What the largest of its transfers needs."""
+        """The size that the largest of its transfers needs."""
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether it goes on until others have ended, or alone for a while: host threads that only
+        """Whether it runs until others have ended, or alone for a while: host threads that only
         read or write the buffer."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:
-        """Raises Unsupported where these transfers cannot share their buffers."""
+        """Raises Unsupported if these transfers cannot share their buffers."""
         if any(transfer.both_ways for transfer in self._users):
             why = "'<->' would write what it reads of a staging buffer: join two transfers by '&'"
             raise Unsupported(why)

@@ -1,4 +1,4 @@
-"""What a worker is at: it says so as each phase of a cell begins, and as samples end."""
+"""A worker's current state: reported as each phase of a cell begins, and as samples end."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from linkgauge.backends.protocol import Phase
 
 SIGN_SECONDS = 0.1
-"""Signs of life while samples are taken are at least so long apart: each wakes the controller."""
+"""Least interval between signs of life while samples are taken: each wakes the controller."""
 
 
 class Standing(msgspec.Struct, frozen=True, tag=True):
-    """A phase, and when the cell began and the last sign of life came: a phase began, or a sample
-    ended (seconds of the monotonic clock, which all processes share). `warm_up` is how long that
-    took, `longest` the longest sample so far; 0 before their end."""
+    """A phase, when the cell began, and when the last sign of life came: a phase began or a sample
+    ended (seconds of the monotonic clock, which all processes share). `warm_up` is the duration of
+    the warm-up, `longest` that of the longest sample so far; 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -26,7 +26,7 @@ class Standing(msgspec.Struct, frozen=True, tag=True):
 
 
 class Signs:
-    """Keeps where a worker stands, and says it to `send`."""
+    """Tracks a worker's state, and reports it through `send`."""
 
     def __init__(self, send: Callable[[Standing], None]) -> None:
         self._send = send
@@ -34,7 +34,8 @@ class Signs:
         self._at = Standing()
 
     def enter(self, phase: Phase) -> None:
-        """A phase begins; with the first of them, a cell. Each sample begins measuring anew."""
+        """A phase begins; the first one begins a cell. "measure" is entered again after each
+        sample."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":

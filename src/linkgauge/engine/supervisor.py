@@ -1,8 +1,8 @@
-"""Measures by worker processes, so that whatever befalls one costs one cell.
+"""Measures in worker processes, so that a worker's failure costs one cell only.
 
-Each accelerator backend has a process of its own, and the host one; the controller loads no
+Each accelerator backend has its own process, and so has the host; the controller loads no
 accelerator's library. A worker that ends, hangs or reports an error is replaced before the next
-cell: nobody knows what it left behind.
+cell, as its state is unknown.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
 from .standing import Standing
 
 SURVEY_SECONDS = 60.0
-"""A driver that does not say in this time what it has is taken for one that never will."""
+"""A driver that does not answer the survey within this time is assumed to hang."""
 SETUP_SECONDS, SETUP_RATE = 30.0, 100e6
-"""What a cell may take until it is warmed up: so long, and its bytes at this rate (bytes/s)."""
+"""Limit of a cell until it is warmed up: this time, plus its bytes at this rate (bytes/s)."""
 TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
-"""What each phase and each sample may take from then on: so many times the warm-up or the longest
-sample so far, and no less than this. It finds hangs, and does not estimate the whole."""
+"""Limit of each later phase and each sample: a multiple of the warm-up or the longest sample so
+far, and no less than this. It detects hangs, and does not estimate the whole."""
 _A = TypeVar("_A")
 
 FAILURES = 3
-"""Cells that may fail in a row with the same device."""
+"""Consecutive cells that may fail with the same device."""
 
 
 class Supervisor:
-    """Measures as a `LocalWorker` does, but has others do the work, for a run with these settings.
-    `first` is a process that was started ahead, to load while there is other work to do; who
-    started it closes it."""
+    """Measures like a `LocalWorker`, but in other processes, for a run with these settings. `first`
+    is a process that was started ahead, to load while there is other work to do; whoever started it
+    closes it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Supervisor:
     def _ask_each(
         self, names: Sequence[str | None], command: Command, kind: type[_A]
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
-        """What the workers of these backends say of the machine, or why one cannot."""
+        """What the workers of these backends report about the machine, or their errors."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
         for name in names:  # all at once: they take seconds to open
@@ -102,7 +102,7 @@ class Supervisor:
                 yield name, error
 
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
-        """What a worker says of the machine. Raises LinkgaugeError where it cannot."""
+        """A worker's report about the machine. Raises LinkgaugeError if it fails."""
         try:
             deadline = time.monotonic() + SURVEY_SECONDS
             return self._workers[name].answer(kind, lambda _: deadline - time.monotonic())
@@ -138,7 +138,7 @@ class Supervisor:
         except WorkerLost as lost:
             at = self._workers[name].standing
             self._retire(name)
-            if len(cells) > 1:  # one of a round must not cost the others
+            if len(cells) > 1:  # one cell of a round must not cost the others
                 return tuple(
                     cell for one in cells for cell in self.measure((one,), size, command.visit)
                 )
@@ -148,7 +148,7 @@ class Supervisor:
         return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
-        """Counts failures of its devices in a row, and sets aside those that have too many."""
+        """Counts consecutive failures of the cell's devices, and sets aside those with too many."""
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
             return result
@@ -162,10 +162,10 @@ class Supervisor:
                 )
         return result
 
-    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
         name = SIMULATED if self._settings.simulation else parse_memory(device).backend
         try:
-            return self._ask(name, Tune(device, peer)).answer(bool, heard=tell)
+            return self._ask(name, Tune(device, peer)).answer(bool, heard=on_trial)
         except LinkgaugeError as error:
             if isinstance(error, WorkerLost):
                 self._retire(name)
@@ -174,8 +174,8 @@ class Supervisor:
     def _ask(self, name: str | None, command: Command) -> WorkerProcess:
         worker = self._worker(name)
         if self._last != name and self._last in self._workers:
-            # Only one of them measures, and only one keeps buffers for the next cell.
-            self._workers[self._last].tell(Release())
+            # Only one worker measures at a time, and only that one keeps buffers for the next cell.
+            self._workers[self._last].send(Release())
         self._last = name
         worker.ask(command)
         return worker
@@ -188,8 +188,8 @@ class Supervisor:
         return self._workers[name]
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """The accelerator that the cell needs; None for the host alone. Of two, any: its worker
-        says that they do not run in one cell."""
+        """The accelerator that the cell needs; None for the host alone. For two, either: its worker
+        reports that they cannot run in one cell."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
@@ -206,7 +206,7 @@ class Supervisor:
 
 
 class _Watch:
-    """How long a cell may take, as it goes on."""
+    """How long a cell may take, updated as it proceeds."""
 
     def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
         self._settings = settings
@@ -219,11 +219,11 @@ class _Watch:
         return SETUP_SECONDS + moved / SETUP_RATE
 
     def left(self, at: Standing) -> float:
-        """Seconds until the deadline of a cell that stands there."""
+        """Seconds until the deadline of a cell in this state."""
         return self._deadline(at) - time.monotonic()
 
     def _deadline(self, at: Standing) -> float:
-        if at.phase == "plan":  # starting a worker and opening its backend are not the cell's
+        if at.phase == "plan":  # starting a worker is not charged to the cell
             return self._asked + self._set_up
         if self._settings.timeout is not None:
             return at.begun + self._settings.timeout
@@ -231,14 +231,14 @@ class _Watch:
             return at.begun + self._set_up
         if at.phase != "measure":
             return at.since + max(LEAST_SECONDS, TIMES_LONGEST * at.warm_up)
-        # Before the first sample, a loop is known to take no longer than the warm-up. One gate may
-        # hold laps for as long as there is time to sample.
+        # Before the first sample, a loop is assumed to take no longer than the warm-up. One gate
+        # may hold laps for as long as there is time to sample.
         sample = at.longest or at.warm_up * (self._settings.loops or 1)
         patience = max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up))
         return at.since + patience + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
-        """What becomes of a cell whose worker was lost while it stood there."""
+        """The result of a cell whose worker was lost in this state."""
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
@@ -252,7 +252,7 @@ def _devices(cell: PlannedCell) -> list[str]:
 
 
 def _merge(inventories: Sequence[Inventory]) -> Inventory:
-    """The host as the first worker that read it saw it, with everyone's accelerators."""
+    """The host as the first worker that read it saw it, with the accelerators of all."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

@@ -1,7 +1,7 @@
-"""The sustained rate of copies that run at the same time: each one's while all of them run.
+"""The sustained rate of concurrent copies: each one's rate while all of them run.
 
-Bytes over the span from the first start to the last end depend on how long the slowest copy goes
-on alone, and on how many loops a fixed delay is spread over; these rates depend on neither.
+Bytes over the span from the first start to the last end depend on how long the slowest copy runs
+alone, and on how many loops a fixed delay is spread over; these rates depend on neither.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from msgspec.structs import replace
 from linkgauge.backends.protocol import MOST_LAPS, Group
 
 LAPS_TOGETHER = 3
-"""Laps of the slowest copy that are to fit into the time in which all run."""
+"""Laps of the slowest copy that must fit into the time in which all run."""
 STANDSTILL = 2.0
-"""Times as long as the other laps of a copy takes one in which it stands still."""
+"""A lap longer than the copy's other laps by this factor means that the copy stands still."""
 LEAST_OVERLAP = 0.1
-"""Of the shortest copy: copies that run together for less than this follow each other."""
+"""Fraction of the shortest copy: copies that overlap for less than this run one after another."""
 
 LapTimes = Sequence[Sequence[float]]
 """For each copy, its start and the end of each of its laps, in seconds of one clock."""
 
 
 def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Each copy's rate while all copies run, in its `amounts` (of all its laps) a second; None
-    where they never all run at once.
+    """Each copy's rate while all copies run, in units of its `amounts` (of all its laps) per
+    second; None if they never all run at once.
 
-    The window is from the latest start to the earliest end. Laps that lie within it count, from
-    the first one's begin to the last one's end; of a copy that has none, so much of its laps as
-    overlaps it. A copy whose overlapping lap takes much longer than its others stands still
-    meanwhile: it does not run, although it has begun.
+    The window is from the latest start to the earliest end. Laps within the window count, from the
+    start of the first to the end of the last; a copy without such laps counts the part of its laps
+    that overlaps the window. A copy whose overlapping lap takes much longer than its others stands
+    still: it does not run, although it has begun.
     """
     if not progress:
         return None
@@ -64,19 +64,20 @@ def _laps_a_second(times: Sequence[float], begin: float, end: float) -> float | 
 
 
 def marks_of(loops: int) -> int:
-    """Into how many laps so many loops are cut: as many as divide them."""
+    """The number of laps these loops are cut into: the largest allowed divisor."""
     return next(laps for laps in range(min(loops, MOST_LAPS), 0, -1) if loops % laps == 0)
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """At least so many loops, of which several of the slowest copy, which takes `spread` times as
-    long as the fastest, fit into the time of the fastest; a number that can be cut into laps."""
+    """A number of loops that is at least `loops`, can be cut into laps, and lets several laps of
+    the slowest copy, which takes `spread` times as long as the fastest, fit into the time of the
+    fastest."""
     wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
     return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
 
 
 class TrackedGroup:
-    """A group whose samples show how far each copy is: the laps are marks of one sample."""
+    """A group whose samples record each copy's progress: the laps are marks of one sample."""
 
     def __init__(self, group: Group) -> None:
         self._group = group

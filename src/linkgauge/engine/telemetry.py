@@ -1,7 +1,7 @@
-"""Readings of accelerators while they are measured: links, clocks, what slows them down.
+"""Readings of accelerators while they are measured: links, clocks, throttling.
 
-A thread of its own asks their libraries. The measuring thread only starts it and says that it is
-over; a simulated machine, whose time is not the wall's, is asked once and without a thread.
+A separate thread queries their libraries. The measuring thread only starts and stops it; a
+simulated machine, whose time is not wall time, is queried once and without a thread.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from linkgauge.model.transfer import Memory, Transfer
 PERIOD = 0.05
 """Seconds from one reading to the next: 20 a second."""
 PATIENCE = 0.003
-"""Seconds that the end of a cell waits for a reading that is under way."""
+"""Seconds that the end of a cell waits for a reading in progress."""
 FIRST_PATIENCE = 0.05
-"""Where there is none yet: a cell shorter than a reading is to have one, too."""
+"""The same if there is no reading yet: even a cell shorter than a reading should have one."""
 
 TelemetrySources = Mapping[Memory, HasTelemetry]
 _N = TypeVar("_N", int, float)
@@ -31,7 +31,7 @@ _N = TypeVar("_N", int, float)
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
     """The devices that take part, with their backends, one for each transfer: those whose library
-    tells of them."""
+    provides telemetry."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
@@ -42,8 +42,8 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Te
 
 @contextmanager
 def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
-    """Asks again and again while it is entered; `readings` then says what was found. Without a
-    `threaded` asker, it asks once as it is entered."""
+    """Queries repeatedly while it is entered; `readings` then returns the results. Not `threaded`,
+    it queries once as it is entered."""
     found = Sensing(devices)
     if not (threaded and devices):
         found.take()
@@ -61,7 +61,7 @@ def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
 
 
 class Sensing:
-    """What devices were found to be, at several moments."""
+    """The readings of devices at several moments."""
 
     def __init__(self, devices: TelemetrySources) -> None:
         self._asked: defaultdict[HasTelemetry, list[Memory]] = defaultdict(list)
@@ -80,27 +80,27 @@ class Sensing:
         for backend, devices in self._asked.items():
             try:
                 senses |= {sense.memory: sense for sense in backend.sense(devices)}
-            except Exception:  # noqa: BLE001, S112  # whatever a library does: no cell is lost by it
+            except Exception:  # noqa: BLE001, S112  # whatever a library does, no cell is lost by it
                 continue
         self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
         """One of each of these devices, in their order."""
-        taken = self.taken.copy()  # a driver that was slow may still come with one
+        taken = self.taken.copy()  # a slow driver may still add one
         return tuple(_fold(str(device), taken) for device in devices)
 
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    """What was found of a device at several moments, as one reading."""
+    """The readings of a device at several moments, combined into one."""
     known = [(at, senses[memory]) for at, senses in taken if memory in senses]
     if not known:
         return Reading(memory=memory, count=0)
     first, last = known[0][1], known[-1][1]
     senses = [sense for _, sense in known]
-    replays = None  # of one reading nothing is known to have come about
+    replays = None  # a single reading cannot show new replays
     if len(known) > 1 and first.pcie_replays is not None and last.pcie_replays is not None:
         replays = last.pcie_replays - first.pcie_replays
-    clocks = _told(sense.clock for sense in senses)
+    clocks = _known(sense.clock for sense in senses)
     return Reading(
         memory=memory,
         count=len(known),
@@ -109,16 +109,16 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -
         link_width=_middle(sense.link_width for sense in senses),
         clock_min=min(clocks, default=None),
         clock_max=max(clocks, default=None),
-        temperature_max=max(_told(sense.temperature for sense in senses), default=None),
+        temperature_max=max(_known(sense.temperature for sense in senses), default=None),
         throttled=tuple(dict.fromkeys(why for sense in senses for why in sense.throttled)),
         pcie_replays=replays,
     )
 
 
-def _told(values: Iterable[_N | None]) -> list[_N]:
+def _known(values: Iterable[_N | None]) -> list[_N]:
     return [value for value in values if value is not None]
 
 
 def _middle(values: Iterable[_N | None]) -> _N | None:
-    told = _told(values)
-    return median_low(told) if told else None
+    known = _known(values)
+    return median_low(known) if known else None

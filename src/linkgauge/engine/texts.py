@@ -1,4 +1,4 @@
-"""Texts that many cells share, stored once a result: run.json of 72 devices has 50,000 cells."""
+"""Texts that many cells share, stored once per result: run.json of 72 devices has 50,000 cells."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from linkgauge.model.result import Expected, Result, Run
 
 
 def share_texts(run: Run) -> Run:
-    """The run as it is written: what a cell expects points to the text among its result's."""
+    """The run as it is written: a cell's expectation refers to the text among its result's."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
 def spread_texts(run: Run) -> Run:
-    """The run as it is used: each cell has its own texts. Raises InputError for one that points to
-    a text that is not there."""
+    """The run as it is used: each cell has its own texts. Raises InputError for a reference to a
+    missing text."""
     return replace(run, results=tuple(map(_spread, run.results)))
 
 

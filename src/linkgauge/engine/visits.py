@@ -1,11 +1,10 @@
-"""Visits: a cell is measured several times in a run, with other buffers, behind other gates and at
-another moment, because that is what another run would vary.
+"""Visits: a run measures a cell several times, with different buffers, gates and moments, because
+those are what differs in another run.
 
 A run goes over its plan in passes. The first passes visit every cell, as often as it takes to know
-how alike cells vary from visit to visit; further passes visit those whose interval is not narrow
-enough yet, until it is, until their time is spent, or until neither can be hoped for (`noise`).
-What is to be visited depends on the visits before and on nothing else: a run that broke off goes on
-where it was.
+how alike cells vary between visits; further passes visit cells whose interval is not yet narrow
+enough, until it is, until their time is spent, or until neither can be expected (`noise`). What is
+visited next depends on the earlier visits only: an interrupted run resumes where it was.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from .merging import Merged, merge
 from .messages import Visit
 
 _DEGREES = 6
-"""Degrees of freedom that the variance between visits is to have: Student's t is 2.45 then, little
-more than the 1.96 of a variance known for sure."""
+"""Target degrees of freedom of the variance between visits: Student's t is then 2.45, little more
+than the 1.96 of a known variance."""
 _PICKED = 24
-"""Of more alike cells than this, about so many tell how all of them vary: the others are visited
-once, and again only where that is not precise enough."""
+"""Among more alike cells than this, about this many show how all of them vary: the others are
+visited once, and again only if that is not precise enough."""
 _LEAST_DEGREES = 4
-"""What a cell is to have that scatters as none of its like does."""
+"""Target for a cell that scatters unlike all its peers."""
 _LEAST_TO_JUDGE = 9
-"""Samples from which it can be foreseen whether the precision is within reach."""
+"""Samples needed to predict whether the precision can be reached."""
 
 
 def least_visits(alike: int) -> int:
-    """The fewest visits of each of so many alike cells that tell how they vary."""
+    """The fewest visits of each of `alike` cells that show how they vary."""
     return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
 class Visits:
-    """What a run has measured, and what it is to measure next."""
+    """What a run has measured, and what it will measure next."""
 
     def __init__(self, plan: Sequence[PlannedSheet], settings: Settings) -> None:
         self._plan = plan
@@ -73,11 +72,12 @@ class Visits:
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def _is_due(self, key: CellKey) -> bool:
-        """In the first passes, as often as it takes; then, until it is precise enough."""
+        """In the first passes, until the cell has its least number of visits; then, until it is
+        precise enough."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
     def _pick(self) -> Iterator[CellKey]:
-        """Evenly from each class; all of what is measured at the same time."""
+        """Picks evenly from each class; all cells that are measured at the same time."""
         for keys in self._members.values():
             step = 1 if self._rounds else max(1, len(keys) // _PICKED)
             yield from keys[::step]
@@ -86,7 +86,7 @@ class Visits:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
-        """A visit came to its end."""
+        """Records a finished visit."""
         key = self._keys[sheet][cell.place]
         self._taken.setdefault(key, []).append(cell)
         if key not in self._due:
@@ -101,15 +101,15 @@ class Visits:
             self._begin_pass()
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Of each sheet, the cells that this pass has not visited yet; none at all once the run is
-        at its end."""
+        """The cells of each sheet that this pass has not visited yet; none at all at the end of the
+        run."""
         return tuple(
             tuple(cell for cell in sheet.cells if keys[cell.place] in self._due)
             for sheet, keys in zip(self._plan, self._keys, strict=True)
         )
 
     def count_left(self) -> int:
-        """Visits that are to come, as far as can be foreseen."""
+        """Visits still to come, as far as can be foreseen."""
         return sum(
             max(key in self._due, self._least_of(key) - len(self._taken.get(key, ())))
             for key in self._class_of
@@ -123,14 +123,13 @@ class Visits:
         return Visit(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
 
     def is_whole(self, sheet: int) -> bool:
-        """Whether nothing will change a sheet any more: its cells are done, and so are all that
-        their intervals depend on."""
+        """Whether a sheet is final: its cells are done, and so are all that their intervals depend
+        on."""
         kinds = {self._class_of[key] for key in self._keys[sheet].values()}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
-        """The cells of a sheet that have been visited, in the plan's order, each with all of its
-        visits."""
+        """The visited cells of a sheet in the plan's order, each with all its visits."""
         taken = [key for key in self._keys[sheet].values() if key in self._taken]
         return [self._merge(self._class_of[key])[key].cell for key in taken]
 
@@ -153,12 +152,12 @@ class Visits:
             key for key, one in merged.items() if _is_done(one, self._least_of(key), self._settings)
         }
         for keys in self._rounds_of(kind):
-            if not done.issuperset(keys):  # what is measured at the same time ends together
+            if not done.issuperset(keys):  # cells measured at the same time end together
                 done.difference_update(keys)
         self._ended |= done
 
     def _may_end(self, key: CellKey) -> bool:
-        """Whether a cell may end before it has the fewest visits that it is to have."""
+        """Whether a cell may end before it has its least number of visits."""
         visits = self._taken.get(key, ())
         spent = sum(visit.seconds or 0.0 for visit in visits)
         return spent >= self._settings.max_time or any(v.status != "pass" for v in visits)
@@ -181,7 +180,7 @@ def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
 
 
 def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more visits, or none would help: of noise."""
+    """Whether a cell needs no more visits, or more would not help because of noise."""
     cell = merged.cell
     spent, error = cell.seconds or 0.0, merged.error
     if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
@@ -196,8 +195,8 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
 
 
 def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
-    """Cells of a class are alike: the same figure of transfers by the same kinds of engines
-    between the same kinds of memories, whichever devices these are and whichever way they go."""
+    """Cells of a class are alike: the same figure of transfers by the same kinds of engines between
+    the same kinds of memories, whatever the devices and the direction."""
     shapes = tuple(
         (
             transfer.engine.bare,

@@ -1,7 +1,7 @@
-"""Who measures: a worker holds backends and is handed whole cells.
+"""A worker holds backends and is handed whole cells.
 
-A `LocalWorker` is what a worker process runs. The controller speaks only to a `Supervisor`, which
-has the same methods and hands on what it is asked; nothing crosses this seam while a clock runs.
+A worker process runs a `LocalWorker`. The controller uses only a `Supervisor`, which has the same
+methods and forwards the calls; nothing crosses this seam while a clock runs.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """A worker in this process, for a run with these settings. `tell` hears of each phase of a
-    cell as it begins, and of each sample."""
+    """A worker in this process, for a run with these settings. `on_phase` is called as each phase
+    of a cell begins, and after each sample."""
 
     def __init__(
         self,
         settings: Settings = Settings(sizes=()),  # noqa: B008
-        tell: OnPhase = lambda phase: None,
+        on_phase: OnPhase = lambda phase: None,
     ) -> None:
         self._settings = settings
-        self._tell = tell
+        self._on_phase = on_phase
         self._backends: dict[str, Backend] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
-        """What the first visit of the cells of these numbers, at this size, found."""
+        """By the cells' numbers and size, what their first visit established."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """The host and the devices of these backends; why a backend has none."""
-        # What is to be loaded is loaded before a run begins.
+        """The host and the devices of these backends, and why a backend has none."""
+        # Load everything needed before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
         unavailable: dict[str, str] = {}
@@ -79,23 +79,23 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """What else there is to know of the machine, with the devices of these backends. Never
-        raises: what cannot be had says why."""
+        """Everything else known about the machine, with the devices of these backends. Never
+        raises: a reason stands for what could not be read."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
-        told: list[Accelerator] = []
-        untold: list[str] = []
+        found: list[Accelerator] = []
+        unknown: list[str] = []
         for name in accelerators:
             try:
                 backend = self._backend(name)
             except LinkgaugeError as reason:
-                untold.append(f"accelerators of {name}: {reason}")
+                unknown.append(f"accelerators of {name}: {reason}")
                 continue
             if isinstance(backend, HasTelemetry):
-                told += backend.inventory()
+                found += backend.inventory()
         return msgspec.structs.replace(
-            here, accelerators=tuple(told), unknown=(*here.unknown, *untold)
+            here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
 
     def _backend(self, name: str) -> Backend:
@@ -107,7 +107,7 @@ class LocalWorker:
 
     @cached_property
     def _host(self) -> Host:
-        """As it is when first needed: a worker that replaces another is asked for no survey."""
+        """Read when first needed: a replacement worker is not asked for a survey."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property
@@ -117,7 +117,8 @@ class LocalWorker:
 
     @cached_property
     def _simulated(self) -> SimBackend | None:
-        """The simulated machine, which is all backends at once; None where this one is measured."""
+        """The simulated machine, which is all backends at once; None if the real one is
+        measured."""
         if self._settings.simulation is None:
             return None
         from linkgauge.backends.sim import simulate
@@ -127,8 +128,8 @@ class LocalWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time (one, unless they are of a round). Gives back theirs
-        in their order. Never raises for what happens to them."""
+        """Visits these cells at the same time (one, unless they form a round). Returns their
+        results in order. Never raises for what happens to them."""
         results: dict[PlannedCell, CellResult] = {}
         able: list[Measurement] = []
         for cell in cells:
@@ -137,14 +138,14 @@ class LocalWorker:
                 continue
             try:
                 able.append(Measurement(cell, size, self._settings, self._backends_for(cell)))
-            except LinkgaugeError as error:  # refused, or a driver fails at its first question
+            except LinkgaugeError as error:  # refused, or a driver fails at its first call
                 status: Status = "skip" if isinstance(error, Unsupported) else "error"
                 results[cell] = unmeasured(cell, status, str(error), error.kind)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size))
             measured, found = measure_together(
-                able, self._settings, self._pool, self._tell, visit, known
+                able, self._settings, self._pool, self._on_phase, visit, known
             )
             if found is not None:
                 self._known[numbers, size] = found
@@ -152,7 +153,7 @@ class LocalWorker:
         return tuple(results[cell] for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        """Those that carry out its transfers. Raises Unsupported where one refuses."""
+        """The backends of its transfers. Raises Unsupported if one refuses."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
@@ -160,15 +161,15 @@ class LocalWorker:
                 raise refusal if isinstance(refusal, Unsupported) else Unsupported(refusal)
         return backends
 
-    def tune(self, device: str, peer: str | None, tell: Callable[[Tried], None]) -> bool:
-        """Searches how a device copies fastest and remembers it; `peer` is for peer paths. False
-        where its backend has nothing to search."""
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
+        """Finds and remembers the settings with which a device copies fastest; `peer` is for peer
+        paths. False if its backend has nothing to search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
             return False
         other = None if peer is None else parse_memory(peer).index
-        backend.tune(place.index or 0, other, tell)
+        backend.tune(place.index or 0, other, on_trial)
         return True
 
     def release(self) -> None:
@@ -183,8 +184,8 @@ class LocalWorker:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """The backend of each transfer: its engine's. Host threads may work beside one accelerator's
-    engines; raises Unsupported for two accelerators, whose APIs know nothing of each other."""
+    """The backend of each transfer: its engine's. Host threads may run with one accelerator's
+    engines; raises Unsupported for two accelerators, whose APIs are unaware of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})
     if len(accelerators) > 1:

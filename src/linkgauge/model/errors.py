@@ -1,7 +1,7 @@
-"""The one exception tree. Whatever leaves linkgauge as an error is one of these.
+"""The one exception tree. Every error that leaves linkgauge is one of these.
 
-`exit_code` is what the command line ends with when the error ends it (DESIGN: 2 bad input,
-3 an error cost results, 4 nothing was measured).
+`exit_code` is the command line's exit code for the error (DESIGN: 2 bad input, 3 an error cost
+results, 4 nothing was measured).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ OutcomeKind = Literal[
     "exit",
     "timeout",
 ]
-"""Why a cell did not pass. Skipped: its size does not fit, it is unsupported, a device does not
-reach its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
-Failed: wrong bytes, or below a limit. Else a native call failed, memory ran out, the device was
-lost, a signal (`crash`) or the worker itself (`exit`) ended the worker, or it took too long."""
+"""Why a cell did not pass. Skipped: its size does not fit, it is unsupported, a device cannot reach
+its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
+Failed: wrong bytes, or below a limit. Otherwise a native call failed, memory ran out, the device
+was lost, the worker was ended by a signal (`crash`) or exited (`exit`), or it took too long."""
 
 
 class LinkgaugeError(Exception):
@@ -35,17 +35,17 @@ class LinkgaugeError(Exception):
 
     exit_code = 3
     kind: OutcomeKind = "call"
-    """What becomes of a cell that it ends."""
+    """The outcome of a cell that this error ends."""
 
 
 class InputError(LinkgaugeError):
-    """What the user gave cannot be used: an unknown name, a bad size, an unwritable folder."""
+    """Unusable user input: an unknown name, a bad size, an unwritable folder."""
 
     exit_code = 2
 
 
 class NotationError(InputError):
-    """A text that does not parse, with the place of the first character at fault.
+    """A text that does not parse, with the position of the first bad character.
 
     `str()` shows the text with a caret under that character.
     """
@@ -57,7 +57,7 @@ class NotationError(InputError):
         self.position = position
 
     def __str__(self) -> str:
-        # Control characters and tabs would move the caret, so each shows as one character.
+        # Control characters and tabs would shift the caret, so each shows as one character.
         shown = "".join(c if c.isprintable() else "\ufffd" for c in self.text)
         return f"{self.problem}\n  {shown}\n  {' ' * self.position}^"
 
@@ -75,7 +75,8 @@ class NoPeerAccess(Unsupported):
 
 
 class BackendError(LinkgaugeError):
-    """A native call failed: the cell is `error`. The message names the call and what it said."""
+    """A native call failed: the cell is `error`. The message names the call and what it
+    reported."""
 
     def __init__(self, call: str, detail: str) -> None:
         super().__init__(f"{call}: {detail}")
@@ -84,7 +85,7 @@ class BackendError(LinkgaugeError):
 
 
 class AllocationError(BackendError):
-    """Memory could not be had while running, although it looked sufficient before."""
+    """An allocation failed during the run, although there seemed to be enough memory before."""
 
     kind = "memory"
 
@@ -100,6 +101,6 @@ class ResultsError(LinkgaugeError):
 
 
 class DeviceBusy(LinkgaugeError):
-    """Another process holds what is to be measured: nothing was measured."""
+    """Another process holds a device to be measured: nothing was measured."""
 
     exit_code = 4

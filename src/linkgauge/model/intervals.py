@@ -1,20 +1,20 @@
 """Intervals that another run's median falls into, and the difference between two sets of runs.
 
-A cell is measured in visits: each has buffers, gates and a moment of its own, as another run has.
-What a run reports varies with all of these, so visits, not samples, are what an interval is made
-of: samples taken back to back share their buffers and their moment, and their scatter alone
-covered 79 % of what it should.
+A cell is measured in visits: each has its own buffers, gates and moment, as another run has. A
+run's figure varies with all of these, so intervals are formed from visits, not samples: samples
+taken back to back share their buffers and their moment, and their scatter alone covered 79 % of
+what it should.
 
-Two parts make an interval. What varies from visit to visit is taken as normal: its variance
-(that of visits' means, less what the scatter of samples makes of it) is pooled over alike cells,
-since each has few visits and Student's t is narrow only where many tell the variance (G. Snedecor,
-W. Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13). What varies from sample to sample is
-seldom normal: copies take one of two or three durations, or stall now and then. So that part rests
-on the order of samples alone (T. Hettmansperger, S. Sheather, Statistics & Probability Letters 4,
-1986). Each part has a half of its own below and above the median; halves are joined as roots of
-sums of squares (G. Zou, A. Donner, Statistics in Medicine 27, 2008).
+An interval has two parts. Variation between visits is assumed to be normal: its variance (that of
+visits' means, less the part due to the scatter of samples) is pooled over alike cells, since each
+has few visits and Student's t is narrow only if many determine the variance (G. Snedecor, W.
+Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13). Variation between samples is seldom
+normal: copies take one of two or three durations, or stall now and then. So that part rests on the
+order of samples alone (T. Hettmansperger, S. Sheather, Statistics & Probability Letters 4, 1986).
+Each part has separate halves below and above the median; halves are joined as roots of sums of
+squares (G. Zou, A. Donner, Statistics in Medicine 27, 2008).
 
-All of it is of logarithms, so it is relative.
+All of it works on logarithms, so it is relative.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ COVERAGE = 0.95
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 _Z = 1.959964
 _F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
-"""Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % of 2; of 1, whose
-variance may be anything by chance, none."""
+"""Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % for 2; none for 1, whose
+variance can take any value by chance."""
 _F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
 """99.9 % of F: a cell whose few visits agree by chance must not pass for a quiet one."""
 _SAME = 1 + 1e-9
-"""Rounding keeps no cell out of its own pool."""
+"""Tolerance, so that rounding does not exclude a cell from its own pool."""
 _MEDIAN = math.pi / 2
 """Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
 _CHANCE = 4
-"""So many times what the scatter of samples makes of it, the variance of visits may be by chance:
+"""By chance the variance of visits may be this multiple of the part due to the scatter of samples:
 F's 95 % quantile of about 6 degrees of freedom against the samples'."""
 _BIAS = 1.25
-"""Never below zero, the difference of two variances is too large on average: with six degrees of
-freedom and none to find by 0.22 of the samples' part."""
+"""Correction factor: the difference of two variances, clipped at zero, is too large on average,
+with six degrees of freedom and a true difference of zero by 0.22 of the samples' part."""
 _LEAST_TO_TAME = 8
 _FAR = 3
 _GAP = 2
-"""A bound lies between two samples only where these are no farther from each other than so many
-times the inner one's distance from the median: else between two modes, where no sample lies."""
+"""A bound is interpolated between two samples only if their distance is at most this multiple of
+the inner one's distance from the median: otherwise it would lie between two modes, where no sample
+lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure and its interval, as logarithms: what varies between visits is
-    known by so many degrees of freedom, from the visits of so many alike cells."""
+    """A cell's headline figure and its interval, as logarithms: the variation between visits is
+    estimated with `degrees` degrees of freedom, from the visits of `alike` cells."""
 
     log: float
     low: float
@@ -68,12 +69,12 @@ class Estimate(msgspec.Struct, frozen=True):
     alike: int
 
     def interval(self) -> tuple[float, float]:
-        """What another run's median falls into with `COVERAGE`, in the samples' unit."""
+        """The range that another run's median falls into with `COVERAGE`, in the samples' unit."""
         return math.exp(self.low), math.exp(self.high)
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The ratio of two figures, and its interval: they differ where 1 is not within."""
+    """The ratio of two figures, and its interval: they differ if 1 is outside it."""
 
     ratio: float
     low: float
@@ -85,8 +86,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class _Spread(msgspec.Struct, frozen=True, order=True):
-    """Variance of the means of a cell's visits, what of it the scatter of samples makes, and its
-    degrees of freedom."""
+    """Variance of the means of a cell's visits, the part of it due to the scatter of samples, and
+    its degrees of freedom."""
 
     between: float
     within: float
@@ -104,8 +105,8 @@ def student(degrees: int) -> float:
 
 
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
-    """Of cells that are alike, each with its visits; None where no variance is known: no cell has
-    two visits, or a figure is not above 0."""
+    """The estimate of each of these alike cells, from its visits; None if no variance is known (no
+    cell has two visits) or a figure is not above 0."""
     logs = [_logs(cell) for cell in cells]
     spread = [_spread(own) for own in logs]
     pools = _Pools([each for each in spread if each.degrees])
@@ -122,20 +123,20 @@ def _estimate(visits: VisitSamples, own: _Spread, pooled: _Spread, alike: int) -
     excess = max(0.0, pooled.between - _BIAS * pooled.within)
     t = student(pooled.degrees)
     between = t * math.sqrt(_median_factor(len(visits)) * excess)
-    # Where visits differ, samples are compared as if they did not; a difference that the scatter
-    # of samples alone may make is left as it is.
+    # Samples are compared with the differences between visits removed, except the part of them that
+    # the scatter of samples alone may cause.
     apart = max(0.0, 1 - _CHANCE * pooled.within / pooled.between) if pooled.between else 0.0
     below, above = (
         _of_samples(visits, middle, apart) or (t * math.sqrt(own.within / len(visits)),) * 2
     )
-    # Visits that fall into two groups are not normal: the order of all samples is heard, too.
+    # Visits that fall into two groups are not normal: the order of all samples sets a lower bound.
     least = _of_samples(visits, middle, 0.0) or (0.0, 0.0)
     low, high = max(math.hypot(below, between), least[0]), max(math.hypot(above, between), least[1])
     return Estimate(middle, middle - low, middle + high, pooled.degrees, alike)
 
 
 class _Pools:
-    """Spreads, and which of them are alike."""
+    """Spreads in order of variance, to pool those that are alike."""
 
     def __init__(self, spread: Sequence[_Spread]) -> None:
         ordered = sorted(spread)
@@ -145,8 +146,8 @@ class _Pools:
         self._degrees = [0, *accumulate(each.degrees for each in ordered)]
 
     def of(self, own: _Spread) -> tuple[_Spread, int]:
-        """The spread pooled with all that are alike, or with all where a cell has none of its own;
-        and how many cells that are. A noisier one is left out only where that is beyond doubt."""
+        """The spread pooled with all that are alike, or with all if a cell has none of its own; and
+        the number of cells pooled. A noisier cell is left out only if that is beyond doubt."""
         low, high = 0, len(self._variances)
         if own.degrees:
             at = min(own.degrees, len(_F)) - 1
@@ -163,8 +164,8 @@ class _Pools:
 
 
 def difference(first: VisitSamples, second: VisitSamples) -> Difference | None:
-    """second ÷ first with its 95 % interval: the halves of both that face each other, joined as
-    above. None where one of them has too few visits to tell."""
+    """second ÷ first with its 95 % interval: the facing halves of both, joined as above. None if
+    one of them has too few visits."""
     (one,), (other,) = estimates([first]), estimates([second])
     if one is None or other is None:
         return None
@@ -193,8 +194,8 @@ def _spread(visits: VisitSamples | None) -> _Spread:
 
 
 def _tamed(visits: VisitSamples) -> VisitSamples:
-    """Without stalls: what lies far outside (J. Tukey, Exploratory Data Analysis, 1977: three times
-    the quartiles' distance) counts as the farthest of the rest."""
+    """Clips stalls: samples far outside (J. Tukey, Exploratory Data Analysis, 1977: three times the
+    interquartile range) count as the farthest of the rest."""
     ordered = sorted(sample for visit in visits for sample in visit)
     if len(ordered) < _LEAST_TO_TAME:
         return visits
@@ -205,8 +206,8 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
 
 
 def _of_samples(visits: VisitSamples, middle: float, apart: float) -> tuple[float, float] | None:
-    """How far an interval of all samples reaches below and above their median, once so much of
-    what visits are apart is taken away; None of too few samples."""
+    """How far an interval of all samples reaches below and above their median, after the share
+    `apart` of the differences between visits is removed; None for too few samples."""
     ordered = sorted(
         sample - offset
         for visit in visits
@@ -232,8 +233,9 @@ def _bound(outer: float, inner: float, share: float, centre: float) -> float:
 
 @cache
 def _place(count: int) -> tuple[int, float] | None:
-    """The rank of the sample, from either end, at which an interval of the median begins, and how
-    far towards the next one, for `COVERAGE`; None where all of them do not reach it."""
+    """The rank of the sample, from either end, at which an interval of the median begins, and the
+    fraction of the distance to the next one, for `COVERAGE`; None if all samples do not reach
+    it."""
     ranks = range(1, count // 2 + 1)
     covered = list(accumulate((math.comb(count, k - 1) for k in ranks), initial=0))
     shares = [1 - 2 * below / 2**count for below in covered]
@@ -246,8 +248,8 @@ def _place(count: int) -> tuple[int, float] | None:
 
 
 def _median_factor(count: int) -> float:
-    """Variance of the median of so many normal values, of which each has the variance 1. Within
-    1 % of the exact ones; of an even number it is the mean of the middle two."""
+    """Variance of the median of `count` normal values of variance 1. Within 1 % of the exact
+    values; for an even count the median is the mean of the middle two."""
     if count <= 2:
         return 1 / count
     return _MEDIAN / (count + (_MEDIAN - 1 if count % 2 else 1.25))

@@ -17,26 +17,26 @@ PortType = Literal[
 
 
 NEEDS_ROOT = "run as root"
-"""The end of a reason where root could read it."""
+"""Ends a reason if root could read the value."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """What could not be read: these fields (none: all there is), and why. Inventories list gaps as
-    texts, `FIELD, FIELD: WHY`."""
+    """Fields that could not be read (none: all of them), and why. Inventories list gaps as texts,
+    `FIELD, FIELD: WHY`."""
 
     fields: tuple[str, ...]
     why: str
 
 
 def gaps_of(unknown: Iterable[str]) -> list[Gap]:
-    """What an inventory's `unknown` lists."""
+    """The gaps listed in an inventory's `unknown`."""
     split = [text.partition(": ") for text in unknown]
     return [Gap(tuple(what.split(", ")), why) if why else Gap((), what) for what, _, why in split]
 
 
 class PciLink(msgspec.Struct, frozen=True):
-    """The link above a function (of a port: below it). Speeds are GT/s, widths lanes; `target`
-    is the speed that Link Control 2 asks for."""
+    """The link above a function (for a port: below it). Speeds are GT/s, widths lanes; `target` is
+    the speed set in Link Control 2."""
 
     speed: float | None = None
     width: int | None = None
@@ -49,10 +49,10 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     """A PCI function: an accelerator, a network adapter, or a bridge above one.
 
     `address` is as sysfs writes it (0000:1b:00.0; domains may have more digits), `class_code` has
-    24 bits, `name` is of the PCI ID database where the machine has one. `parent` is the bridge
-    above, null at the root. `acs` are the redirections that Access Control Services have switched
-    on at this port (null: no capability or not readable), `errors` the totals of its AER counters
-    by severity. `silent`: all of its configuration space reads as ones, as of what is gone.
+    24 bits, `name` comes from the PCI ID database if the machine has one. `parent` is the bridge
+    above, null at the root. `acs` are the redirections that Access Control Services have enabled at
+    this port (null: no capability or not readable), `errors` the totals of its AER counters by
+    severity. `silent`: its whole configuration space reads as ones, as if the device were gone.
     `unknown` says what could not be read, and why.
     """
 
@@ -80,7 +80,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
 
 class FabricLink(msgspec.Struct, frozen=True):
     """A link of an accelerator's own fabric (NVLink and the like). `remote` is the memory's
-    notation, a switch's name, or null where the library does not say; `rate` the signalling rate
+    notation, a switch's name, or null if the library does not report it; `rate` the signalling rate
     of one direction, `errors` the sum of its counters."""
 
     index: int
@@ -93,12 +93,12 @@ class FabricLink(msgspec.Struct, frozen=True):
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator as its vendor's library describes it (NVML), beside what its backend says.
+    """An accelerator as its vendor's library describes it (NVML), in addition to its backend.
 
     `memory` is its notation, `link` its PCIe link. `memory_clock` is the highest, `memory_bus` is
-    bits, `memory_rate` the peak of its own memory (null where neither clock nor bus is known): two
-    transfers a clock.
-    `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
+    bits, `memory_rate` the peak of its own memory (null if clock or bus is unknown): two transfers
+    a clock. `throttled` are the active reasons, in words; `processes` the ids of other processes on
+    it.
     """
 
     memory: str
@@ -134,7 +134,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
-    """A network adapter with RDMA: `rate` of its port as sysfs gives it, bytes/s."""
+    """A network adapter with RDMA: `rate` of its port as sysfs reports it, bytes/s."""
 
     name: str
     pci: str | None = None
@@ -154,15 +154,15 @@ class Cache(msgspec.Struct, frozen=True):
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel says of the host beside model.machine.Host.
+    """What the kernel reports of the host beyond model.machine.Host.
 
-    `cpu_vendor` is the processor's own word (x86 only). `distances` are the kernel's, by node;
-    `huge_pages` are (total, free) by page size in bytes.
-    `hypervisor` and `container` name what the kernel runs under and what this process runs in.
-    `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
-    `steal` is the share that a hypervisor took of all CPUs' time since boot, of `cpu_ticks` ticks:
-    that of a span follows from both at its ends. Null limits are none where `unknown` says nothing.
-    `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
+    `cpu_vendor` is the processor's own vendor string (x86 only). `distances` are the kernel's, by
+    node; `huge_pages` are (total, free) by page size in bytes. `hypervisor` and `container` name
+    what the kernel runs under and what this process runs in. `allowed_cpus` and `allowed_nodes` are
+    this process's, `memory_limit` its cgroup's. `steal` is the share of all CPUs' time since boot
+    that a hypervisor took, of `cpu_ticks` ticks: that of a span follows from both at its ends. A
+    null limit means none unless `unknown` names it. `memory_rate` is of the DIMMs, all channels
+    (null if the firmware's tables are not readable).
     """
 
     cpu_vendor: str | None = None
@@ -203,11 +203,10 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What was sampled of an accelerator while a cell was measured: `count` times over `seconds`,
-    first to last. The link's speed (GT/s) and width are the medians, `throttled` all reasons that
-    were met, `pcie_replays` how many came about meanwhile. A count of 0: its library did not say.
-    In files, what is null (0 s, no reasons) is left out.
-    """
+    """Readings of an accelerator while a cell was measured: `count` of them over `seconds`, first
+    to last. The link's speed (GT/s) and width are the medians, `throttled` all reasons seen,
+    `pcie_replays` those that occurred meanwhile. A count of 0: its library reported nothing. In
+    files, null values (0 s, no reasons) are left out."""
 
     memory: str
     count: int
@@ -222,8 +221,8 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator at one moment: its PCIe link, the clock of its cores, what slows it down,
-    and its counter of PCIe replays."""
+    """An accelerator at one moment: its PCIe link, the clock of its cores, what throttles it, and
+    its counter of PCIe replays."""
 
     memory: str
     link_speed: float | None = None

@@ -1,4 +1,4 @@
-"""What a machine is, as plain values: read by machine/ and the backends, kept in every run."""
+"""A machine's description as plain values: read by machine/ and the backends, kept in every run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .inventory import Inventory
 
 class Node(msgspec.Struct, frozen=True):
     """A NUMA node. `cpus` are those this process may use, `cores` one of them for each core; sizes
-    in bytes, null if unknown. The `last_level_cache` is all that these CPUs have."""
+    in bytes, null if unknown. `last_level_cache` is the total of these CPUs."""
 
     index: int
     cpus: tuple[int, ...]
@@ -22,10 +22,10 @@ class Node(msgspec.Struct, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """An accelerator as its backend describes it.
 
-    `memory` is its notation (`opencl:0`), `model` the hardware's name, `memory_bytes` all of its
-    memory and `largest_buffer` the most one allocation may take. `shares_host_memory` says that
-    its memory is the host's DRAM; `near` is the host node closest to it. `pci` is its address as
-    sysfs writes it (0000:1b:00.0), `uuid` its vendor's name for it; null where unknown.
+    `memory` is its notation (`opencl:0`), `model` the hardware's name, `memory_bytes` the size of
+    its memory and `largest_buffer` the limit of one allocation. With `shares_host_memory`, its
+    memory is the host's DRAM; `near` is the host node closest to it. `pci` is its address as sysfs
+    writes it (0000:1b:00.0), `uuid` its vendor's name for it; null if unknown.
     """
 
     memory: str
@@ -45,7 +45,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True):
-    """The host: names as the kernel gives them, sizes in bytes, null where unreadable."""
+    """The host: names as the kernel reports them, sizes in bytes, null if unreadable."""
 
     hostname: str
     system: str
@@ -64,7 +64,7 @@ class Host(msgspec.Struct, frozen=True):
 class Machine(msgspec.Struct, frozen=True):
     """A host, its accelerators by backend, and why a backend has none. `linkgauge` is its own
     version and `commit` that of its checkout, if it runs from one; `simulated` names the
-    description of one that does not exist; `inventory` is what else is known of it."""
+    description if the machine is simulated; `inventory` is what else is known of it."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}

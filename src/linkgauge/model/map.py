@@ -1,12 +1,12 @@
 """One graph of a machine: its places, the links between them, the routes over it, and how flows
-share what they cross.
+share the links and memories they cross.
 
-Routes take all shortest paths, evenly: the fewest links that belong to no fabric, then the fewest
-links, as drivers route. Sharing is max-min fair, by progressive filling. A resource (one direction
-of a link, a memory) has a capacity; a flow of rate r takes weight × r of each resource that it
-uses. All rates rise together until a resource is full, or a flow reaches its own cap; the flows
-there stay, the others go on rising. No rate can then be raised without lowering one that is no
-greater. Source: D. Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2.
+Routes take all shortest paths, evenly: the fewest links outside any fabric, then the fewest links,
+as drivers route. Sharing is max-min fair, by progressive filling. A resource (one direction of a
+link, a memory) has a capacity; a flow of rate r takes weight × r of each resource that it uses. All
+rates rise together until a resource is full, or a flow reaches its own cap; these flows stop, the
+others go on rising. No rate can then be raised without lowering one that is no greater. Source: D.
+Bertsekas and R. Gallager, Data Networks, 2nd ed., section 6.5.2.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 Passing = Literal["all", "fabric", "none"]
-"""What a place passes on for others: everything; what stays within its fabric from end to end;
-nothing."""
+"""What a place forwards: everything; what stays within its fabric from end to end; nothing."""
 
 _NEAR = ("fabric", "bridge")
-"""Kinds of links that cost 1: a fabric's, and what joins the ports of one chip."""
+"""Kinds of links that cost 1: those of a fabric, and those between the ports of one chip."""
 _FAR = 1000
-"""Cost of any other link. No machine has a fabric so wide that it would be cheaper to leave it."""
+"""Cost of any other link. No fabric is so wide that leaving it would be cheaper."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -40,7 +39,7 @@ class Link(msgspec.Struct, frozen=True):
 
 class Crossing(NamedTuple):
     """A link on a route, `number` in its map: `forward` is from its a to its b; `share` is the part
-    of the traffic that goes over it."""
+    of the traffic that crosses it."""
 
     link: Link
     number: int
@@ -61,7 +60,7 @@ class Crossing(NamedTuple):
 
 
 class Map:
-    """The graph. `places` says what each place passes on; each end of a link is one of them."""
+    """The graph. `places` says what each place forwards; each end of a link is one of them."""
 
     def __init__(self, places: Mapping[str, Passing], links: Iterable[Link]) -> None:
         numbered = list(enumerate(links))
@@ -73,17 +72,17 @@ class Map:
         self.route = cache(self._route)
 
     def costs(self, source: str) -> dict[str, int]:
-        """The cost of the shortest way from `source` to each place that it reaches."""
+        """The cost of the shortest path from `source` to each reachable place."""
         return {place: cost for place, (cost, _) in self._whole.reach(source).items()}
 
     def at(self, place: str) -> list[Link]:
         """The links that end there."""
-        return [crossing.link for crossing in self._whole.beside[place]]
+        return [crossing.link for crossing in self._whole.adjacent[place]]
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
-        """All that is crossed, the closest to `source` first; None where there is no way, or a
-        place is unknown. From a place to itself nothing is crossed."""
-        if not {source, target} <= self._whole.beside.keys():
+        """All crossings, the closest to `source` first; None if there is no path, or a place is
+        unknown. The route from a place to itself is empty."""
+        if not {source, target} <= self._whole.adjacent.keys():
             return None
         within = self._fabric.route(source, target)
         return self._whole.route(source, target) if within is None else within
@@ -95,20 +94,20 @@ class _Graph:
     def __init__(
         self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
     ) -> None:
-        self.beside: dict[str, list[Crossing]] = {name: [] for name in places}
+        self.adjacent: dict[str, list[Crossing]] = {name: [] for name in places}
         for number, link in links:
-            self.beside[link.a].append(Crossing(link, number, True))
-            self.beside[link.b].append(Crossing(link, number, False))
+            self.adjacent[link.a].append(Crossing(link, number, True))
+            self.adjacent[link.b].append(Crossing(link, number, False))
         self._dead_ends = dead_ends
-        # A switch has many devices beside it, of which a route needs one: its target.
+        # A switch has many devices next to it, of which a route needs one: its target.
         self._onward = {
             here: [hop for hop in hops if hop.end not in dead_ends]
-            for here, hops in self.beside.items()
+            for here, hops in self.adjacent.items()
         }
         self.reach = cache(self._reach)
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
-        """Cost of the shortest paths from `source` to each place, and how many there are."""
+        """Cost of the shortest paths from `source` to each place, and their number."""
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
         queue = [(0, source)]
         while queue:
@@ -116,7 +115,7 @@ class _Graph:
             if cost > found[here][0] or (here in self._dead_ends and here != source):
                 continue
             paths = found[here][1]
-            for hop in self.beside[here]:
+            for hop in self.adjacent[here]:
                 there, onward = hop.end, cost + hop.cost
                 known = found.get(there)
                 if known is None or onward < known[0]:
@@ -137,7 +136,7 @@ class _Graph:
         for here in open_ends:
             hops = self._onward[here]
             if target in self._dead_ends:
-                hops = hops + [hop for hop in self.beside[here] if hop.end == target]
+                hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
             for hop in hops:
                 rest = back.get(hop.end)
                 if rest is None or ahead[here][0] + hop.cost + rest[0] != length:
@@ -154,14 +153,14 @@ _SAME = 1 + 1e-12
 
 
 Resource = Any
-"""What can be full: any hashable value that stands for it."""
+"""Something that can be full: any hashable value that identifies it."""
 Capacity = Sequence[float] | Mapping[Resource, float]
-"""What each resource carries, at least of those that are used."""
+"""The capacity of each resource, at least of those in use."""
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """`usage` pairs each resource with its weight (> 0): capacity taken for a unit of rate. `cap`
-    is the most that the flow itself can do."""
+    """`usage` pairs each resource with its weight (> 0): capacity taken per unit of rate. `cap` is
+    the flow's own limit."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
@@ -170,7 +169,7 @@ class Flow(msgspec.Struct, frozen=True, gc=False):
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
     """Rates of the flows, in their order, in the unit of `capacity` ÷ weight.
 
-    A flow that nothing bounds has an infinite rate. Equal flows are solved as one.
+    A flow without any limit has an infinite rate. Equal flows are solved as one.
     """
     if not flows:
         return ()
@@ -182,7 +181,7 @@ def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
 
 
 def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
-    """The rate of each distinct flow, of which there are so many."""
+    """The rate of each distinct flow; `counts` says how many there are of each."""
     if len(counts) == 1:
         ((flow, count),) = counts.items()
         each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
@@ -218,7 +217,7 @@ def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
 def _settle(
     flow: Flow, count: int, rate: float, left: dict[Resource, float], load: dict[Resource, float]
 ) -> None:
-    """Takes what the flow uses for good off the resources."""
+    """Deducts the flow's final usage from the resources."""
     for resource, weight in flow.usage:
         left[resource] = max(0.0, left[resource] - weight * count * rate)
         if resource in load:

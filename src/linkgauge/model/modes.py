@@ -10,21 +10,21 @@ from itertools import pairwise
 import msgspec
 
 LEAST = 6
-"""Gates below which no two groups can be told from chance."""
+"""With fewer gates, two groups cannot be distinguished from chance."""
 _SHARE = 10
 """The smaller group has at least a tenth of all, and two."""
 _APART = 0.01
-"""Medians that differ by less are one, as far as anybody cares."""
+"""Medians that differ by less are one for all practical purposes."""
 _NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
 """By the number of gaps: each must exceed the greater of the first and the second ÷ n, in standard
-deviations within the groups. Of normal, lognormal (σ to 1), drifting and autocorrelated (0.9)
-samples of any number from 6 on, less than one in 100 has such gaps; of two groups ten deviations
-apart, 30 : 70, 30 samples show it in 95 of 100 (docs/methodology.md)."""
+deviations within the groups. Fewer than one in 100 sets of normal, lognormal (σ to 1), drifting or
+autocorrelated (0.9) samples, of any number from 6 on, has such gaps; two groups ten deviations
+apart, 30 : 70, are detected from 30 samples in 95 of 100 cases (docs/methodology.md)."""
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One of two groups: the median of its samples in the result's unit, and how many gates and
-    samples it has."""
+    """One of two groups: the median of its samples in the result's unit, and its numbers of gates
+    and samples."""
 
     median: float
     gates: int
@@ -34,12 +34,12 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], visits: Sequence[int] = ()
 ) -> float | None:
-    """The value that separates the two groups of the samples, None where they are one group.
+    """The value that separates the two groups of the samples, None if they form one group.
 
-    `gates` are how many samples, in their order, follow each other behind each gate: these share a
-    mode, so that gates count, not samples. Where each of the `visits`, so many samples each, lies
-    in one group alone, its gates share what makes the difference, and visits count. The largest gap
-    between sorted medians decides, on the values and on their logarithms, so that a long tail is no
+    `gates` are the numbers of consecutive samples behind each gate: these share a mode, so gates
+    are counted, not samples. If each of the `visits` (numbers of samples each) lies in one group
+    alone, the cause is common to its gates, and visits are counted. The largest gap between sorted
+    medians decides, on the values and on their logarithms, so that a long tail is not taken for a
     group.
     """
     border = _border(samples, gates)
@@ -75,12 +75,12 @@ def _group(samples: Sequence[float], gates: Sequence[int], border: float, is_hig
 
 
 def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
-    """Of the samples of each unit."""
+    """The median of each unit's samples."""
     yield from map(statistics.median, cut(samples, units))
 
 
 def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[float]]:
-    """The samples of each unit, which has so many: a gate, a visit."""
+    """The samples of each unit (a gate, a visit), whose sizes are given."""
     first = 0
     for count in units:
         yield samples[first : first + count]
@@ -88,7 +88,8 @@ def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[flo
 
 
 def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
-    """Where the widest gap begins, if the widest `gaps` are wide beside what lies between them."""
+    """Where the widest gap begins, if the widest `gaps` are wide compared to what lies between
+    them."""
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))

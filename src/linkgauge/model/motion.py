@@ -1,7 +1,7 @@
-"""Flows in time: who moves when, and for how long.
+"""Flows over time: which of them move when, and for how long.
 
-All of a group start together. Their rates are max-min fair shares of what they cross, solved anew
-when one of them starts to move or ends; those of one queue run one after another.
+All flows of a group start together. Their rates are max-min fair shares of what they cross, solved
+again when one of them starts to move or ends; those of one queue run one after another.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import msgspec
 from .map import Capacity, Flow, share
 
 _DONE = 1e-9
-"""Part of a work that may be left when it counts as done: times are not exact."""
+"""Remainder of a work that still counts as done: times are not exact."""
 
 
 class Work(msgspec.Struct, frozen=True):
-    """So many bytes of a flow, which takes `startup` seconds to start; of those with the same
-    `queue`, one after the other. An `endless` one goes over them until all others are done."""
+    """`size` bytes of a flow, which takes `startup` seconds to start; works with the same `queue`
+    run one after the other. An `endless` one repeats until all others are done."""
 
     flow: Flow
     size: int
@@ -32,7 +32,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """How a transfer gets on in one loop, in seconds from the common start: its turn comes, it
+    """A transfer's progress in one loop, in seconds from the common start: its `turn` comes, it
     takes `startup`, and at each time of `steps` a share of its bytes has moved, from 0 to 1."""
 
     turn: float
@@ -44,7 +44,8 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """When this share of many loops is done, in loops: each of them has paid for its start."""
+        """When this share of many loops is done, in units of loops: each loop includes its
+        startup."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)
@@ -52,14 +53,14 @@ class Movement(msgspec.Struct, frozen=True):
 
 
 def steady(seconds: float, startup: float = 0.0) -> Movement:
-    """Of a transfer whose rate never changes, and which takes so long."""
+    """A transfer with a constant rate that takes `seconds`."""
     return Movement(0.0, startup, ((startup, 0.0), (seconds, 1.0)))
 
 
 def movements(works: Sequence[Work], capacity: Capacity) -> tuple[Movement, ...]:
-    """How each gets on, for one loop; an endless one at the rate that it has while the others move.
-    All of it grows in proportion to the loops: starting takes its time once a loop, and no link
-    meanwhile."""
+    """Each work's movement in one loop; an endless one at the rate that it has while the others
+    move. All of it scales with the number of loops: each loop pays its startup, which occupies no
+    link."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.flow], capacity)
@@ -100,7 +101,7 @@ class _Flows:
         heapq.heappush(self._starting, (self._now + self._works[number].startup, number))
 
     def step(self) -> None:
-        """Goes on to the next start or end."""
+        """Advances to the next start or end."""
         flows = [self._works[number].flow for number in self._left]
         pace = dict(zip(self._left, share(flows, self._capacity), strict=True))
         first_end = min((left / pace[n] for n, left in self._left.items()), default=math.inf)

@@ -7,9 +7,9 @@
 
 Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them.
 
-Without `by`, a copy engine does the work where a device is involved, else all CPUs. Printing is
-`str()` of the value; reading what was printed gives the same value. Every error is a
-NotationError that points at the first character at fault.
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. Printing is
+`str()` of the value; reading what was printed gives the same value. Every error is a NotationError
+that points at the first bad character.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _TransferParser:
         return self.adjoining(token)
 
     def adjoining(self, token: str) -> bool:
-        """`token` if it follows without a blank."""
+        """Takes `token` if it follows without a blank."""
         if self.text.startswith(token, self.at):
             self.at += len(token)
             return True
@@ -142,7 +142,7 @@ class _TransferParser:
         return int(match[0])
 
     def place(self) -> Memory:
-        """`space:index`, where the space itself may hold colons (`torch:xpu:0`)."""
+        """`space:index`, where the space itself may contain colons (`torch:xpu:0`)."""
         space = self.word("a memory such as host:0 or cuda:1")
         if space == "null":
             return NULL

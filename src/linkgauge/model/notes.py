@@ -1,4 +1,5 @@
-"""What is to be known of a cell beside its figures. Sentences are made where they are shown."""
+"""Notes on a cell in addition to its figures. Their sentences are generated where they are
+shown."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
 
 
 class Beside(_Note, frozen=True, gc=False, tag="beside"):
-    """So many other pairs were measured at the same time."""
+    """The number of other pairs that were measured at the same time."""
 
     others: int
 
 
 class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
-    """The asked precision was not reached; both are relative, null without an interval."""
+    """The requested precision was not reached; both are relative, null without an interval."""
 
     asked: float
     reached: float | None
@@ -38,7 +39,7 @@ class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
 
 
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
-    """What a backend or a buffer says of itself."""
+    """A remark by a backend or a buffer."""
 
     text: str
 

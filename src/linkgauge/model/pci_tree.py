@@ -1,4 +1,4 @@
-"""The tree that PCI functions form: what lies above a function, and how far two are apart."""
+"""The tree of PCI functions: what lies above a function, and how far apart two are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .inventory import PciFunction, gaps_of
 from .map import Crossing, Link, Map
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
-"""As `nvidia-smi topo -m` names what lies between two functions: at most one switch, several, a
+"""What lies between two functions, as `nvidia-smi topo -m` names it: at most one switch, several, a
 host bridge, several host bridges of a NUMA node, the link between NUMA nodes."""
 
 
@@ -18,16 +18,16 @@ _ROOT = "root complex"
 
 
 class PciTree:
-    """Functions by address. Loops among parents, which only garbled data has, end at the first
-    function that comes again."""
+    """Functions by address. Loops among parents, which occur only in garbled data, end at the first
+    repeated function."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
 
     @cached_property
     def _map(self) -> Map:
-        """Each function joined to its parent; those that have none, to what joins root buses. What
-        is above the others is unknown."""
+        """Each function linked to its parent; root functions, to a node that joins the root buses.
+        Functions whose parent is unknown are left out."""
         joined = [
             Link(function.address, function.address, function.parent or _ROOT, "pcie")
             for function in self.functions.values()
@@ -48,19 +48,19 @@ class PciTree:
 
     def distance(self, one: str, other: str) -> int | None:
         """Hops between two functions, as Linux counts them for peer-to-peer traffic
-        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each up to the closest bridge
-        above both; where there is none, up to what joins their root buses. 0 to itself, 4 below
-        one switch, 8 between switches. None where the place of either is unknown."""
+        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each up to the closest bridge above
+        both; without one, up to the node that joins their root buses. 0 to itself, 4 below one
+        switch, 8 between switches. None if the place of either is unknown."""
         route = self._route(one, other)
         return None if route is None else len(route)
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """The class of a path. None to itself, and where a place or, between host bridges, a NUMA
-        node is unknown."""
+        """The class of a path. None to itself, and if a place or, between host bridges, a NUMA node
+        is unknown."""
         route = self._route(one, other)
         if not route:
             return None
-        # A root bus, which domain and bus number tell, is a host bridge's.
+        # A root bus, identified by domain and bus number, belongs to a host bridge.
         buses = [hop.link.a.rpartition(":")[0] for hop in route if hop.link.b == _ROOT]
         if not buses:
             # Two steps lead from a device through a switch's downstream to its upstream port.
@@ -74,7 +74,7 @@ class PciTree:
         return "NODE" if nodes[0] == nodes[1] else "SYS"
 
     def _route(self, one: str, other: str) -> tuple[Crossing, ...] | None:
-        """None where not all that is above either is known."""
+        """None unless everything above both is known."""
         if any(self._map.route(end, _ROOT) is None for end in (one, other)):
             return None
         return self._map.route(one, other)

@@ -1,4 +1,4 @@
-"""PCI Express arithmetic: generations, encodings, what a link carries.
+"""PCI Express arithmetic: generations, encodings, link rates.
 
 Source: PCI Express Base Specification 6.0: 4.2.1 (8b/10b), 4.2.2 (128b/130b), 4.2.3 (FLIT mode),
 2.2 (headers of transaction layer packets), 3.6 (their sequence number and CRC).
@@ -9,13 +9,13 @@ from __future__ import annotations
 import msgspec
 
 SPEEDS = (2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-"""GT/s a lane, by generation less 1, which is also the registers' speed code less 1."""
+"""GT/s per lane, indexed by generation minus 1, which is also the registers' speed code minus 1."""
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-"""Lanes of a link."""
+"""Link widths in lanes."""
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """How bytes go over a lane: `share` of the transfers carries them."""
+    """How bytes are encoded on a lane: `share` of the transfers carries them."""
 
     name: str
     share: float
@@ -23,7 +23,7 @@ class Encoding(msgspec.Struct, frozen=True):
 
 _EIGHT_TEN = Encoding("8b/10b", 8 / 10)
 _BLOCKS = Encoding("128b/130b", 128 / 130)
-# Of a FLIT's 256 bytes 236 are transaction layer packets; the rest is DLP, CRC and FEC.
+# 236 of a FLIT's 256 bytes are transaction layer packets; the rest is DLP, CRC and FEC.
 _FLIT = Encoding("FLIT 236/256", 236 / 256)
 
 
@@ -45,14 +45,15 @@ def link_rate(speed: float, width: int) -> float:
 
 
 HEADER = {"write": 16, "request": 16, "completion": 12}
-"""Bytes of a packet's header: writes and read requests with a 64-bit address, and what answers
-a read."""
+"""Header bytes of a packet: writes and read requests with a 64-bit address, and completions of a
+read."""
 _WRAPPING = 8
-"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. A write of 64-bit
+"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. A write with a 64-bit
 address then adds 24 bytes and a completion 20, as in R. Neugebauer et al., Understanding PCIe
 performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """Bytes that a packet (a key of HEADER) takes of a link at `speed` GT/s beside its payload."""
+    """Bytes on a link at `speed` GT/s that a packet (a key of HEADER) takes in addition to its
+    payload."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)

@@ -1,4 +1,4 @@
-"""What a run leaves: `run.json`. docs/run.schema.json is generated from these types.
+"""The output of a run: `run.json`. docs/run.schema.json is generated from these types.
 
 Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units).
 """
@@ -24,15 +24,15 @@ Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 Definition = Literal["sustained", "serial", "span"]
-"""Of a total: the sum of the rates while all transfers run; bytes over the span because they never
-all ran together; or bytes over the span as nvbandwidth times it."""
+"""How a total is computed: the sum of the rates while all transfers run; bytes over the span
+because they never all ran together; or bytes over the span as nvbandwidth times it."""
 
 SCHEMA: Literal["linkgauge.run/1"] = "linkgauge.run/1"
 
 
 class CellKey(NamedTuple):
-    """What identifies a cell in a plan, in a journal and between runs. `repeat` counts the sheets
-    of the plan that are alike (a test that is measured several times), from 0."""
+    """Identifies a cell in a plan, in a journal and between runs. `repeat` counts the identical
+    sheets of the plan (a test that is measured several times), from 0."""
 
     benchmark: str
     backend: str
@@ -42,7 +42,7 @@ class CellKey(NamedTuple):
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """One concurrent transfer's own figure: `transfer` indexes the cell's transfers.
+    """The separate figure of one concurrent transfer; `transfer` indexes the cell's transfers.
 
     `bytes` is what one loop moves, counted as the headline does.
     """
@@ -54,9 +54,9 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was obtained for one buffer: the host node its pages lie on (null: unknown or a
-    device), whether they are locked, and how many of its bytes lie in huge pages. In files, what is
-    null is left out: runs hold hundreds of thousands of these."""
+    """The actual placement of one buffer: the host node its pages lie on (null: unknown or a
+    device), whether they are locked, and how many of its bytes lie in huge pages. In files, null
+    values are left out: runs hold hundreds of thousands of these."""
 
     memory: str
     bytes: int
@@ -66,9 +66,9 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
-    """What the hardware should do, in the result's unit, and the arithmetic: `because`, or where it
-    stands among the `texts` of the result (from 0), since many cells share it. `measured`: the
-    achievable figure comes from what this run measured itself."""
+    """What the hardware should do, in the result's unit, and the arithmetic: `because`, or its
+    index (from 0) in the `texts` of the result, since many cells share it. `measured`: the
+    achievable figure comes from this run's own measurements."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -78,10 +78,10 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How a cell's `ci95` was formed. From `visits`: from how the medians of visits vary, pooled
-    over so many `alike` cells, with so many `degrees` of freedom; another run's figure falls into
-    it with the `coverage` that was shown for such cells. From `samples` alone (their number was
-    fixed): it says how well the samples tell their own median, and nothing of another run."""
+    """How a cell's `ci95` was formed. From `visits`: from the variation of the medians of visits,
+    pooled over `alike` cells, with `degrees` degrees of freedom; another run's figure falls into it
+    with the `coverage` that was shown for such cells. From `samples` alone (their number was
+    fixed): it describes how well the samples determine their own median, and not other runs."""
 
     basis: Literal["visits", "samples"]
     coverage: float | None = None
@@ -90,14 +90,14 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false where
-    a host buffer that should be locked in memory is not (null: none should be). `readings` are
-    of its accelerators, taken while it was measured. `visits` are how many samples each gate of
-    each visit let through, `seconds` how long sampling took in all; `modes` are the two groups
-    that the samples fall into, the larger first, where they do. `definition` says what a total is
-    (null: the figure is none, or of an earlier version, which divided by the span). `reason` says
-    to people, and `kind` to programs, why it did not pass; so do `warnings` and `notes` what else
-    there is to know. Warnings are in files alone: once read, a cell has its notes."""
+    """One cell. `bytes` is what one loop of the headline figure moves; `locked` is false if a host
+    buffer that should be locked in memory is not (null: none should be). `readings` are of its
+    accelerators, taken while it was measured. `visits` are the numbers of samples behind each gate
+    of each visit, `seconds` the total sampling time; `modes` are the two groups that the samples
+    fall into, the larger first, if there are two. `definition` says how a total is computed (null:
+    the figure is not a total, or comes from an earlier version, which divided by the span). Why it
+    did not pass is in `reason` for people and in `kind` for programs; other remarks are in
+    `warnings` and `notes`. Warnings exist only in files: once read, a cell has its notes."""
 
     status: Status
     reason: str | None = None
@@ -127,8 +127,8 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
 
     `parts` names the matrices of single transfers; `reason` says why there are no cells. The
-    columns of a `sweep` are settings, not memories: their sum means nothing. What is `simulated`
-    says so wherever it is shown.
+    columns of a `sweep` are settings, not memories: their sum means nothing. `simulated` results
+    are marked as such wherever they are shown.
     """
 
     benchmark: str
@@ -160,7 +160,7 @@ class PlannedSheet(Sheet, frozen=True, kw_only=True):
 
 class Result(Sheet, frozen=True, kw_only=True):
     """A sheet with what was measured; its status is the worst of its cells. `texts` are those that
-    its cells share, in files alone: once read, each cell has its own."""
+    its cells share, only in files: once read, each cell has its own."""
 
     status: Status
     cells: tuple[CellResult, ...]
@@ -169,22 +169,22 @@ class Result(Sheet, frozen=True, kw_only=True):
 
 class Pieces(msgspec.Struct, frozen=True):
     """Copies by accelerators are cut into pieces of `size` bytes, which `streams` streams (a
-    kernel's blocks, a copy engine's queues) carry out side by side, each one after another;
-    `payload` is the bytes of one access of a kernel, where it can be chosen."""
+    kernel's blocks, a copy engine's queues) carry out concurrently, each stream one after another;
+    `payload` is the bytes of one access of a kernel, if selectable."""
 
     size: int = 4096
     streams: int = 32
     payload: int = 256
 
     def describe(self, engine: str) -> str:
-        """What of it concerns an engine (`ce` or `sm`), for people."""
+        """The part that concerns an engine (`ce` or `sm`), for people."""
         accesses = f", in accesses of {self.payload} bytes" if engine == "sm" else ""
         clock = "" if engine == "sm" else ", timed by the host's clock"
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
 
 
 MOST_STREAMS = 32
-"""Of copy engines: as many hardware queues as a device has."""
+"""Limit for copy engines: the number of a device's hardware queues."""
 
 Blocks = Annotated[int, Meta(ge=1, lt=1 << 31, description="1 to 2147483647")]
 Threads = Annotated[
@@ -194,15 +194,14 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
-    """How engines are to work; null leaves it to the backend.
+    """How engines work; null leaves it to the backend.
 
-    `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned`
-    uses what was remembered as best for the device's model. `affinity` keeps the controlling
-    thread on the node of the host memory, which is near the device or, if given, `numa_node`.
-    With `pieces`, copies are cut up, and the shape of the others does not count. Without
-    `peer_access`, devices do not reach each other's memory: what goes between two is left to the
-    driver. Host threads use `host_kernel` for what it can do, else, if `host_tuned`, what is found
-    to be best.
+    `kernel`, `blocks` and `threads` shape copies by sm, `streams` splits copies by ce. `tuned` uses
+    the settings remembered as best for the device's model. `affinity` keeps the controlling thread
+    on the node of the host memory, which is near the device or, if given, `numa_node`. With
+    `pieces`, copies are cut up, and the shape of the others does not count. Without `peer_access`,
+    devices do not reach each other's memory: copies between two are left to the driver. Host
+    threads use `host_kernel` for what it can do, else, if `host_tuned`, the fastest kernel found.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -219,7 +218,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """What is measured instead of this machine: a description (YAML, its text), by its name, and
+    """What is measured instead of this machine: a description (its YAML text) with its name, and
     the faults that strike it, each in the grammar of `--fault`."""
 
     machine: str
@@ -228,11 +227,11 @@ class Simulation(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision`
-    is relative (0: sample for all of `max_time`); `max_time` is seconds a cell; `sizes` are bytes.
+    """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision` is
+    relative (0: sample for all of `max_time`); `max_time` is seconds per cell; `sizes` are bytes.
     With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
-    takes longer than `timeout` seconds is given up (null: where nothing happens any more).
-    `pattern` is the 64-bit word that one-way copies move (null: words that all differ)."""
+    takes longer than `timeout` seconds is abandoned (null: one that makes no progress). `pattern`
+    is the 64-bit word that one-way copies move (null: words that all differ)."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -249,8 +248,8 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run, as kept in `run.json`. `finished` is null where it was interrupted; `resumed`
-    are the times at which it was gone on with."""
+    """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
+    the times at which it was resumed."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -276,9 +275,9 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """0 all passed, 1 a failure, 3 an error or a timeout cost results, 4 nothing was measured;
-    where several apply, the first of 3, 1, 4. Nothing measured is never success. 130 of a run
-    without an end: it was interrupted."""
+    """0 all passed, 1 a failure, 3 an error or a timeout cost results, 4 nothing was measured; if
+    several apply, the first of 3, 1, 4. Nothing measured is never success. 130 for a run without an
+    end: it was interrupted."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

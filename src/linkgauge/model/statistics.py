@@ -16,14 +16,14 @@ LEAST_SAMPLES = 6
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Of `n` samples, in the unit of the result. `median` is the headline figure: where the samples
-    fall into two groups, the larger one's (`p50` is that of all). `ci95` is its interval, null
-    where there is none; the cell says how it was formed.
+    """Of `n` samples, in the unit of the result. `median` is the headline figure: if the samples
+    fall into two groups, that of the larger one (`p50` is that of all). `ci95` is its interval,
+    null if there is none; the cell says how it was formed.
 
     Percentiles are linear between the closest ranks (type 7 of Hyndman and Fan, numpy's default).
-    `p95` and `p99` are of the figures: of a bandwidth, its fastest samples. `slow_p95` and
-    `slow_p99` are what 95 % and 99 % of the samples are at least as fast as: of a bandwidth its 5th
-    and 1st percentile, of a time its 95th and 99th; null in files that are older than they are.
+    `p95` and `p99` are of the figures: for a bandwidth, its fastest samples. 95 % and 99 % of the
+    samples are at least as good as `slow_p95` and `slow_p99`: these are the 5th and 1st percentile
+    of a bandwidth, the 95th and 99th of a time; null in files of versions without them.
     """
 
     n: int
@@ -53,8 +53,8 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
 def interval_rank(n: int) -> int | None:
     """The 1-based rank k for which [x(k), x(n+1-k)] covers the median with at least 95 %.
 
-    The count of samples below the median is binomial(n, 1/2), whatever the distribution
-    (Conover, Practical Nonparametric Statistics, 3.2). None where even k = 1 covers less.
+    The count of samples below the median is binomial(n, 1/2), whatever the distribution (Conover,
+    Practical Nonparametric Statistics, 3.2). None if even k = 1 covers less.
     """
     if n < LEAST_SAMPLES:
         return None
@@ -74,12 +74,12 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
 
 
 def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
-    """What so many percent of the samples are at least as good as. `ordered` ascends."""
+    """The value that this percentage of the samples is at least as good as. `ordered` ascends."""
     return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
 
 
 def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
-    """None of no samples: absent is null, never 0."""
+    """None for no samples: absent is null, never 0."""
     if not samples:
         return None
     ordered = sorted(samples)
@@ -114,7 +114,7 @@ def median_deviation(stddev: float, n: int) -> float:
 
 
 def relative_error(summary: Summary | None) -> float | None:
-    """How far the farther end of the interval lies from the figure, relative to it."""
+    """The distance from the figure to the farther end of the interval, relative to the figure."""
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
     low, high = summary.ci95

@@ -17,8 +17,8 @@ from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
 Operation = Literal["copy", "chase", "enqueue", "ping-pong"]
-"""What a cell does: moves bytes, follows pointers, hands copies over to a device, or bounces a
-cache line."""
+"""What a cell does: moves bytes, follows pointers, enqueues copies on a device, or bounces a cache
+line."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -32,7 +32,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     `cpu:3`, the caches of one CPU.
 
     `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
-    read or write), `kind` how a host's memory is had ("" is pinned), `rank` the process that
+    read or write), `kind` how host memory is allocated ("" is pinned), `rank` the process that
     holds it (None is this one).
     """
 
@@ -86,8 +86,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 CHUNK = 512
-"""Bytes that a `<->` kernel moves one way before the next chunk goes the other way: 32 lanes of
-16 bytes, a warp's access. Odd chunks go source to destination, even chunks back."""
+"""Bytes that a `<->` kernel moves in one direction before the next chunk goes the other way: 32
+lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even chunks back."""
 
 NULL = Memory("null")
 
@@ -121,8 +121,9 @@ class Transfer:
     `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
     split warps), so each direction carries half the size.
 
-    Not a Struct, because in files and messages a transfer is its notation: msgspec hands what it
-    does not know to the hooks of `notation`. It is kept as `text` and identifies the transfer.
+    Not a Struct, because in files and messages a transfer is its notation: msgspec passes types it
+    does not know to the hooks of `notation`. The notation is kept as `text` and identifies the
+    transfer.
     """
 
     __slots__ = ("both_ways", "destination", "engine", "scale", "source", "text")
@@ -170,15 +171,15 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Payload bytes of one loop that a figure of a cell with this report counts, the headline
-        as well as a part: one direction where the first transfer is reported, else both."""
+        """Payload bytes of one loop that the figures of a cell with this report count, the headline
+        and the parts: one direction if the first transfer is reported, else both."""
         first = report is Report.FIRST
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """From where to where the payload goes, whether it is read or written there, and which part
-        of it: an engine pulls from the source and pushes to the destination, where these are not
-        its own. Both ways, half of the bytes go each way."""
+        """Source and destination of the payload, whether it is read or written there, and its
+        fraction: an engine pulls from the source and pushes to the destination, unless these are
+        its own. With `both_ways`, half of the bytes go in each direction."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -198,8 +199,8 @@ class Transfer:
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """Who does the work where it is not said: the source device, else the destination device,
-    else the source's node (of a pure write: the destination's)."""
+    """The default engine owner: the source device, else the destination device, else the source's
+    node (for a pure write: the destination's)."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -214,8 +215,8 @@ class Report(StrEnum):
     SUM = "sum"
     """The sum of every transfer's own rate."""
     TOTAL = "total"
-    """The sum of every transfer's rate while all of them run; where they never do, all bytes over
-    the whole span."""
+    """The sum of every transfer's rate while all of them run; if they never do, all bytes over the
+    whole span."""
     SPAN = "span"
     """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
     LATENCY = "latency"
@@ -235,12 +236,12 @@ class Report(StrEnum):
 
     @property
     def is_total(self) -> bool:
-        """Whether the figure is one of all transfers, which their own do not add up to."""
+        """Whether the figure is a joint one of all transfers, which their own do not add up to."""
         return self in (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: Operation) -> Operation:
-    """A cell's operation, also where its file is of a version that named none: then the report
+    """A cell's operation, even if its file is of a version that did not name it: then the report
     implied it."""
     if operation == "copy" and report.is_latency:
         return "enqueue" if report is Report.ENQUEUE else "chase"
@@ -248,7 +249,7 @@ def operation_of(report: Report, operation: Operation) -> Operation:
 
 
 class Place(NamedTuple):
-    """Where a cell stands in its matrix: the labels of its row and its column."""
+    """The position of a cell in its matrix: the labels of its row and its column."""
 
     row: str
     column: str
@@ -258,7 +259,7 @@ class Place(NamedTuple):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A place of a matrix: transfers that run at the same time, and what is reported of them."""
+    """A position in a matrix: transfers that run at the same time, and what is reported of them."""
 
     row: str
     column: str
@@ -285,7 +286,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
-    """A place of a matrix, and what its transfers do."""
+    """A position in a matrix, and what its transfers do."""
 
     operation: Operation = "copy"
 
@@ -296,10 +297,10 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 class Benchmark(msgspec.Struct, frozen=True):
     """A named matrix of cells. Without cells, `reason` says why there are none (`skip`).
 
-    `parts` names the matrices of the single transfers, where they are shown beside the headline
-    (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a `sweep`
-    are settings, not memories. `size` is bytes where the benchmark has one of its own;
-    the cells of `pairs` are of two devices each.
+    `parts` names the matrices of the single transfers, if they are shown in addition to the
+    headline (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a
+    `sweep` are settings, not memories. `size` is bytes if the benchmark has its own; the cells of
+    `pairs` are of two devices each.
     """
 
     name: str

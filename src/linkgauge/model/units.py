@@ -1,4 +1,4 @@
-"""Units: what data is stored in, how it is shown, and which direction is better.
+"""Units: how data is stored and shown, and which direction is better.
 
 Data is in SI base units (bytes a second, seconds); a unit scales only when shown.
 """
@@ -34,7 +34,7 @@ UNITS = {unit.symbol: unit for unit in (BANDWIDTH, LATENCY)}
 
 
 def unit_of(symbol: str) -> Unit:
-    """The unit stored under `symbol`; one that is not known is shown as it is."""
+    """The unit stored under `symbol`; an unknown one is shown unscaled."""
     return UNITS.get(symbol) or Unit(symbol, symbol, 1.0, "higher")
 
 
@@ -46,12 +46,12 @@ _LARGEST = 1 << 60
 def parse_size(text: str) -> int:
     """Bytes of `4K`, `512M`, `1GiB`, `0x100000` or a bare number of bytes.
 
-    Prefixes are powers of two, as in every tool of this field. Raises InputError for anything
-    else, for 0 and for more than an exbibyte.
+    Prefixes are powers of two, as in every tool of this field. Raises InputError for anything else,
+    for 0 and for more than an exbibyte.
     """
     stripped = text.strip()
     match = _SIZE.fullmatch(stripped)
-    # ASCII only: \d-like characters of other scripts were never meant as a size.
+    # ASCII only: digits of other scripts were never meant as a size.
     if not match or not stripped.isascii():
         if re.fullmatch(r"-\s*[0-9].*", stripped, re.ASCII):
             raise InputError(f"size {text!r} is negative: give a positive size such as 64M")
@@ -68,7 +68,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Sizes of a comma-separated list, in its order, each once."""
+    """Sizes of a comma-separated list, in its order, without duplicates."""
     return tuple(dict.fromkeys(parse_size(part) for part in text.split(",")))
 
 
@@ -81,7 +81,7 @@ def format_size(size: int) -> str:
 
 
 def approximate_size(size: int) -> str:
-    """About how much, to one decimal: 3.7 GiB. For people; sizes of cells are exact."""
+    """An approximate size, to one decimal: 3.7 GiB. For people; sizes of cells are exact."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {name}"
