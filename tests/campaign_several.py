@@ -4,7 +4,7 @@ A draw takes a machine, two or three kinds of fault and as many targets, each an
 loses 12 to 60 %; all other magnitudes are campaign.py's. It is discarded, and drawn anew, only if
 one of its faults, alone or beside the others, changes fewer than two cells by 10 % or in status:
 computed from samples, never from verdicts. `Tally.discarded` counts these. Two cells do not tell a
-trend from a level: a drift that changes no more beside the others may be called slow.
+trend from a level: a drift of which no more tell (`campaign.told`) may be called slow.
 
     python tests/campaign_several.py [--draws N] [--three N] [--both N] [--healthy N]
 
@@ -36,6 +36,7 @@ from campaign import (
     lost,
     magnitude,
     onset,
+    told,
 )
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.hardware import SimLink
@@ -129,18 +130,18 @@ def _attempt(
         {
             f
             for f in findings
-            if is_right(bed, _as_told(kind, of), target, of, together, f)
+            if is_right(bed, _as_told(kind, others, together), target, of, together, f)
             or is_end(bed, kind, target, f)
         }
-        for kind, target, of in zip(kinds, targets, found, strict=True)
+        for kind, target, of, others in zip(kinds, targets, found, without, strict=True)
     ]
     named = tuple(any(f.severity in ("fail", "warn") for f in of) for of in right)
     wrong = tuple(f for f in findings if f.severity == "fail" and not any(f in r for r in right))
     return Outcome(label, machine, tuple(faults), named, wrong, discarded, findings)
 
 
-def _as_told(kind: str, changed_cells: Set[int]) -> str:
-    return "slow" if kind == "drift" and len(changed_cells) <= 2 else kind
+def _as_told(kind: str, others: Evidence, together: Evidence) -> str:
+    return "slow" if kind == "drift" and len(told(kind, others, together)) <= 2 else kind
 
 
 def is_end(bed: Bed, kind: str, target: str, finding: Finding) -> bool:

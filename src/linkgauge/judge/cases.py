@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -17,8 +16,8 @@ from .wiring import Touched, Wiring
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A cell with the `number` it has in the whole run, what it touches and, of a bandwidth of one
-    transfer or a latency, the `peers` that it should be equal to."""
+    """A cell with the `number` it has in the whole run, what it touches and the `peers` that it
+    should be equal to: None of a sweep's."""
 
     number: int
     result: Result
@@ -55,7 +54,7 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
                 continue
             transfers = cell.transfers
             touched = [wiring.touched(transfer) for transfer in transfers]
-            parts = frozenset[str]().union(*(each.parts for each in touched))
+            parts = frozenset(wiring.opposed(transfers)).union(*(each.parts for each in touched))
             shared = evidence.together and _is_pair(transfers)
             peers = None if result.sweep or shared else _peers(result, cell, transfers, touched)
             found.append(Case(number, result, cell, parts, peers))
@@ -69,68 +68,16 @@ def _is_pair(transfers: Sequence[Transfer]) -> bool:
 
 def _peers(
     result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
-) -> tuple[str, ...] | None:
-    if len(transfers) != 1 or transfers[0].both_ways:
-        return None
+) -> tuple[str, ...]:
+    """Equal of cells whose transfers cross the same kinds of links, and share as many of them."""
     size = "large" if result.size >= LARGE else str(result.size)
-    return (result.benchmark, result.backend, size, cell.definition or "", *touched[0].kinds)
-
-
-class Blame(msgspec.Struct, frozen=True):
-    """The part that explains best, and others that explain as well (they touch the same cells)."""
-
-    part: str
-    others: tuple[str, ...]
-
-    @property
-    def doubt(self) -> str:
-        return f" (or {', '.join(self.others)}: no cell tells them apart)" if self.others else ""
-
-
-def blame(
-    cases: Iterable[Case], loss: Callable[[str], float], candidates: Iterable[str]
-) -> Blame | None:
-    """The candidate of the least `loss`; of several that touch the same cells, the device, then
-    the link that joins two, then the rest."""
-    cases = tuple(cases)
-    ranked = sorted((loss(part), _rank(part), part) for part in set(candidates))
-    if not ranked or ranked[0][0] == math.inf:
-        return None
-    least = ranked[0][0]
-    best = min((rank, part) for value, rank, part in ranked if value <= least + 1e-12)[1]
-    mine = _numbers(cases, best)
-    others = (part for _, _, part in ranked if part != best)
-    return Blame(best, tuple(part for part in others if _numbers(cases, part) == mine))
-
-
-def _numbers(cases: Iterable[Case], part: str) -> frozenset[int]:
-    return frozenset(case.number for case in cases if part in case.touched)
-
-
-def _rank(part: str) -> int:
-    """A device, a link of a fabric, a host node, a PCIe link, a host bridge."""
-    if part.startswith(("PCIe link", "host bridge")):
-        return 3 if part.startswith("PCIe link") else 4
-    if "-" in part:
-        return 1
-    return 2 if part.startswith("host:") else 0
-
-
-def struck(bad: Sequence[Case], good: Sequence[Case]) -> Blame | None:
-    """The part that all bad cells touch and the fewest good ones do."""
-
-    def loss(part: str) -> float:
-        missed = sum(part not in case.touched for case in bad)
-        spared = sum(part in case.touched for case in good)
-        return 10 * missed + spared
-
-    return blame((*bad, *good), loss, suspects(bad))
-
-
-def suspects(bad: Sequence[Case]) -> list[str]:
-    """The parts that at least half of these cells touch: no other can be the cause of most."""
-    counts = Counter(part for case in bad for part in case.touched)
-    return [part for part, count in counts.items() if 2 * count >= len(bad)]
+    name = (result.benchmark, result.backend, size, cell.definition or "")
+    if len(transfers) == 1:
+        return (*name, *touched[0].kinds)
+    first, *others = (" ".join(each.kinds) for each in touched)
+    crowds = Counter(part for each in touched for part in each.parts)
+    shared = sorted(str(count) for count in crowds.values() if count > 1)
+    return (*name, first, *sorted(others), *shared)
 
 
 def named(cases: Iterable[Case], most: int = 12) -> tuple[str, ...]:

@@ -1,11 +1,10 @@
-"""Bandwidth below what equal cells reach, or below what is expected: is it one device, one link,
-one node, one pair; and does it fall from cell to cell?
+"""Bandwidth below what equal cells reach, or below what is expected: which parts slow it?
 
-Each cell is compared with the fastest of its peers (the same benchmark over a way of the same
-kinds) and, where that is known, with what is expected of it. Models are fitted for each part that
-slow cells share: it has a constant fraction of its rate wherever it is the bottleneck, from the
-beginning or from some cell on, or a rate that falls exponentially with the cell's number. The least
-squares, of logarithms, win.
+Each cell is compared with the fastest of its peers (the same benchmark over routes of the same
+kinds) and, where that is known, with what is expected of it. A part that is to blame has a constant
+fraction of its rate wherever it is the bottleneck, from the beginning or from some cell on, or a
+rate that falls exponentially with the cell's number. The fewest parts that explain all slow cells
+and contradict no healthy one win, by the least squares of logarithms.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from linkgauge.model.result import Expected
 from linkgauge.model.statistics import median_deviation
 from linkgauge.model.units import count_of
 
-from .cases import Blame, Case, blame, cases_of, named, suspects
+from .cases import Case, cases_of, named
+from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
 from .vendor import tools
@@ -38,10 +37,21 @@ _SPARED = 0.004
 parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
 
 
-_BEGAN = 0.02
-"""What it costs that a part was well at first: as much as the excuses of five cells."""
-_SEEN = 0.02
-"""What it counts for a part that its links counted errors: as much as the excuses of five cells."""
+_PART = 0.008
+"""What it costs to blame a part: as much as the excuses of two cells …"""
+_UNSEEN = 0.014
+"""… that its links counted no errors …"""
+_BEGAN = 0.01
+"""… that it was well at first …"""
+_DRIFTS = 0.008
+"""… that it changes from cell to cell: time is blamed only where it explains better than parts."""
+_NOISY = 0.02
+"""Error of a median from which a cell counts for half."""
+_LEAST = math.log(0.95)
+_LEAST_DRIFT = math.log(0.9995)
+"""Levels above which a part is as good as well, as logarithms; of a drift per cell."""
+_LEAST_OF_DRIFT = 3
+"""Slow cells from which a trend is told from a level."""
 _ANYTHING = math.log(1000)
 """A figure that is known no better may be any."""
 _DEVIATIONS = 3.5
@@ -68,6 +78,11 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     @property
     def fastest(self) -> Case:
         return self.peers[0]
+
+    @property
+    def weight(self) -> float:
+        """How much it counts: as the inverse of its variance and of what other things vary."""
+        return 1 / (1 + (_error(self.case) / _DEVIATIONS / _NOISY) ** 2)
 
 
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
@@ -122,150 +137,187 @@ def _error(case: Case) -> float:
     return min(_DEVIATIONS * deviation / summary.median, _ANYTHING)
 
 
-class _Fit(msgspec.Struct, frozen=True):
-    """A model's loss; `level` is the logarithm of the rate that is left, of a drift that of each
-    cell. It holds `since` the cell of that number."""
+class _Suspect(msgspec.Struct, frozen=True):
+    """A part, and how it may be slow: by a constant fraction `since` the cell of that number, or
+    ever slower (`drifts`)."""
 
-    loss: float
-    level: float
+    part: str
     drifts: bool = False
     since: int = 0
 
+    @property
+    def cost(self) -> float:
+        return _PART + (_BEGAN if self.since else 0.0) + (_DRIFTS if self.drifts else 0.0)
+
+    def strikes(self, member: RelativeRate) -> bool:
+        return self.part in member.case.touched and member.case.number >= self.since
+
+    def slows(self, member: RelativeRate, left: _Left) -> bool:
+        """Whether a cell should be slower for it than the one that it is compared with."""
+        return self.strikes(member) and (self.drifts or self.part not in left.base)
+
+
+class _Left(msgspec.Struct, frozen=True):
+    """What is left of the rate of each cell of a class, as logarithms, beside one that is taken to
+    be well. That one, of number `begin`, touches suspects of its own: `base`."""
+
+    logs: list[float]
+    base: frozenset[str] = frozenset()
+    begin: int = 0
+
+
+class _Class:
+    """Peers, and what is left of the rate of each beside those that are well."""
+
+    def __init__(self, members: Sequence[RelativeRate]) -> None:
+        self.members = members
+        self.fastest = max(members, key=lambda m: m.relative)
+        self.is_low = members[0].fastest.cell.verdict == "low" and any(m.low for m in members)
+        self.logs = {m.case.number: math.log(_median(m.case)) for m in members}
+
+    def left(self, suspects: tuple[_Suspect, ...]) -> _Left:
+        """Beside the fastest that none of them strikes, else what is expected if all are low, else
+        the fastest."""
+        if self.is_low and not any(s.drifts and s.strikes(self.fastest) for s in suspects):
+            return _Left([m.log for m in self.members])
+        free = [m for m in self.members if not any(s.strikes(m) for s in suspects)]
+        best = max(free, key=lambda m: m.relative) if free else self.fastest
+        top = self.logs[best.case.number]
+        logs = [min(0.0, self.logs[m.case.number] - top) for m in self.members]
+        base = frozenset(s.part for s in suspects if s.strikes(best))
+        return _Left(logs, base, best.case.number if base else 0)
+
+
+class _Model:
+    """What suspects leave unexplained of all cells."""
+
+    def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[str]) -> None:
+        self._seen = seen
+        by_peers: dict[tuple[str, ...] | None, list[RelativeRate]] = {}
+        for rate in rates:
+            by_peers.setdefault(rate.case.peers, []).append(rate)
+        self._classes = [_Class(members) for members in by_peers.values()]
+        self.levels: dict[_Suspect, float] = {}
+        """Of the suspects that were asked for last: the logarithm of the rate that is left, of a
+        drift per cell."""
+
+    def loss(self, suspects: tuple[_Suspect, ...]) -> float:
+        parts = frozenset(s.part for s in suspects)
+        if len(parts) < len(suspects):
+            return math.inf
+        left = [group.left(suspects) for group in self._classes]
+        own = self._own_levels(suspects, left)
+        self.levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
+        if any(self.levels.get(s, 0.0) > (_LEAST_DRIFT if s.drifts else _LEAST) for s in suspects):
+            return math.inf
+        loss = sum(s.cost + (0.0 if s.part in self._seen else _UNSEEN) for s in suspects)
+        loss += sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
+        for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
+            for member, log in zip(group.members, one.logs, strict=True):
+                expected = [
+                    level * (member.case.number - one.begin) if s.drifts else level
+                    for s in suspects
+                    if s.slows(member, one)
+                    for level in (own[s].get(at, self.levels[s]),)
+                ]
+                loss += member.weight * _unexplained_part(member, log, expected, bool(one.base))
+        return loss
+
+    def _own_levels(
+        self, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
+    ) -> dict[_Suspect, dict[int, float]]:
+        """By suspect and class: from slow cells that no other suspect touches, where there are
+        such."""
+        own: dict[_Suspect, dict[int, float]] = {s: {} for s in suspects}
+        for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
+            for s in suspects:
+                others = frozenset(o.part for o in suspects if o != s) - one.base
+                mine = [(m, log) for m, log in zip(group.members, one.logs, strict=True)
+                        if m.slow and s.slows(m, one)]  # fmt: skip
+                alone = [(m, log) for m, log in mine if others.isdisjoint(m.case.touched)]
+                if mine:
+                    own[s][at] = statistics.median(
+                        log / (m.case.number - one.begin or 1) if s.drifts else log
+                        for m, log in alone or mine
+                    )
+        return own
+
+
+def _unexplained_part(
+    member: RelativeRate, log: float, expected: Sequence[float], is_within: bool
+) -> float:
+    """What is left unexplained of a cell of which suspects leave so much. Where even the fastest
+    peer touches a suspect (`is_within`), that a cell is as fast as it should be speaks against."""
+    if expected:
+        return min((log - min(expected)) ** 2, (log - sum(expected)) ** 2, log**2 + _SPARED)
+    if is_within:
+        return member.relative**2 + (_SPARED if member.fine else 0.0)
+    return member.log**2
+
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
-    """One part slows what touches it, or its rate falls from cell to cell."""
-    paced = relative_rates(evidence)
-    slow = [each for each in paced if each.slow]
+    """Parts that slow what touches them, or whose rate falls from cell to cell."""
+    rates = relative_rates(evidence)
+    slow = [each for each in rates if each.slow]
     if not slow:
         return
-    parts = suspects([each.case for each in slow])
-    fits = {part: _fit(part, paced) for part in parts}
-    seen = troubled(evidence, frozenset().union(*(each.case.touched for each in paced)))
-
-    losses = {part: fits[part].loss - (_SEEN if part in seen else 0.0) for part in parts}
-    least = min(losses.values(), default=0.0) + _SPARED / 2  # noise decides nothing
-    culprit = blame((each.case for each in paced), lambda part: max(losses[part], least), parts)
-    if culprit is None:
-        yield _unexplained(slow, evidence)
-        return
-    touched = [each for each in slow if culprit.part in each.case.touched]
-    if fits[culprit.part].drifts:
-        yield _drift(culprit, fits[culprit.part], touched, evidence)
-    else:
-        yield _slow(culprit, fits[culprit.part], touched, evidence)
-    rest = [each for each in slow if culprit.part not in each.case.touched]
-    if rest:
+    seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
+    found = suspects([each.case for each in slow], [each.case for each in rates], seen)
+    blames = {blame.part: blame for blame in found}
+    model = _Model(rates, seen)
+    candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
+    chosen = fewest(candidates, remembered(model.loss))
+    model.loss(chosen)
+    for suspect in chosen:
+        others = [(s.part, model.levels[s]) for s in chosen if s != suspect]
+        touched = [each for each in slow if suspect.part in each.case.touched]
+        most = [each for each in touched if not any(
+            part in each.case.touched and level < model.levels[suspect] for part, level in others
+        )]  # fmt: skip
+        say = _drift if suspect.drifts else _slow
+        yield say(blames[suspect.part], suspect, model.levels[suspect], most or touched, evidence)
+    parts = {s.part for s in chosen}
+    if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
 
 
-def _fit(part: str, paced: Sequence[RelativeRate]) -> _Fit:
-    touching = [each for each in paced if part in each.case.touched]
-    elsewhere = sum(each.log**2 for each in paced if part not in each.case.touched)
-    began = min(each.case.number for each in touching if each.slow)
-    constant, later = _constant(touching, part), _constant(touching, part, began)
-    best = min(constant, later, _drifting(touching, part), key=lambda fit: fit.loss)
-    return replace(best, loss=best.loss + elsewhere)
+def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[_Suspect]:
+    """From the beginning; since some cell, of which an equal one touched the part before and was
+    well; ever slower."""
+    touching = [each for each in rates if part in each.case.touched]
+    slow = sorted((each for each in touching if each.slow), key=_number)
+    yield _Suspect(part)
+    first = next((each for each in slow if any(
+        other.case.peers == each.case.peers and not other.slow and _number(other) < _number(each)
+        for other in touching
+    )), None)  # fmt: skip
+    if first is not None:
+        yield _Suspect(part, since=_number(first))
+    if len(slow) >= _LEAST_OF_DRIFT:
+        yield _Suspect(part, drifts=True)
 
 
-def _constant(touching: Sequence[RelativeRate], part: str, since: int = 0) -> _Fit:
-    """A fraction of its rate, from the beginning or `since` a cell on: before, it was well. Each
-    class of cells has a fraction of its own: another part may have been its bottleneck."""
-    beside = _beside(touching, part, since)
-    before = [each for each in touching if each.case.number < since]
-    after = [each for each in touching if each.case.number >= since]
-    left = [(each, _left(each, beside[each.case.peers])) for each in after]
-    lost: dict[tuple[str, ...] | None, list[float]] = {}
-    for each, log in left:
-        if each.slow:
-            lost.setdefault(each.case.peers, []).append(each.log if log is None else log)
-    levels = {name: statistics.median(logs) for name, logs in lost.items()}
-    level = statistics.median(levels.values())
-    loss = sum(each.relative**2 for each in before) + (_BEGAN if since else 0.0)
-    loss += sum(_loss(each, log, levels.get(each.case.peers, level)) for each, log in left)
-    return _Fit(loss + _SPARED * (len(levels) - 1), level, since=since)
+def _number(each: RelativeRate) -> int:
+    return each.case.number
 
 
-def _beside(
-    touching: Sequence[RelativeRate], part: str, since: int = 0
-) -> dict[tuple[str, ...] | None, Case | None]:
-    """Of each class, the fastest that does not touch the part, or did so while it was well."""
-    classes = {each.case.peers: each.peers for each in touching}
-    return {
-        name: next((c for c in peers if part not in c.touched or c.number < since), None)
-        for name, peers in classes.items()
-    }
-
-
-def _left(each: RelativeRate, beside: Case | None) -> float | None:
-    """The logarithm of what is left of a cell's figure, compared with a peer that does not touch
-    the part: that is known better than what is expected, which counts if all peers are low. None
-    where neither tells anything."""
-    if each.low and each.fastest.cell.verdict == "low":
-        return each.log
-    if beside is None:
-        return None
-    return min(0.0, math.log(_median(each.case) / _median(beside)))
-
-
-def _loss(each: RelativeRate, left: float | None, level: float) -> float:
-    """What the part leaves unexplained of a cell. Where all peers touch it, it does not explain
-    that one is slower than another; nor that they are alike, if both are known to be fine."""
-    if left is None:
-        return each.relative**2 + (_SPARED if each.fine else 0.0)
-    return min((left - level) ** 2, left**2 + _SPARED)
-
-
-def _drifting(touching: Sequence[RelativeRate], part: str) -> _Fit:
-    """Rates of e^(level × number), from the first cell of the run on."""
-    beside = _beside(touching, part)
-    fallen = [_fallen(each, beside[each.case.peers]) for each in touching]
-    slopes = [log / away for each, (log, away) in zip(touching, fallen, strict=True)
-              if each.slow and away]  # fmt: skip
-    if len(slopes) < _LEAST_OF_DRIFT:
-        return _Fit(math.inf, 0.0)
-    level = statistics.median(slopes)
-    loss = sum(
-        min((log - level * away) ** 2, _SPARED + log**2, _SPARED + (log - level * number) ** 2)
-        + _unexpected(each, level)
-        for each, (log, away) in zip(touching, fallen, strict=True)
-        for number in (each.case.number,)
-    )
-    return _Fit(loss, level, drifts=True)
-
-
-def _fallen(each: RelativeRate, beside: Case | None) -> tuple[float, int]:
-    """How far a cell is below one that the drift leaves alone, and the cells since the run began;
-    or below its fastest peer, and the cells that lie between the two (if that one drifts, too)."""
-    if beside is not None:
-        return math.log(_median(each.case) / _median(beside)), each.case.number
-    return each.relative, each.case.number - each.fastest.number
-
-
-def _unexpected(each: RelativeRate, level: float) -> float:
-    """How much lower than expected a cell is than the drift has come to by then, if all its peers
-    are low: else these tell better how fast it should be."""
-    if not each.low or each.fastest.cell.verdict != "low":
-        return 0.0
-    return max(0.0, abs(each.log - level * each.case.number) - _ROUGHLY) ** 2
-
-
-_ROUGHLY = 0.3
-"""How well expectations are known, as a logarithm."""
-_LEAST_OF_DRIFT = 3
-"""Slow cells from which a trend is told from a level."""
-
-
-def _slow(culprit: Blame, fit: _Fit, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+def _slow(
+    blame: Blame,
+    suspect: _Suspect,
+    level: float,
+    slow: Sequence[RelativeRate],
+    evidence: Evidence,
+) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     severity: Severity = "fail" if share < FAR else "warn"
     of = _compared(min(slow, key=_log))
-    first = min(slow, key=lambda each: each.case.number).case
-    onset = f"; before {first.name} it was well" if fit.since else ""
+    first = min(slow, key=_number).case
+    onset = f"; before {first.name} it was well" if suspect.since else ""
     reach = f"{count_of(len(slow))} that touch it reach {share:.0%} of what {of}"
-    found = f"{reach}{onset}{culprit.doubt}"
+    found = f"{reach}{onset}{blame.doubt}"
     why = "what all the slow cells share, and the others do not, is what slows them"
     cells = named(each.case for each in slow)
-    return Finding("slow", severity, culprit.part, found, why, _remedy(evidence), cells)
+    return Finding("slow", severity, blame.part, found, why, _remedy(evidence), cells)
 
 
 def _compared(each: RelativeRate) -> str:
@@ -274,14 +326,20 @@ def _compared(each: RelativeRate) -> str:
     return f"equal cells do, as {each.fastest.name}"
 
 
-def _drift(culprit: Blame, fit: _Fit, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
+def _drift(
+    blame: Blame,
+    suspect: _Suspect,
+    level: float,
+    slow: Sequence[RelativeRate],
+    evidence: Evidence,
+) -> Finding:
     lowest = min(slow, key=_log)
-    at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{culprit.doubt}"
-    found = f"its rate changes by {math.expm1(fit.level):.2%} from cell to cell: {at}"
+    at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{blame.doubt}"
+    found = f"its rate changes by {math.expm1(level):.2%} from cell to cell: {at}"
     why = "what grows slower as it works heats up, or fills up"
     remedy = (*tools(evidence, "state"), "measure once more after a pause")
     cells = named(each.case for each in slow)
-    return Finding("drift", "fail", culprit.part, found, why, remedy, cells)
+    return Finding("drift", "fail", suspect.part, found, why, remedy, cells)
 
 
 def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from linkgauge.model.statistics import LEAST_SAMPLES, deviation, slow_percentile
 
-from .cases import Case, blame, cases_of, named, suspects
+from .cases import Case, cases_of, named
+from .causes import Blame, Cause, causes, fewest, remembered, suspects
 from .findings import Evidence, Finding
 from .vendor import tools
 
@@ -112,28 +114,38 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
         return
     longest, first = _longest(bad), min(cell.case.number for cell in bad)
     quiet = [cell for cell in cells if not cell.spikes and _would_show(cell, longest)]
-    before = [cell for cell in quiet if cell.case.number < first]
-    calm = [cell for cell in quiet if cell.case.number > first]
-    if not _are_stalls(bad, calm):
+    if not _are_stalls(bad, [cell for cell in quiet if cell.case.number > first]):
         return
+    blamed, _ = causes([cell.case for cell in bad], [cell.case for cell in quiet])
+    by_case = {cell.case: cell for cell in cells}
+    found = [
+        (cause.blame.part, cause.blame.doubt, [by_case[case] for case in cause.cases])
+        for cause in blamed
+        if len(cause.cases) > 1 and _is_often(cause, quiet)
+    ]
+    if not found and len(bad) >= _LEAST_SPIKY * len(cells):
+        found = [(_worst(bad).case.name, "", bad)]
+    for subject, doubt, struck in found:
+        yield _stall(subject, doubt, struck, len(cells))
 
-    def loss(part: str) -> float:
-        missed = sum(part not in cell.case.touched for cell in bad)
-        spared = sum(part in cell.case.touched for cell in calm)
-        began = any(part in cell.case.touched for cell in before)
-        return 4 * missed + spared + began
 
-    cases = [cell.case for cell in (*bad, *calm)]
-    culprit = blame(cases, loss, suspects([cell.case for cell in bad]))
-    touching = [c for c in (*bad, *calm) if culprit and culprit.part in c.case.touched]
-    often = 2 * sum(bool(cell.spikes) for cell in touching) >= max(1, len(touching))
-    if not often and len(bad) < _LEAST_SPIKY * len(cells):
-        return
-    worst = max(bad, key=lambda cell: max(cell.times))
+def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
+    """Whether half of the cells that touch the part have spikes, from the first one on."""
+    first = min(case.number for case in cause.cases)
+    calm = [cell for cell in quiet
+            if cause.blame.part in cell.case.touched and cell.case.number > first]  # fmt: skip
+    return len(cause.cases) >= len(calm)
+
+
+def _worst(bad: Sequence[Steadiness]) -> Steadiness:
+    return max(bad, key=lambda cell: max(cell.times))
+
+
+def _stall(subject: str, doubt: str, bad: Sequence[Steadiness], count: int) -> Finding:
+    worst = _worst(bad)
     name = worst.case.name
-    subject, doubt = (culprit.part, culprit.doubt) if culprit and often else (name, "")
     found = (
-        f"in {len(bad)} of {len(cells)} cells samples stand out: {name} has {len(worst.spikes)} of "
+        f"in {len(bad)} of {count} cells samples stand out: {name} has {len(worst.spikes)} of "
         f"{len(worst.times)}, the longest lasts {max(worst.times):.2f} times the median"
         f"{_period(worst)}, its slow_p99 is {_slow_p99(worst.case):.0%} of the median{doubt}"
     )
@@ -144,8 +156,8 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
         "look for what runs now and then: monitoring that polls the device, links that train anew "
         "(sudo dmesg -w), interrupts on the measuring CPU, a hypervisor that takes it away"
     )
-    named_bad = named(cell.case for cell in bad)
-    yield Finding("stall", "warn", subject, found, why, (remedy,), named_bad)
+    cells = named(cell.case for cell in bad)
+    return Finding("stall", "warn", subject, found, why, (remedy,), cells)
 
 
 _LEAST_SPIKY = 0.05
@@ -193,39 +205,47 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     if len(bad) < 2:
         return
 
-    def loss(part: str) -> float:
-        """Minus the logarithm of the likelihood: one deviation for what touches it, one for the
-        rest. How quiet the quiet ones are (links of one kind more than of another) tells nothing:
-        each counts as if it had the noise that any machine may have as well."""
-        return sum(
+    def loss(parts: tuple[str, ...]) -> float:
+        """Minus the logarithm of the likelihood: one deviation for all cells that touch the same of
+        these parts. How quiet the quiet ones are (links of one kind more than of another) says
+        nothing: each counts as if it had the noise that any machine may have as well."""
+        groups: defaultdict[frozenset[str], list[Steadiness]] = defaultdict(list)
+        for cell in cells:
+            groups[cell.case.touched & frozenset(parts)].append(cell)
+        return _SCATTERING * len(parts) + sum(
             sum(cell.degrees for cell in group) * math.log(math.hypot(_pooled(group), _NOISE))
-            for group in _parted(cells, part)
+            for group in groups.values()
         )
 
-    cases = [cell.case for cell in cells]
-    culprit = blame(cases, loss, suspects([cell.case for cell in bad]))
-    if culprit is None:
-        return
-    inside, outside = _parted(cells, culprit.part)
+    blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
+    chosen = fewest([blame.part for blame in blames], remembered(loss))
+    outside = [cell for cell in cells if cell.case.touched.isdisjoint(chosen)]
     usual = _pooled(outside) if outside else _NOISE
-    scatter = _pooled(inside)
-    if scatter < max(SCATTER, _MORE * usual):
-        return
+    for blame in blames:
+        others = frozenset(chosen) - {blame.part}
+        inside = [cell for cell in cells if blame.part in cell.case.touched]
+        alone = [cell for cell in inside if others.isdisjoint(cell.case.touched)]
+        scatter = _pooled(alone or inside)
+        if blame.part in chosen and scatter >= max(SCATTER, _MORE * usual):
+            yield _scatter(blame, alone or inside, scatter, usual, evidence)
+
+
+_SCATTERING = 8.0
+"""What it costs to blame a part, as a logarithm of likelihood: one in 3000."""
+
+
+def _scatter(
+    blame: Blame, inside: Sequence[Steadiness], scatter: float, usual: float, evidence: Evidence
+) -> Finding:
     found = (
         f"samples of {len(inside)} cells that touch it scatter by {scatter:.1%}, those of others "
-        f"by {usual:.1%}{culprit.doubt}"
+        f"by {usual:.1%}{blame.doubt}"
     )
     why = "a median of such samples errs; something disturbs the part"
     clocks = [f"{tool}  # clocks that change" for tool in tools(evidence, "state")]
     remedy = ("top  # what else uses it", *tools(evidence, "users"), *clocks)
     shaken = named(cell.case for cell in inside)
-    yield Finding("scatter", "warn", culprit.part, found, why, remedy, shaken)
-
-
-def _parted(cells: Sequence[Steadiness], part: str) -> tuple[list[Steadiness], list[Steadiness]]:
-    """Those that touch the part, and the others."""
-    inside = [cell for cell in cells if part in cell.case.touched]
-    return inside, [cell for cell in cells if part not in cell.case.touched]
+    return Finding("scatter", "warn", blame.part, found, why, remedy, shaken)
 
 
 CHECKS = (check_stalls, check_scatter)

@@ -7,7 +7,7 @@ switch 0000:04:00.0` (its upstream port), or `host bridge 0000:00`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import msgspec
@@ -213,6 +213,18 @@ class Wiring:
         passed = {crossing.end for _, crossing in crossed} - {one, other}
         parts = {wire.name for wire, _ in crossed} | passed - self._evidence.functions.keys()
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
+
+    def opposed(self, transfers: Sequence[Transfer]) -> Iterator[str]:
+        """The wires that these transfers cross in both directions at once, each as a part of its
+        own: what it carries so may be less than twice what it carries in one."""
+        crossed: dict[str, set[bool]] = {}
+        legs = (leg for transfer in transfers for leg in transfer.legs())
+        for begin, end, *_ in legs:
+            for wire, crossing in self.route(str(begin), str(end)) or ():
+                crossed.setdefault(wire.name, set()).add(crossing.forward)
+        for name, directions in crossed.items():
+            if len(directions) == 2:
+                yield f"{name} (both directions at once)"
 
     def joints(self) -> dict[str, set[str]]:
         """The switches and host bridges, each with the links that meet there."""

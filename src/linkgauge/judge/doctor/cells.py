@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.cases import cases_of, named, struck
+from linkgauge.judge.cases import cases_of, named
+from linkgauge.judge.causes import causes
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.vendor import tools
 from linkgauge.model.errors import OutcomeKind
@@ -19,13 +20,15 @@ def _found(
     bad = [case for case in cases if case.cell.kind == kind]
     if not bad:
         return
-    # A lost device stays lost: what it did before does not exonerate it.
-    first = bad[0].number if kind == "lost" else 0
-    good = [case for case in cases if case.cell.status == "pass" and case.number >= first]
-    culprit = struck(bad, good)
-    subject = culprit.part if culprit else bad[0].name
-    found = f"{count_of(len(bad))} {found}{culprit.doubt if culprit else ''}"
-    yield Finding(check, "fail", subject, found, why, remedy, named(bad))
+    good = [case for case in cases if case.cell.status == "pass"]
+    # A device that is lost stays lost: what it did before counts for nothing.
+    blamed, rest = causes(bad, good, began=0.0 if kind == "lost" else 1.0)
+    for cause in blamed:
+        one = f"{count_of(len(cause.cases))} {found}{cause.blame.doubt}"
+        yield Finding(check, "fail", cause.blame.part, one, why, remedy, named(cause.cases))
+    if rest:
+        alone = f"{count_of(len(rest))} {found}"
+        yield Finding(check, "fail", rest[0].name, alone, why, remedy, named(rest))
 
 
 def check_wrong_bytes(evidence: Evidence) -> Iterator[Finding]:
