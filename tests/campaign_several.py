@@ -17,6 +17,7 @@ import argparse
 import itertools
 import os
 import random
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
@@ -130,7 +131,11 @@ def _attempt(
         {
             f
             for f in findings
-            if is_right(bed, _as_told(kind, others, together), target, of, together, f)
+            for named in subjects(f)
+            if any(
+                is_right(bed, as_kind, target, of, together, named)
+                for as_kind in (kind, _as_told(kind, others, together))
+            )
             or is_end(bed, kind, target, f)
         }
         for kind, target, of, others in zip(kinds, targets, found, without, strict=True)
@@ -138,6 +143,15 @@ def _attempt(
     named = tuple(any(f.severity in ("fail", "warn") for f in of) for of in right)
     wrong = tuple(f for f in findings if f.severity == "fail" and not any(f in r for r in right))
     return Outcome(label, machine, tuple(faults), named, wrong, discarded, findings)
+
+
+def subjects(finding: Finding) -> Iterator[Finding]:
+    """The finding, once for each part that it names: others that no cell of the run tells from its
+    subject (cells that the other fault ended might have) are as good an answer."""
+    yield finding
+    doubt = re.search(r"\(or (.*): no cell tells them apart\)", finding.found)
+    for part in doubt[1].split(", ") if doubt else ():
+        yield msgspec.structs.replace(finding, subject=part)
 
 
 def _as_told(kind: str, others: Evidence, together: Evidence) -> str:

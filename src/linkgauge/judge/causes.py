@@ -47,8 +47,8 @@ def suspects(
 
 
 def _rank(part: str) -> int:
-    """A device, a link of a fabric, a host node, a PCIe link, a host bridge; a link in one
-    direction, or in both at once, behind all of these."""
+    """A device or a switch, a link of a fabric, a host node, a PCIe link, a host bridge; a link in
+    both directions at once behind all of these."""
     if part.endswith(")"):
         return 5
     if part.startswith(("PCIe link", "host bridge")):

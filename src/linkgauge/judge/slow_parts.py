@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from linkgauge.model.result import Expected
-from linkgauge.model.statistics import median_deviation
+from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation
 from linkgauge.model.units import count_of
 
 from .cases import Case, cases_of, named
@@ -50,12 +50,14 @@ _NOISY = 0.02
 _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
 """Levels above which a part is as good as well, as logarithms; of a drift per cell."""
-_LEAST_OF_DRIFT = 3
+_LEAST_OF_DRIFT = 2
 """Slow cells from which a trend is told from a level."""
 _ANYTHING = math.log(1000)
 """A figure that is known no better may be any."""
 _DEVIATIONS = 3.5
 """Standard deviations that a median may be off: one in 2000 is further."""
+_NORMAL = 1.4826
+"""Standard deviation of normal samples, as a multiple of their median distance from the median."""
 _STEADY = 0.05
 """A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
 
@@ -129,11 +131,14 @@ def _lowest(case: Case) -> float:
 
 def _error(case: Case) -> float:
     """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
-    little, so an interval of ranks would be too narrow."""
+    little, so an interval of ranks would be too narrow. Stalls, which no median minds, count as
+    little as the median distance from it lets them."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
-    deviation = median_deviation(summary.stddev, summary.n)
+    usual = statistics.median(abs(sample - summary.median) for sample in case.cell.samples)
+    stddev = min(summary.stddev, _NORMAL * usual) if summary.n >= LEAST_SAMPLES else summary.stddev
+    deviation = median_deviation(stddev, summary.n)
     return min(_DEVIATIONS * deviation / summary.median, _ANYTHING)
 
 
@@ -227,20 +232,25 @@ class _Model:
         self, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
     ) -> dict[_Suspect, dict[int, float]]:
         """By suspect and class: from slow cells that no other suspect touches, where there are
-        such."""
-        own: dict[_Suspect, dict[int, float]] = {s: {} for s in suspects}
+        such in any class."""
+        return {s: self._own_level(s, suspects, left) for s in suspects}
+
+    def _own_level(
+        self, s: _Suspect, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
+    ) -> dict[int, float]:
+        alone: dict[int, list[float]] = {}
+        shared: dict[int, list[float]] = {}
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
-            for s in suspects:
-                others = frozenset(o.part for o in suspects if o != s) - one.base
-                mine = [(m, log) for m, log in zip(group.members, one.logs, strict=True)
-                        if m.slow and s.slows(m, one)]  # fmt: skip
-                alone = [(m, log) for m, log in mine if others.isdisjoint(m.case.touched)]
-                if mine:
-                    own[s][at] = statistics.median(
-                        log / (m.case.number - one.begin or 1) if s.drifts else log
-                        for m, log in alone or mine
-                    )
-        return own
+            for member, log in zip(group.members, one.logs, strict=True):
+                if member.slow and s.slows(member, one):
+                    of = shared if any(o.slows(member, one) for o in suspects if o != s) else alone
+                    away = member.case.number - one.begin or 1
+                    of.setdefault(at, []).append(log / away if s.drifts else log)
+        found = alone or shared
+        if s.drifts and found:
+            slope = statistics.median(log for logs in found.values() for log in logs)
+            return dict.fromkeys(found, slope)
+        return {at: statistics.median(logs) for at, logs in found.items()}
 
 
 def _unexplained_part(
@@ -249,7 +259,9 @@ def _unexplained_part(
     """What is left unexplained of a cell of which suspects leave so much. Where even the fastest
     peer touches a suspect (`is_within`), that a cell is as fast as it should be speaks against."""
     if expected:
-        return min((log - min(expected)) ** 2, (log - sum(expected)) ** 2, log**2 + _SPARED)
+        # Several slow it by as much as the slowest at least, by all of them together at most.
+        off = max(0.0, log - min(expected), sum(expected) - log)
+        return min(off**2, log**2 + _SPARED)
     if is_within:
         return member.relative**2 + (_SPARED if member.fine else 0.0)
     return member.log**2

@@ -31,6 +31,8 @@ SCATTER = 0.035
 deviation of few samples errs by a third."""
 _MORE = 1.7
 """How many times that of the other cells it must be."""
+_CLEAR = 4.0
+"""How many times as much cells must scatter with their spikes as without, where these do, too."""
 _NOISE = 0.02
 """Noise of a machine where nothing untouched is there to compare with."""
 
@@ -189,7 +191,7 @@ def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
     whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
     rest = _pooled(bad)
     usual = max(_pooled(calm), _NOISE / 4)
-    return whole > 2 * rest and rest < max(_MORE * usual, SCATTER)
+    return whole > 2 * rest and (rest < max(_MORE * usual, SCATTER) or whole > _CLEAR * rest)
 
 
 def _period(cell: Steadiness) -> str:
@@ -205,29 +207,46 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     if len(bad) < 2:
         return
 
-    def loss(parts: tuple[str, ...]) -> float:
-        """Minus the logarithm of the likelihood: one deviation for all cells that touch the same of
-        these parts. How quiet the quiet ones are (links of one kind more than of another) says
+    def loss(shaken: tuple[_Shaken, ...]) -> float:
+        """Minus the logarithm of the likelihood: one deviation for all cells that the same of these
+        parts shake. How quiet the quiet ones are (links of one kind more than of another) says
         nothing: each counts as if it had the noise that any machine may have as well."""
-        groups: defaultdict[frozenset[str], list[Steadiness]] = defaultdict(list)
+        groups: defaultdict[tuple[bool, ...], list[Steadiness]] = defaultdict(list)
         for cell in cells:
-            groups[cell.case.touched & frozenset(parts)].append(cell)
-        return _SCATTERING * len(parts) + sum(
+            groups[tuple(each.strikes(cell) for each in shaken)].append(cell)
+        return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
             sum(cell.degrees for cell in group) * math.log(math.hypot(_pooled(group), _NOISE))
             for group in groups.values()
         )
 
     blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
-    chosen = fewest([blame.part for blame in blames], remembered(loss))
-    outside = [cell for cell in cells if cell.case.touched.isdisjoint(chosen)]
+    firsts = {
+        blame: min(cell.case.number for cell in bad if blame.part in cell.case.touched)
+        for blame in blames
+    }
+    candidates = [
+        _Shaken(blame, since) for blame, first in firsts.items() for since in sorted({0, first})
+    ]
+    chosen = fewest(candidates, remembered(loss))
+    outside = [cell for cell in cells if not any(each.strikes(cell) for each in chosen)]
     usual = _pooled(outside) if outside else _NOISE
-    for blame in blames:
-        others = frozenset(chosen) - {blame.part}
-        inside = [cell for cell in cells if blame.part in cell.case.touched]
-        alone = [cell for cell in inside if others.isdisjoint(cell.case.touched)]
+    for one in chosen:
+        inside = [cell for cell in cells if one.strikes(cell)]
+        alone = [cell for cell in inside
+                 if not any(each.strikes(cell) for each in chosen if each != one)]  # fmt: skip
         scatter = _pooled(alone or inside)
-        if blame.part in chosen and scatter >= max(SCATTER, _MORE * usual):
-            yield _scatter(blame, alone or inside, scatter, usual, evidence)
+        if scatter >= max(SCATTER, _MORE * usual):
+            yield _scatter(one.blame, alone or inside, scatter, usual, evidence)
+
+
+class _Shaken(msgspec.Struct, frozen=True):
+    """A part whose cells scatter, `since` the cell of that number."""
+
+    blame: Blame
+    since: int
+
+    def strikes(self, cell: Steadiness) -> bool:
+        return self.blame.part in cell.case.touched and cell.case.number >= self.since
 
 
 _SCATTERING = 8.0

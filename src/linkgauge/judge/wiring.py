@@ -221,7 +221,8 @@ class Wiring:
         legs = (leg for transfer in transfers for leg in transfer.legs())
         for begin, end, *_ in legs:
             for wire, crossing in self.route(str(begin), str(end)) or ():
-                crossed.setdefault(wire.name, set()).add(crossing.forward)
+                if wire.kind != "bridge":
+                    crossed.setdefault(wire.name, set()).add(crossing.forward)
         for name, directions in crossed.items():
             if len(directions) == 2:
                 yield f"{name} (both directions at once)"
