@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Transfer
@@ -16,13 +17,15 @@ from .wiring import Touched, Wiring
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A cell with the `number` it has in the whole run, what it touches and the `peers` that it
-    should be equal to: None of a sweep's."""
+    """A cell with the `number` it has in the whole run, the parts that it touches, those of them
+    that may slow what it reports (`timed`: of the first of several transfers, that one's), and the
+    `peers` that it should be equal to: None of a sweep's."""
 
     number: int
     result: Result
     cell: CellResult
     touched: frozenset[str]
+    timed: frozenset[str]
     peers: tuple[str, ...] | None
 
     @property
@@ -54,11 +57,23 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
                 continue
             transfers = cell.transfers
             touched = [wiring.touched(transfer) for transfer in transfers]
-            parts = frozenset(wiring.opposed(transfers)).union(*(each.parts for each in touched))
+            opposed = frozenset(wiring.opposed(transfers))
+            parts = opposed.union(*(each.parts for each in touched))
+            timed = parts
+            if cell.report.is_first and len(transfers) > 1:
+                timed = touched[0].parts | {
+                    each for each in opposed if each.partition(" (")[0] in touched[0].parts
+                }
             shared = evidence.together and _is_pair(transfers)
             peers = None if result.sweep or shared else _peers(result, cell, transfers, touched)
-            found.append(Case(number, result, cell, parts, peers))
+            found.append(Case(number, result, cell, parts, timed, peers))
     return tuple(found)
+
+
+@lru_cache(maxsize=2)
+def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
+    """The same for what asks of figures: touching what may slow them, and nothing else."""
+    return tuple(replace(case, touched=case.timed) for case in cases_of(evidence))
 
 
 def _is_pair(transfers: Sequence[Transfer]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -13,14 +14,20 @@ from .cases import Case
 _H = TypeVar("_H", bound=Hashable)
 MOST_CAUSES = 5
 """Causes looked for at once."""
+_LIKELY = 12
+"""Candidates of which any two are tried in place of one."""
 _MISSED = 4.0
 """Loss of a bad cell that no part accounts for, where a good cell that touches one costs 1 …"""
 _PART = 2.0
-"""… and each part that is blamed this."""
+"""… each part that is blamed this …"""
+_BEGAN = 1.0
+"""… and that it was well at first this."""
+_STAYS = 3.0
+"""Loss of a good cell that touches what stays bad."""
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """A part, and others that the same cells touch."""
+    """A part, and others that explain as well."""
 
     part: str
     others: tuple[str, ...] = ()
@@ -65,34 +72,45 @@ def fewest(
 ) -> tuple[_H, ...]:
     """The candidates of the least `loss`, which is to include what each of them costs: the best is
     added to those before, then each is exchanged or left out where that is better (stepwise
-    selection in both directions; N. Draper, H. Smith, Applied Regression Analysis, 15.2)."""
+    selection in both directions; N. Draper, H. Smith, Applied Regression Analysis, 15.2), or
+    exchanged for two. `loss` is asked often: let it be `remembered`."""
     chosen: tuple[_H, ...] = ()
-    least = loss(chosen)
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
-        best = min(more, key=loss, default=None)
-        if best is None or loss(best) >= least:
-            return chosen
-        chosen, least = _exchanged(best, loss(best), candidates, loss)
+        better = _exchanged(min(more, key=loss, default=chosen), candidates, loss)
+        if loss(better) >= loss(chosen):
+            better = _split(chosen, candidates, loss)
+        if loss(better) >= loss(chosen):
+            break
+        chosen = better
     return chosen
 
 
+def _split(
+    chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
+) -> tuple[_H, ...]:
+    """With two of the likeliest in place of one: what two explain exactly, a part above both may
+    explain badly, but better than either."""
+    likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
+    pairs = list(itertools.combinations(likely, 2))
+    rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
+    found = ((*rest, *pair) for rest in rests for pair in pairs if not {*rest} & {*pair})
+    return min(found, key=loss, default=chosen)
+
+
 def _exchanged(
-    chosen: tuple[_H, ...],
-    least: float,
-    candidates: Sequence[_H],
-    loss: Callable[[tuple[_H, ...]], float],
-) -> tuple[tuple[_H, ...], float]:
+    chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
+) -> tuple[_H, ...]:
     place = 0
     while place < len(chosen) > 1:
         rest = (*chosen[:place], *chosen[place + 1 :])
         others = ((*rest, one) for one in candidates if one not in chosen)
         best = min((rest, *others), key=loss)
-        if loss(best) < least - 1e-12:
-            chosen, least, place = best, loss(best), 0
+        if loss(best) < loss(chosen) - 1e-12:
+            chosen, place = best, 0
         else:
             place += 1
-    return chosen, least
+    return chosen
 
 
 class Cause(msgspec.Struct, frozen=True, eq=False):
@@ -103,11 +121,11 @@ class Cause(msgspec.Struct, frozen=True, eq=False):
 
 
 def causes(
-    bad: Sequence[Case], good: Sequence[Case], *, began: float = 1.0
+    bad: Sequence[Case], good: Sequence[Case], *, stays: bool = False
 ) -> tuple[list[Cause], list[Case]]:
     """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
-    left. Before the first bad cell that touches a part, good ones cost no more than `began` in
-    all: it was well then."""
+    left. Before the first bad cell that touches a part, good ones cost `_BEGAN` in all: it was well
+    then. What `stays` bad from then on is always well before, and hardly explains a good cell."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     place = {case.number: 1 << at for at, case in enumerate(cases)}
     blames = suspects(bad, cases)
@@ -118,15 +136,31 @@ def causes(
         cost = _PART * len(parts)
         for part in parts:
             struck, well = masks[part]
-            since = well & -(struck & -struck)
-            cost += began if since != well else 0.0
+            own = struck
+            for other in parts:
+                own &= ~masks[other][0] if other != part else own
+            own = own or struck  # of what no other part explains, the first bad cell
+            since = well & -(own & -own)
+            cost += _BEGAN if since != well and not stays else 0.0
             covered |= struck
             spared |= since
-        return cost + spared.bit_count() + _MISSED * (len(bad) - covered.bit_count())
+        contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
+        return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
 
     chosen = fewest(list(masks), remembered(loss))
+    least = loss(chosen)
+
+    def explain_as_well(part: str) -> Iterator[str]:
+        rest = tuple(one for one in chosen if one != part)
+        for other in blames:
+            if other.part not in chosen and loss((*rest, other.part)) <= least:
+                yield from (other.part, *other.others)
+
     found = [
-        Cause(blame, tuple(case for case in bad if blame.part in case.touched))
+        Cause(
+            Blame(blame.part, (*blame.others, *explain_as_well(blame.part))),
+            tuple(case for case in bad if blame.part in case.touched),
+        )
         for blame in blames
         if blame.part in chosen
     ]

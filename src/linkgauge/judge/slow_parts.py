@@ -19,7 +19,7 @@ from linkgauge.model.result import Expected
 from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation
 from linkgauge.model.units import count_of
 
-from .cases import Case, cases_of, named
+from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
@@ -89,7 +89,7 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
 
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
     classes: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases_of(evidence):
+    for case in timed_cases_of(evidence):
         cell = case.cell
         if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
             classes.setdefault(case.peers, []).append(case)

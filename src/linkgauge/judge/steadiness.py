@@ -15,7 +15,7 @@ import msgspec
 
 from linkgauge.model.statistics import LEAST_SAMPLES, deviation, slow_percentile
 
-from .cases import Case, cases_of, named
+from .cases import Case, named, timed_cases_of
 from .causes import Blame, Cause, causes, fewest, remembered, suspects
 from .findings import Evidence, Finding
 from .vendor import tools
@@ -59,9 +59,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False):
 
 def _steadiness(evidence: Evidence) -> list[Steadiness]:
     relative: list[tuple[Case, tuple[float, ...]]] = []
-    for case in cases_of(evidence):
+    for case in timed_cases_of(evidence):
         times = case.times
-        if case.cell.status == "pass" and len(times) >= LEAST_SAMPLES:
+        if case.cell.status in ("pass", "fail") and len(times) >= LEAST_SAMPLES:
             middle = statistics.median(times)
             relative.append((case, tuple(time / middle for time in times)))
     if not relative:

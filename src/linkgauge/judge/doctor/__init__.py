@@ -6,7 +6,10 @@ it in that file's CHECKS. docs/doctor.md has a row for each check.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from linkgauge.judge import shape, slow_parts, steadiness
 from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
@@ -29,11 +32,40 @@ CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS, *two_mod
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
+KNOWN = (
+    "processes", "clocks", "locked-clock", "silent", "switch", "link-speed", "link-width",
+    "fabric-links", "ecc", "link-errors", "fabric-errors",
+)  # fmt: skip
+"""Checks of what was read: what they find explains what others infer from figures."""
+INFERRED = ("slow", "drift", "scatter", "stall")
+
+
 def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
-    """The findings of all checks, failures first; within a severity in the order of the checks,
-    from what costs cells to what is good to know."""
+    """What the checks find: known causes of what is inferred from figures first, then failures,
+    each kind in the order of the checks, which goes from what costs cells to what is good to
+    know."""
     found = [finding for check in checks for finding in check(evidence)]
-    return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
+    known = [finding for finding in found if finding.check in KNOWN]
+    explained = [_explained(finding, known) for finding in found]
+    causes = {cause for _, cause in explained if cause is not None}
+    ordered = [finding for finding, _ in explained]
+    return tuple(sorted(ordered, key=lambda f: (f not in causes, _ORDER.index(f.severity))))
+
+
+def _explained(finding: Finding, known: Sequence[Finding]) -> tuple[Finding, Finding | None]:
+    """An inferred finding with the cause that is known of its part, if one is."""
+    if finding.check not in INFERRED:
+        return finding, None
+    part = _places(finding.subject)
+    cause = next((each for each in known if part & _places(each.subject)), None)
+    if cause is None:
+        return finding, None
+    return replace(finding, why=f"{cause.check} of {cause.subject} explains it"), cause
+
+
+def _places(subject: str) -> set[str]:
+    """The devices, nodes, switches and functions that a part's name holds."""
+    return {name for name in re.split(r"[ -]", subject) if ":" in name or name == subject}
 
 
 def failed(findings: tuple[Finding, ...]) -> bool:

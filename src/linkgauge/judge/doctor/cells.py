@@ -22,7 +22,7 @@ def _found(
         return
     good = [case for case in cases if case.cell.status == "pass"]
     # A device that is lost stays lost: what it did before counts for nothing.
-    blamed, rest = causes(bad, good, began=0.0 if kind == "lost" else 1.0)
+    blamed, rest = causes(bad, good, stays=kind == "lost")
     for cause in blamed:
         one = f"{count_of(len(cause.cases))} {found}{cause.blame.doubt}"
         yield Finding(check, "fail", cause.blame.part, one, why, remedy, named(cause.cases))
