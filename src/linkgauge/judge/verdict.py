@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from msgspec.structs import replace
 
 from linkgauge.model.notes import Beside
@@ -63,8 +65,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
-    """Judges the median. A cell is low only with its whole interval: where the median alone is,
-    that is unknown. With only a theoretical figure a cell may be ok, but never low."""
+    """Judges the median. A cell is low only with its whole interval and in its last visit, which
+    measured it once more: where the median alone is low, that is unknown. With only a theoretical
+    figure a cell may be ok, but never low."""
     if cell.summary is None or not cell.bytes:
         return "unknown"
     figure = cell.summary.median
@@ -78,5 +81,11 @@ def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
     longest = cell.bytes / (share * expected.achievable) + START
     if cell.bytes / figure <= longest:
         return "ok"
-    best = figure if cell.summary.ci95 is None else cell.summary.ci95[1]
+    best = max((figure, *(cell.summary.ci95 or ()), *_last(cell)))
     return "low" if cell.bytes / best > longest else "unknown"
+
+
+def _last(cell: CellResult) -> tuple[float, ...]:
+    """The median of the last visit's samples; empty where visits are not known."""
+    samples = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    return (median(samples),) if samples else ()
