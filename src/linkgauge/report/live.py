@@ -98,7 +98,7 @@ class LiveReport(Observer):
             return ()
         return [
             CellAt(number, cell.place)
-            for number, result in enumerate(self._display.judged(run).results)
+            for number, result in enumerate(judge(run).results)
             for cell in result.cells
             if cell.verdict == "low" and cell.status == "pass"
         ]
