@@ -117,3 +117,16 @@ def test_a_missed_limit_is_told_where_the_figure_stands(tmp_path):
 def test_another_tool_keeps_its_own_code(tmp_path):
     on = ("as", "--machine", "dgx-h200-8", "--fault", SLOW)
     assert linkgauge(*on, "nvbandwidth", "-t", "0", folder=tmp_path).returncode == 0
+
+
+def test_a_failure_of_what_was_not_measured_is_told_by_the_doctor_alone(tmp_path):
+    on_host = ("run", "--prefix", "host_to_host", "--machine", "vm-degraded", "--profile", "quick")
+    done, shown, run = measured(tmp_path, *on_host)
+    assert (done.returncode, "doctor" in done.stdout) == (0, False)
+    judged = linkgauge("doctor", run, folder=tmp_path)
+    assert judged.returncode == 0
+    assert judged.stdout.splitlines()[-2:] == [
+        "not counted, since the run did not measure it: target-speed sim:0 (0000:01:00.0)",
+        shown[-1],
+    ]
+    assert linkgauge("doctor", "--machine", "vm-degraded", folder=tmp_path).returncode == 1

@@ -50,12 +50,13 @@ def _examine(path: Path, form: FindingsFormat) -> int:
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
     from linkgauge.report.findings_text import Diagnosis
-    from linkgauge.report.outcome_text import outcome_lines
+    from linkgauge.report.outcome_text import outcome_lines, uncounted_lines
 
     run = judge(read_run(path))
     outcome, evidence = outcome_of(run), evidence_of(run)
-    conclusion = tuple(outcome_lines(run, outcome))
-    form.write("findings", Diagnosis(diagnose(evidence), evidence.before.simulated, conclusion))
+    findings = diagnose(evidence)
+    conclusion = (*uncounted_lines(findings, outcome), *outcome_lines(run, outcome))
+    form.write("findings", Diagnosis(findings, evidence.before.simulated, conclusion))
     return outcome.code
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 
 from .expectations import STYLES, compared
 from .findings_text import headline
 from .run_text import STATUS_STYLES, simulated
+from .sentences import first_of
 
 _VERDICTS: dict[Verdict, str] = {
     "ok": "ok",
@@ -34,6 +36,14 @@ def outcome_lines(run: Run, outcome: Outcome) -> Iterator[Text]:
     yield line
     if outcome.verdict and (cause := _cause(run, outcome)) is not None:
         yield Text.assemble("cause: ", cause)
+
+
+def uncounted_lines(findings: Sequence[Finding], outcome: Outcome) -> Iterator[Text]:
+    """Of all findings on a run's machine: how many failures are not the run's."""
+    others = [f for f in findings if f.severity == "fail" and f not in outcome.findings]
+    if others:
+        names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
+        yield Text(f"not counted, since the run did not measure it: {names}")
 
 
 def _tally(run: Run, *, verdict: bool) -> Text:
