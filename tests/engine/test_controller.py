@@ -8,12 +8,14 @@ import pytest
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Closed, Measured, Opened, assemble
+from linkgauge.engine.journal import Again, Closed, Measured, Opened, assemble
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.visits import CellAt
 from linkgauge.engine.worker import LocalWorker, backends_of
 from linkgauge.model.errors import BackendError, ResultsError, Unsupported
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Settings, exit_code
+from linkgauge.model.transfer import Place
 
 HERE = machine([device(0), device(1)])
 SETTINGS = Settings((4096,), samples=6)
@@ -127,6 +129,44 @@ def test_a_run_that_broke_off_measures_what_is_left_and_nothing_twice(done):
     ]
     completed = [told for told in observer.told if told in {r.benchmark for r in whole.results}]
     assert completed == [result.benchmark for result in whole.results]
+
+
+class Doubting(Silent):
+    """Doubts the cell in the second row, whenever it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def doubts(self, run):
+        self.asked.append(run)
+        return [CellAt(0, Place("1", "0"))]
+
+    def say(self, line):
+        self.told.append(line)
+
+
+def test_what_is_in_doubt_is_measured_once_more_before_the_run_ends():
+    plan, observer, records = begun("device_to_device_memcpy_read_ce"), Doubting(), []
+    worker = worker_with(FakeBackend())
+    run = execute(plan, worker, records.append, observer, observer.doubts)
+    assert [type(record) for record in records] == [Measured, Measured, Again, Measured, Closed]
+    assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
+    assert "measuring 1 cell once more" in observer.told
+    assert [len(asked.results[0].cells) for asked in observer.asked] == [2]
+    assert assemble((*plan, *records)) == run
+
+
+@pytest.mark.parametrize(("kept", "asked"), [(2, 1), (3, 0), (4, 0)])
+def test_a_run_that_broke_off_is_not_in_doubt_twice(kept, asked):
+    plan, observer, records = begun("device_to_device_memcpy_read_ce"), Doubting(), []
+    execute(plan, worker_with(FakeBackend()), records.append, observer, observer.doubts)
+    again, rest = Doubting(), []
+    known = (*plan, *records[:kept])
+    run = execute(known, worker_with(FakeBackend()), rest.append, again, again.doubts)
+    assert len(again.asked) == asked
+    assert [type(record) for record in rest] == [type(record) for record in records[kept:]]
+    assert [len(cell.samples) for cell in run.results[0].cells] == [5, 10]
 
 
 def test_of_a_round_that_was_kept_in_part_the_rest_is_measured():

@@ -2,10 +2,10 @@
 
 import pytest
 
-from linkgauge.engine.visits import Visits, least_visits
+from linkgauge.engine.visits import CellAt, Visits, least_visits
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
-from linkgauge.model.transfer import Report
+from linkgauge.model.transfer import Place, Report
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
 
@@ -162,6 +162,39 @@ def test_cells_of_a_round_end_together():
     counts = {column: sum(1 for _, one in order if one == column) for column in "0123"}
     assert counts["0"] == counts["1"]
     assert counts["2"] == counts["3"]
+
+
+def at_an_end(*columns, **more):
+    """A plan of these cells, and the visits of a run over it that is at its end."""
+    plan = (sheet(*(planned(column, **more) for column in columns)),)
+    visits = Visits(plan, SETTINGS)
+    go(visits, None, lambda column, visit: (1.0, 1.0, 1.0))
+    return plan, visits
+
+
+def test_at_the_end_a_cell_is_visited_once_more_and_merged():
+    plan, visits = at_an_end("0", "1", "2")
+    before = visits.cells(0)
+    visits.again([CellAt(0, Place("0", "1"))])
+    (due,) = visits.left()
+    assert [cell.column for cell in due] == ["1"]
+    assert visits.count_left() == 1
+    assert visits.visit(0, due[0]).spent == 0  # it has the time of a visit, whatever it took before
+    visits.add(0, visited(plan[0].cells[1], 1.01, 1.01))
+    assert not any(visits.left())
+    more = [
+        len(now.samples) - len(then.samples)
+        for now, then in zip(visits.cells(0), before, strict=True)
+    ]
+    assert more == [0, 2, 0]
+
+
+def test_what_is_measured_at_the_same_time_is_visited_with_it():
+    cells = [planned(str(n), round=n // 2) for n in range(4)]
+    visits = Visits((sheet(*cells),), SETTINGS)
+    go(visits, None, lambda column, visit: (1.0, 1.0, 1.0))
+    visits.again([CellAt(0, Place("0", "3"))])
+    assert [cell.column for cell in visits.left()[0]] == ["2", "3"]
 
 
 def test_the_same_records_leave_the_same_to_do():

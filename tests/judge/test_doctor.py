@@ -25,7 +25,7 @@ from doctor_kit import (
     the,
 )
 from linkgauge.judge.doctor import CHECKS, concerns, diagnose, failed
-from linkgauge.judge.findings import Evidence
+from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.model.inventory import (
     Adapter,
     HostDetails,
@@ -323,14 +323,33 @@ def test_failures_come_first():
     assert [finding.severity for finding in found(bad)] == ["fail", "warn"]
 
 
-def test_after_a_run_only_trouble_is_told():
-    def run(result):
-        return Run(id="1", label="l", command=(), started="s", finished="f",
-                   machine=machine(inventory(host=replace(GOOD, governor="powersave"))),
-                   settings=Settings(sizes=()), results=(result,))  # fmt: skip
+def run_on(what, result, unavailable=None):
+    return Run(id="1", label="l", command=(), started="s", finished="f",
+               machine=machine(what, unavailable), settings=Settings(sizes=()),
+               results=(result,))  # fmt: skip
 
-    assert concerns(run(measured())) == ()
-    assert [finding.check for finding in concerns(run(measured(verdict="low")))] == ["governor"]
+
+def test_after_a_run_only_trouble_is_told():
+    what = inventory(host=replace(GOOD, governor="powersave"))
+    assert concerns(run_on(what, measured())) == ()
+    low = run_on(what, measured(verdict="low"))
+    assert [finding.check for finding in concerns(low)] == ["governor"]
+
+
+def test_after_a_run_warnings_about_what_it_measured_are_told_too():
+    what = inventory(cards=(card(locked_clock=1e9, max_clock=2e9),))
+    assert [finding.check for finding in concerns(run_on(what, measured()))] == ["locked-clock"]
+
+
+def test_after_a_run_a_failure_of_a_part_that_it_left_out_is_not_told():
+    other = card(memory="cuda:1", pci="0000:03:00.0", remap_pending=True)
+    what = inventory(cards=(card(), other))
+    mismatch = {"rocm": "driver/library version mismatch"}
+    alone = evidence_of(run_on(what, measured(), mismatch))
+    assert {f.check for f in diagnose(alone) if f.severity == "fail"} == {"row-remap", "driver"}
+    assert concerns(run_on(what, measured(), mismatch)) == ()
+    broken = inventory(cards=(card(remap_pending=True),))
+    assert [f.check for f in concerns(run_on(broken, measured()))] == ["row-remap"]
 
 
 def test_every_finding_has_a_row_in_the_documentation():

@@ -1,5 +1,5 @@
-"""Two and three faults at once: each is named, and nothing else is said to fail. campaign_several.py
-draws them; LINKGAUGE_CAMPAIGN=full takes 40 draws of each pair of kinds and 200 of three,
+"""Two and three faults at once: each is named, and nothing else is said to fail. The draws are
+campaign_several.py's; LINKGAUGE_CAMPAIGN=full takes 40 of each pair of kinds and 200 of three,
 LINKGAUGE_SEED=TEXT others."""
 
 import os

@@ -218,6 +218,23 @@ class TestVerdict:
         assert verdict(reached(self.longest(LOW)), self.ESTIMATE) == "ok"
         assert verdict(reached(self.longest(LOW) * 0.999), self.ESTIMATE) == "low"
 
+    def low(self, **more):
+        return verdict(replace(reached(10e9), **more), self.ESTIMATE)
+
+    def test_low_is_a_cell_with_its_whole_interval(self):
+        wide = replace(reached(10e9).summary, ci95=(9e9, 39e9))
+        assert self.low() == "low"
+        assert self.low(summary=replace(wide, ci95=(9e9, 11e9))) == "low"
+        assert self.low(summary=wide) == "unknown"
+
+    def test_without_an_interval_the_median_decides(self):
+        assert self.low(summary=replace(reached(10e9).summary, ci95=None)) == "low"
+
+    def test_low_is_no_cell_whose_last_visit_was_not(self):
+        before, visits = (10e9,) * 9, ((3,), (1, 2), (3,), (2,))
+        assert self.low(samples=(*before, 10e9, 10e9), visits=visits) == "low"
+        assert self.low(samples=(*before, 39e9, 39e9), visits=visits) == "unknown"
+
     def test_more_room_where_it_is_known_roughly(self):
         loose = replace(self.ESTIMATE, loose=True)
         assert verdict(reached(self.longest(LOOSE)), loose) == "ok"

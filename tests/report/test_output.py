@@ -13,16 +13,17 @@ from rich.text import Text
 
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.runs import read_run
+from linkgauge.judge.outcome import Outcome
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
+from linkgauge.report.outcome_text import outcome_lines
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.run_text import (
     make_console,
     render,
     render_result,
-    render_summary,
     render_transfers,
 )
 from report.samples import COPY, RUN
@@ -45,7 +46,8 @@ def text_console(**options) -> Console:
 
 def print_run(console: Console, run: Run) -> None:
     """The whole run, as after measuring it."""
-    for part in (*map(render, run.results), *note_lines(run), render_summary(run)):
+    lines = outcome_lines(run, Outcome(0))
+    for part in (*map(render, run.results), *note_lines(run), *lines):
         console.print(part)
 
 

@@ -26,6 +26,7 @@ def copy(
     simulated: Simulated,
     list_faults: bool = False,
     wait: bool = False,
+    no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
     """Measure transfers given in the notation, all at the same time.
@@ -44,4 +45,4 @@ def copy(
         context, Written(transfers), settings,
         label=label, out=out, wait=wait, profile=None if size else profile,
     )  # fmt: skip
-    return carry_out(request, Display(form))
+    return carry_out(request, Display(form, verdict=not no_verdict))

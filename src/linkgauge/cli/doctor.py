@@ -24,30 +24,47 @@ def doctor(
 ) -> int:
     """Check this machine, or what a run kept of one: what was found, why it matters, what mends it.
 
-    Exits with 1 if a check failed. Example: linkgauge doctor results/cpu/default/20261121T201500Z
+    Exits with 1 if a check failed; of a run, as the run did.
+
+    Example: linkgauge doctor results/cpu/default/20261121T201500Z
     """
     from linkgauge.judge.doctor import diagnose, failed
+    from linkgauge.model.errors import InputError
     from linkgauge.report.findings_text import Diagnosis
 
-    evidence = _gather(run, root, machine)
+    if sum(source is not None for source in (run, root, machine)) > 1:
+        raise InputError("give one of RUN, --root and --machine")
+    if run is not None:
+        return _examine(run, form)
+    evidence = _gather(root, machine)
     findings = diagnose(evidence)
     form.write("findings", Diagnosis(findings, evidence.before.simulated))
     return 1 if failed(findings) else 0
 
 
-def _gather(run: Path | None, root: Path | None, machine: str | None) -> Evidence:
-    """Raises InputError if more than one is asked for, or if it cannot be read."""
+def _examine(path: Path, form: FindingsFormat) -> int:
+    """All findings of a run that was kept, with its verdict. Returns the exit code."""
     from linkgauge.engine.runs import read_run
-    from linkgauge.judge.findings import Evidence, evidence_of
+    from linkgauge.judge.doctor import diagnose
+    from linkgauge.judge.findings import evidence_of
+    from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
-    from linkgauge.model.errors import InputError
+    from linkgauge.report.findings_text import Diagnosis
+    from linkgauge.report.outcome_text import outcome_lines, uncounted_lines
+
+    run = judge(read_run(path))
+    outcome, evidence = outcome_of(run), evidence_of(run)
+    findings = diagnose(evidence)
+    conclusion = (*uncounted_lines(findings, outcome), *outcome_lines(run, outcome))
+    form.write("findings", Diagnosis(findings, evidence.before.simulated, conclusion))
+    return outcome.code
+
+
+def _gather(root: Path | None, machine: str | None) -> Evidence:
+    from linkgauge.judge.findings import Evidence
 
     from .devices import open_root, read, survey
 
-    if sum(source is not None for source in (run, root, machine)) > 1:
-        raise InputError("give one of RUN, --root and --machine")
-    if run is not None:
-        return evidence_of(judge(read_run(run)))
     if root is not None:
         return Evidence(read(open_root(root)))
     return Evidence(survey(None, machine))

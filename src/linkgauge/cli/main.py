@@ -71,8 +71,9 @@ def _root(
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0 all passed, 1 a failure, 2 bad usage or input, 3 an
-    error cost results, 4 nothing measured; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+    """Runs the command line. Exit codes: 0 all is well, 1 a failure or a low cell, 2 bad usage or
+    input, 3 an error cost results, 4 nothing measured; 130 after Ctrl-C, 143 after SIGTERM, 129
+    after SIGHUP.
     """
     interrupted = end_like_ctrl_c()
     streams.prepare()

@@ -82,6 +82,7 @@ OPTIONS = {
     "host_kernel": Option("Host threads: this kernel, wherever it can be used.", "NAME"),
     "limits": Option("Fail cells below these limits (limits.yml: docs/expect.md).", "FILE"),
     "utilization": Option("Also show figures in percent of the theoretical ones."),
+    "no_verdict": Option("Figures only: exit codes ignore what is low and what the doctor finds."),
     "machine": Option(
         "SIMULATED: measure a described machine, such as ppu-8, instead of this one.",
         "NAME|FILE.yml",

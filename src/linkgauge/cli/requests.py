@@ -127,7 +127,9 @@ def carry_out(
             display.format.write("plan", dry_run(plan, request.settings))
             return 0
         try:
-            run = _measured(lambda: session.measure(plan, report), lambda: session.folder)
+            run = _measured(
+                lambda: session.measure(plan, report, report.doubts), lambda: session.folder
+            )
             return report.conclude(run, session.folder)
         except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
             if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
@@ -139,7 +141,10 @@ def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool)
     """Resumes the run in this folder. Returns the exit code."""
     with LiveReport(display) as report:
         run = _measured(
-            lambda: go_on(folder, given, report, command=command_line(), wait=wait), lambda: folder
+            lambda: go_on(
+                folder, given, report, command=command_line(), wait=wait, doubts=report.doubts
+            ),
+            lambda: folder,
         )
         return report.conclude(run, folder)
 

@@ -54,6 +54,7 @@ def run(
     hardware: Path | None = None,
     limits: Path | None = None,
     utilization: bool = False,
+    no_verdict: bool = False,
     dry_run: bool = False,
     simulated: Simulated,
     list_faults: bool = False,
@@ -78,7 +79,9 @@ def run(
     from . import requests
     from .options_record import given, request_of
 
-    display = Display(form, utilization, read_limits(limits) if limits else ())
+    display = Display(
+        form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
+    )
     if dry_run and "plan" not in form.renderers:
         raise InputError(f"{form.flag} is of samples, and a dry run takes none: use --json")
     if resume is not None:

@@ -15,6 +15,7 @@ def show(
     run: Annotated[Path, typer.Argument(help="A run.json, a journal.jsonl or a run's folder.")],
     limits: Path | None = None,
     utilization: bool = False,
+    no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
     """Print a run that was kept: its matrices, or as JSON or CSV. Exits as the run did.
@@ -22,12 +23,10 @@ def show(
     Example: linkgauge show results/cpu/default/20261121T201500Z
     """
     from linkgauge.engine.runs import read_run
-    from linkgauge.judge.limits import apply, read_limits
-    from linkgauge.judge.verdict import judge
-    from linkgauge.model.result import exit_code
+    from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
-    display = Display(form, utilization, read_limits(limits) if limits else ())
-    kept = apply(judge(read_run(run)), display.limits)
-    show_kept(kept, run if run.is_dir() else run.parent, display)
-    return exit_code(kept)
+    display = Display(
+        form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
+    )
+    return show_kept(read_run(run), run if run.is_dir() else run.parent, display)

@@ -50,6 +50,7 @@ def traffic(
     out: Path | None = None,
     simulated: Simulated,
     wait: bool = False,
+    no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
     """Measure host threads and a device that use one staging buffer at the same time.
@@ -91,7 +92,7 @@ def traffic(
         backends=(backend,) if backend else (), devices=tuple(device or ()),
     )  # fmt: skip
     judged = partial(objection, least_device=min_device * 1e9, least_host=min_host * 1e9)
-    return carry_out(request, Display(form, objection=judged))
+    return carry_out(request, Display(form, objection=judged, verdict=not no_verdict))
 
 
 def _check_duration(duration: float | None, sampling: Sampling) -> None:

@@ -3,20 +3,33 @@ the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 
 from linkgauge.backends.protocol import Tried
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
+from linkgauge.model.units import count_of
 
 from .interrupts import Interrupts
-from .journal import Closed, Measured, Record, assemble, opening, result_of, visits_of
+from .journal import (
+    Again,
+    Closed,
+    Measured,
+    Record,
+    assemble,
+    follow,
+    opening,
+    result_of,
+    visits_of,
+)
 from .supervisor import Supervisor
-from .visits import Visits
+from .visits import CellAt, Visits
 
 Sink = Callable[[Record], None]
+Doubts = Callable[[Run], Collection[CellAt]]
+"""Of a run that is measured, the cells that are visited once more before it ends."""
 
 
 class Observer:
@@ -35,7 +48,7 @@ class Observer:
         """A visit has ended."""
 
     def completed(self, result: Result) -> None:
-        """This result is final."""
+        """Only a doubt changes this result any more."""
 
     def tried(self, tried: Tried) -> None:
         """A candidate was tried while tuning a device."""
@@ -49,9 +62,16 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def execute(records: Sequence[Record], worker: Supervisor, sink: Sink, observer: Observer) -> Run:
-    """Measures what these records of the plan lack; the first record is the plan itself. Ctrl-C
-    ends the run with what was measured so far: `finished` is then null. Raises ResultsError if the
+def execute(
+    records: Sequence[Record],
+    worker: Supervisor,
+    sink: Sink,
+    observer: Observer,
+    doubts: Doubts = lambda run: (),
+) -> Run:
+    """Measures what these records of the plan lack; the first record is the plan itself. Cells
+    that are then in doubt are visited once more, unless the records say that they were. Ctrl-C ends
+    the run with what was measured so far: `finished` is then null. Raises ResultsError if the
     journal cannot be written."""
     opened = opening(records)
     known = list(records)
@@ -62,23 +82,30 @@ def execute(records: Sequence[Record], worker: Supervisor, sink: Sink, observer:
         with interrupts.held():  # run.json must hold what the journal holds
             sink(record)
             known.append(record)
-            if isinstance(record, Measured):
-                visits.add(record.sheet, record.cell)
+            follow(visits, record)
+
+    def measure_what_is_left() -> None:
+        shown = _show(0, opened.plan, visits, observer)
+        while any(left := visits.left()):
+            observer.planned(visits.count_left())
+            for number in _order(len(left), visits.turn):
+                sheet = opened.plan[number]
+                for together in _together(left[number]):
+                    observer.started(sheet, together[0])
+                    visit = visits.visit(number, together[0])
+                    for cell in worker.measure(together, sheet.size, visit):
+                        keep(Measured(number, cell))
+                        observer.finished(cell)
+                shown = _show(shown, opened.plan, visits, observer)
 
     try:
         with interrupts:
-            shown = _show(0, opened.plan, visits, observer)
-            while any(left := visits.left()):
-                observer.planned(visits.count_left())
-                for number in _order(len(left), visits.turn):
-                    sheet = opened.plan[number]
-                    for together in _together(left[number]):
-                        observer.started(sheet, together[0])
-                        visit = visits.visit(number, together[0])
-                        for cell in worker.measure(together, sheet.size, visit):
-                            keep(Measured(number, cell))
-                            observer.finished(cell)
-                    shown = _show(shown, opened.plan, visits, observer)
+            measure_what_is_left()
+            settled = any(isinstance(record, Again) for record in known)
+            if not settled and (cells := doubts(assemble(known, visits))):
+                observer.say(f"measuring {count_of(len(cells))} once more")
+                keep(Again(tuple(cells)))
+                measure_what_is_left()
             keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end

@@ -25,7 +25,7 @@ from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
 
 from .older import current
-from .visits import Visits
+from .visits import CellAt, Visits
 
 JOURNAL_FILE = "journal.jsonl"
 SYNC_SECONDS = 1.0
@@ -55,6 +55,12 @@ class Measured(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="c
     cell: CellResult
 
 
+class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
+    """These cells were measured and are in doubt: each is visited once more."""
+
+    cells: tuple[CellAt, ...]
+
+
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
     """The run broke off before this record and was resumed at this time by this command."""
 
@@ -69,7 +75,7 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     after: Inventory | None = None
 
 
-Record = Opened | Measured | Resumed | Closed
+Record = Opened | Measured | Again | Resumed | Closed
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
@@ -197,9 +203,16 @@ def visits_of(records: Sequence[Record]) -> Visits:
     opened = opening(records)
     visits = Visits(opened.plan, opened.settings)
     for record in records:
-        if isinstance(record, Measured):
-            visits.add(record.sheet, record.cell)
+        follow(visits, record)
     return visits
+
+
+def follow(visits: Visits, record: Record) -> None:
+    """Tells the visits what a record says of them."""
+    if isinstance(record, Measured):
+        visits.add(record.sheet, record.cell)
+    elif isinstance(record, Again):
+        visits.again(record.cells)
 
 
 def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:

@@ -10,7 +10,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run, Simulation
 
-from .controller import Observer, execute, now
+from .controller import Doubts, Observer, execute, now
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Closed, Journal, Resumed, assemble, opening
 from .locks import devices_measured, hold
@@ -24,6 +24,7 @@ def go_on(
     *,
     command: tuple[str, ...] = (),
     wait: bool = False,
+    doubts: Doubts = lambda run: (),
 ) -> Run:
     """Measures what is left of the run in this folder, as it began: the options `given` must be the
     run's own. Raises InputError if they or the machine differ, Busy if another run measures a
@@ -47,7 +48,7 @@ def go_on(
             journal.append(resumed)
             collect_seldom()
             observer.begun(then)
-            return execute((*records, resumed), worker, journal.append, observer)
+            return execute((*records, resumed), worker, journal.append, observer, doubts)
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:

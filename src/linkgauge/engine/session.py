@@ -23,7 +23,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import EngineSettings, Run
 from linkgauge.model.transfer import Benchmark
 
-from .controller import Observer, Sink, execute, now
+from .controller import Doubts, Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Journal, Opened
@@ -79,9 +79,10 @@ class Session:
         sizes = sizes or self.request.settings.sizes
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
-    def measure(self, plan: Plan, observer: Observer) -> Run:
-        """Measures the plan and keeps each cell, if the run is to be kept. After Ctrl-C the run has
-        no end (`finished` is null) and holds what was measured.
+    def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
+        """Measures the plan, then once more the cells in doubt, and keeps each visit, if the run is
+        to be kept. After Ctrl-C the run has no end (`finished` is null) and holds what was
+        measured.
 
         Raises Busy if another run measures a device, ResultsError if nothing can be kept.
         """
@@ -98,7 +99,7 @@ class Session:
                 journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                 sink = held.enter_context(closing(journal)).append
             observer.begun(self.machine)
-            return execute((opened,), self._worker, sink, observer)
+            return execute((opened,), self._worker, sink, observer, doubts)
 
     def _open(self, plan: Plan) -> Opened:
         request, machine = self.request, self.machine

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import msgspec
 
 from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Memory, Place
@@ -29,6 +31,13 @@ _LEAST_DEGREES = 4
 """Target for a cell that scatters unlike all its peers."""
 _LEAST_TO_JUDGE = 9
 """Samples needed to predict whether the precision can be reached."""
+
+
+class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A cell by the number of its sheet in the plan, and by its place there."""
+
+    sheet: int
+    place: Place
 
 
 def least_visits(alike: int) -> int:
@@ -59,6 +68,7 @@ class Visits:
         self._merged: dict[Hashable, dict[CellKey, Merged]] = {}
         self._waiting: Counter[Hashable] = Counter()
         self._due: dict[CellKey, None] = {}
+        self._is_again = False
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
@@ -100,6 +110,18 @@ class Visits:
         if not self._due:
             self._begin_pass()
 
+    def again(self, cells: Iterable[CellAt]) -> None:
+        """Once the run is at its end: one more pass, over these cells and what is measured at the
+        same time. Each has the time of a visit, whatever it took before."""
+        asked = {self._keys[cell.sheet][cell.place] for cell in cells}
+        for together in self._rounds.values():
+            if not asked.isdisjoint(together):
+                asked.update(together)
+        self.turn += 1
+        self._is_again = True
+        self._due = dict.fromkeys(key for key in self._class_of if key in asked)
+        self._waiting = Counter(self._class_of[key] for key in self._due)
+
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
         """The cells of each sheet that this pass has not visited yet; none at all at the end of the
         run."""
@@ -113,14 +135,15 @@ class Visits:
         return sum(
             max(key in self._due, self._least_of(key) - len(self._taken.get(key, ())))
             for key in self._class_of
-            if key not in self._ended
+            if key not in self._ended or key in self._due
         )
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
         """The visit of a cell in this pass."""
         visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
-        return Visit(self.turn, samples, sum(visit.seconds or 0.0 for visit in visits))
+        spent = 0.0 if self._is_again else sum(visit.seconds or 0.0 for visit in visits)
+        return Visit(self.turn, samples, spent)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether a sheet is final: its cells are done, and so are all that their intervals depend

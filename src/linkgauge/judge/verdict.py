@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from msgspec.structs import replace
 
 from linkgauge.model.notes import Beside
@@ -29,23 +31,13 @@ expectation is wrong; 3 % are margin for clocks."""
 def judge(run: Run) -> Run:
     """The run, with the expectation and the verdict of each cell."""
     expectations = Expectations(run.machine, measured_ceilings(run.results, run.machine))
-    return replace(
-        run,
-        results=tuple(
-            result if _is_judged(result) else judge_result(result, expectations)
-            for result in run.results
-        ),
-    )
+    return replace(run, results=tuple(judge_result(each, expectations) for each in run.results))
 
 
-def _is_judged(result: Result) -> bool:
-    """Whether the result is judged and does not involve host memory: nothing that the run has
-    measured since can change its expectations."""
-    return all(
-        (cell.expected is not None or cell.status == "skip")
-        and not any(m.is_host for t in cell.transfers for m in (t.source, t.destination))
-        for cell in result.cells
-    )
+def unjudged(result: Result) -> Result:
+    """The result as it was measured, without expectations and verdicts."""
+    cells = (replace(cell, expected=None, verdict="unknown") for cell in result.cells)
+    return replace(result, cells=tuple(cells))
 
 
 def judge_result(result: Result, expectations: Expectations) -> Result:
@@ -73,7 +65,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
-    """Judges the median. With only a theoretical figure a cell may be ok, but never low."""
+    """Judges the median. A cell is low only with its whole interval and in its last visit, which
+    measured it once more: where the median alone is low, that is unknown. With only a theoretical
+    figure a cell may be ok, but never low."""
     if cell.summary is None or not cell.bytes:
         return "unknown"
     figure = cell.summary.median
@@ -85,4 +79,13 @@ def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
         return "ok" if enough else "unknown"
     share = LOOSE if estimate.loose else LOW
     longest = cell.bytes / (share * expected.achievable) + START
-    return "low" if cell.bytes / figure > longest else "ok"
+    if cell.bytes / figure <= longest:
+        return "ok"
+    best = max((figure, *(cell.summary.ci95 or ()), *_last(cell)))
+    return "low" if cell.bytes / best > longest else "unknown"
+
+
+def _last(cell: CellResult) -> tuple[float, ...]:
+    """The median of the last visit's samples; empty where visits are not known."""
+    samples = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    return (median(samples),) if samples else ()

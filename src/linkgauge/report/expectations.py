@@ -35,12 +35,12 @@ def expectation_lines(result: Result) -> Iterator[Text]:
 
 
 def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
-    cells = [_compared(c) for c in result.cells if c.verdict == verdict and c.summary]
+    cells = [compared(c) for c in result.cells if c.verdict == verdict and c.summary]
     if cells:
         yield Text.assemble((verdict, STYLES[verdict]), f" {first_of(cells)} of what is expected")
 
 
-def _compared(cell: CellResult) -> str:
+def compared(cell: CellResult) -> str:
     """A cell and its share of the expected figure: (0, 1) 43%."""
     expected = cell.expected and (cell.expected.achievable or cell.expected.theoretical)
     share = f" {cell.summary.median / expected:.0%}" if cell.summary and expected else ""

@@ -23,16 +23,19 @@ _STYLES: dict[Severity, str] = {
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """`simulated` is the name of a machine that does not exist."""
+    """`simulated` is the name of a machine that does not exist; `conclusion` is the last lines of
+    the run that was judged, if one was."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
+    conclusion: Sequence[Text] = ()
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[Text]:
     if diagnosis.simulated is not None:
         yield simulated().append(f" {diagnosis.simulated}")
     yield from finding_lines(diagnosis.findings)
+    yield from diagnosis.conclusion
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
@@ -40,7 +43,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
     given: dict[tuple[str, ...], str] = {}
     for alike in _alike(findings):
         first = alike[0]
-        yield _headline(alike)
+        yield headline(alike)
         yield from _details(alike, given.get(first.remedy))
         given.setdefault(first.remedy, first.check)
     yield summary(findings)
@@ -59,7 +62,7 @@ def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
     yield from groups.values()
 
 
-def _headline(alike: Sequence[Finding]) -> Text:
+def headline(alike: Sequence[Finding]) -> Text:
     first = alike[0]
     return Text.assemble(
         (first.severity, _STYLES[first.severity]),

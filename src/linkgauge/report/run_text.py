@@ -6,7 +6,6 @@ characters in them are not sent to the terminal.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -14,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from linkgauge.model.result import CellResult, Result, Run, Status
+from linkgauge.model.result import CellResult, Result, Status, Verdict
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 
@@ -28,14 +27,14 @@ UNKNOWN = (ABSENT, "dim")
 """Text and style of a cell without a figure."""
 WIDE = 1000
 """Columns where there is no terminal: lines are never wrapped there."""
-_STYLES: dict[Status, str] = {
+STATUS_STYLES: dict[Status, str] = {
     "pass": "green",
     "fail": "bold red",
     "error": "bold red",
     "timeout": "bold red",
     "skip": "yellow",
 }
-
+_WORST_FIRST: tuple[Verdict, ...] = ("low", "high", "ok")
 
 # Control characters, and those that change the text's direction (Unicode's Bidi_Control).
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -94,11 +93,20 @@ def render_result(result: Result) -> RenderableType:
 
 def _heading(result: Result) -> Text:
     heading = Text.assemble(
-        (result.benchmark, "bold"),
-        f"  {result.backend}  {format_size(result.size)}  ",
-        (result.status, _STYLES[result.status]),
+        (result.benchmark, "bold"), f"  {result.backend}  {format_size(result.size)}"
     )
+    if (word := _word(result)) is not None:
+        heading.append("  ").append(word)
     return heading.append("  ").append(simulated()) if result.simulated else heading
+
+
+def _word(result: Result) -> Text | None:
+    """What to say of its cells, the worst of them first; None where none is judged."""
+    if result.status != "pass":
+        return Text(result.status, STATUS_STYLES[result.status])
+    verdicts = {cell.verdict for cell in result.cells}
+    worst = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
+    return worst and Text(worst, "green" if worst == "ok" else STYLES[worst])
 
 
 def simulated() -> Text:
@@ -117,7 +125,7 @@ def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:
     for cell in cells:
         found.setdefault((cell.status, cell.reason), []).append(str(cell.place))
     for (status, reason), places in found.items():
-        yield Text.assemble((status, _STYLES[status]), f" {first_of(places)}: {reason}")
+        yield Text.assemble((status, STATUS_STYLES[status]), f" {first_of(places)}: {reason}")
 
 
 def matrix_lines(
@@ -146,7 +154,7 @@ def _entry(
     if at not in figures:
         return UNKNOWN
     cell = cells[at]
-    style = STYLES[cell.verdict] if cell.status == "pass" else _STYLES[cell.status]
+    style = STYLES[cell.verdict] if cell.status == "pass" else STATUS_STYLES[cell.status]
     return shown(figures[at], unit), style
 
 
@@ -188,24 +196,3 @@ def _kept(cell: CellResult) -> str:
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "
-
-
-def render_summary(run: Run) -> Text:
-    """How many benchmarks ended with each status."""
-    counts = Counter(result.status for result in run.results)
-    order: Sequence[Status] = ("pass", "fail", "error", "timeout", "skip")
-    count = len(run.results)
-    line = Text(f"{count} benchmark{'' if count == 1 else 's'}: ")
-    line.append(
-        Text(", ").join(
-            Text(f"{counts[status]} {status}", _STYLES[status])
-            for status in order
-            if counts[status]
-        )
-        or Text("nothing measured")
-    )
-    if run.finished is None:
-        line.append(" (interrupted)", "yellow")
-    if run.simulated:
-        line.append(" ").append(simulated())
-    return line

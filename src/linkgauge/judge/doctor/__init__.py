@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from linkgauge.judge import shape, slow_parts, steadiness
+from linkgauge.judge.concern import concerns_measured
 from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
 from linkgauge.model.result import Run
 
@@ -19,16 +20,17 @@ from . import accelerator_state, cells, fabric, host_setup, links, two_modes
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
-GRAVE: tuple[Check, ...] = (
+CHECKS: tuple[Check, ...] = (
     *cells.CHECKS,
     *links.CHECKS,
     *fabric.CHECKS,
     *slow_parts.CHECKS,
     *accelerator_state.CHECKS,
     *host_setup.CHECKS,
+    *steadiness.CHECKS,
+    *shape.CHECKS,
+    *two_modes.CHECKS,
 )
-"""Checks whose findings may be failures; those of the others never are."""
-CHECKS: tuple[Check, ...] = (*GRAVE, *steadiness.CHECKS, *shape.CHECKS, *two_modes.CHECKS)
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
@@ -73,9 +75,15 @@ def failed(findings: tuple[Finding, ...]) -> bool:
 
 
 def concerns(run: Run) -> tuple[Finding, ...]:
-    """The findings to report after a judged run: failures, and warnings if a cell is low or was not
-    measured properly."""
-    cells = [cell for result in run.results for cell in result.cells]
+    """The findings to report after a judged run: the failures and warnings about what it measured,
+    and every warning if a cell is low or was not measured properly."""
+    evidence = evidence_of(run)
+    cells = evidence.cells()
     struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
-    severities, checks = (("fail", "warn"), CHECKS) if struck else (("fail",), GRAVE)
-    return tuple(f for f in diagnose(evidence_of(run), checks) if f.severity in severities)
+    is_about = concerns_measured(evidence)
+    return tuple(
+        finding
+        for finding in diagnose(evidence)
+        if finding.severity in ("fail", "warn")
+        and (is_about(finding) or (struck and finding.severity == "warn"))
+    )

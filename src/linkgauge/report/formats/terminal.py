@@ -8,7 +8,7 @@ FORMAT = Format(
     TERMINAL,
     "",
     {
-        "run": late("report.live", "run_lines"),
+        "run": late("report.live", "whole_run_lines"),
         "plan": late("report.dry_run", "plan_lines"),
         "machine": late("report.machine_report", "machine_lines"),
         "findings": late("report.findings_text", "diagnosis_lines"),
