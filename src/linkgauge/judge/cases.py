@@ -133,5 +133,6 @@ def suspects(bad: Sequence[Case]) -> list[str]:
     return [part for part, count in counts.items() if 2 * count >= len(bad)]
 
 
-def named(cases: Iterable[Case], most: int = 12) -> tuple[str, ...]:
-    return tuple(case.name for case in list(cases)[:most])
+def named(cases: Iterable[Case]) -> tuple[str, ...]:
+    """All of them: what shows them names a few, and says how many more there are."""
+    return tuple(case.name for case in cases)
