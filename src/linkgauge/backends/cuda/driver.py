@@ -95,7 +95,7 @@ def open_driver() -> Driver:
         bindings = import_module("cuda.bindings.driver")
     except ImportError:
         raise Unsupported(
-            f"cuda-bindings is not installed: pip install 'linkgauge[{_extra(library)}]'"
+            f"cuda-bindings is not installed: pip install '.[{_extra(library)}]'"
         ) from None
     driver = Driver(bindings)
     try:

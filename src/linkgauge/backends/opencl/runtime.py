@@ -200,7 +200,7 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
     if not platforms:
         raise Unsupported(
             "no OpenCL runtime is installed: install the device's driver, or PoCL for the CPU "
-            "(pip install 'linkgauge[opencl]')"
+            "(pip install '.[opencl]')"
         )
     units: list[OpenCLDevice] = []
     complaints: list[str] = []
