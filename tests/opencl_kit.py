@@ -18,7 +18,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.transfer import Memory, Transfer
 
-cl = pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+cl = pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 try:
     open_backend("opencl").close()
 except Unsupported as unsupported:

@@ -73,7 +73,8 @@ class TestInventory:
             (NOT_SUPPORTED, "Not Supported by this device, or not in a virtual machine"),
             (NO_PERMISSION, "Insufficient Permissions: run as root"),
             (FUNCTION_NOT_FOUND, "13: needs a newer driver"),
-            (15, "15"),
+            (15, "15: reset it, or power the machine off and on"),
+            (999, "999"),
         ],
     )
     def test_says_which_call_failed_and_what_would_help(self, nvml, code, why):

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 # Before all that needs it: without it these tests are skipped, not broken.
-pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
 from linkgauge import _native
 from linkgauge.backends import opencl

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 # Before all that needs it: without it these tests are skipped, not broken.
-pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl.host_memory import InPlaceBuffer, PinnedBuffer, SharedBuffer

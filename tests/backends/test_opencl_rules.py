@@ -109,11 +109,11 @@ def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(Unsupported) as caught:
         open_backend("opencl")
-    assert str(caught.value) == "pyopencl is not installed: pip install 'linkgauge[opencl]'"
+    assert str(caught.value) == "pyopencl is not installed: pip install '.[opencl]'"
 
 
 def test_without_a_runtime() -> None:
-    pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+    pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
     program = "from linkgauge.backends import open_backend as o\ntry: o('opencl')\n"
     program += "except Exception as e: print(type(e).__name__, e)"
     environment = os.environ | {
@@ -143,7 +143,7 @@ class Broken:
 
 
 def test_runtimes_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    cl = pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+    cl = pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
     record = cl._cl._ErrorRecord(
         msg="", code=int(cl.status_code.DEVICE_NOT_FOUND), routine="clGetDeviceIDs"
     )
@@ -154,7 +154,7 @@ def test_runtimes_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_nearest_node_is_read_from_the_bus(tmp_path: Path) -> None:
-    pytest.importorskip("pyopencl", reason="pip install 'linkgauge[opencl]'")
+    pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
     from linkgauge.backends.opencl.runtime import _near
 
     for address, node in (("0001:c1:02.1", "3\n"), ("0000:41:00.0", "-1\n")):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 from cli.test_cli import linkgauge
 
@@ -40,3 +42,24 @@ def test_what_cannot_be_written_is_one_line(tmp_path):
     done = linkgauge("capture", tmp_path / "gone" / "x.tgz", "--backend", "host")
     assert done.returncode == 3
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_that_exists_is_left_as_it_is(tmp_path):
+    path = tmp_path / "machine.tgz"
+    path.write_text("precious")
+    done = linkgauge("capture", path)
+    assert done.returncode == 2
+    assert "exists and is not overwritten" in done.stderr
+    assert path.read_text() == "precious"
+
+
+def test_a_dash_is_standard_output(tmp_path):
+    path = tmp_path / "machine.tgz"
+    with path.open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "linkgauge", "capture", "-", "--backend", "host"],
+            stdout=out, stderr=subprocess.PIPE, check=False, cwd=tmp_path,
+        )  # fmt: skip
+    assert done.returncode == 0
+    assert told("--root", path)["host"]["hostname"] == os.uname().nodename
+    assert not (tmp_path / "-").exists()

@@ -112,6 +112,15 @@ class TestBandwidth:
         found = tables(bandwidth("--dtoh", "-HTOD").out)
         assert list(found) == [("Host to Device", 1), ("Device to Host", 1)]
 
+    def test_options_stand_behind_any_number_of_dashes_or_none(self, bandwidth):
+        quick = bandwidth("htod", "-memory=pageable")
+        assert list(tables(quick.out)) == [("Host to Device", 1)]
+        assert "PAGEABLE Memory Transfers" in quick.out
+        many = bandwidth("--htod", "memory=pinned", "MODE=shmoo")
+        ((_, rates),) = tables(many.out).items()
+        assert len(rates) > 50
+        assert "Usage:" in bandwidth("help").out
+
     def test_a_range_of_sizes(self, bandwidth):
         done = bandwidth(
             "--mode=range", "--start=1024", "--end=10240", "--increment=3072", "--htod"
@@ -192,7 +201,7 @@ class TestBandwidth:
         ("arguments", "says"),
         [
             (["--foo"], "Unknown option --foo"),
-            (["htod"], "Unknown option htod"),
+            (["h2d"], "Unknown option h2d"),
             (["--memory=none"], "Invalid memory mode - valid modes are pageable or pinned"),
             (["--memory"], "Missing value - write --memory=VALUE"),
             (["--csv=1"], "--csv takes no value"),

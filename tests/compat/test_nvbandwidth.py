@@ -352,6 +352,7 @@ class TestTrouble:
         waived = re.findall(r"^Waived: (\w+): needs two devices", done.out, re.MULTILINE)
         ran = [test.name for test in read_tests(done.out)]
         assert {*waived, *ran} == {case.name for case in CASES}
+        assert not re.search(r"^Waived: .*\n\n", done.out, re.MULTILINE)
         assert all("device_to_device" in name or "_one_" in name or "one_to" in name
                    for name in waived)  # fmt: skip
         done = nvbandwidth("-j", *QUICK, "-t", "4", on=where(ONE_DEVICE))

@@ -21,13 +21,27 @@ def test_a_slug_is_always_a_safe_name(text):
     name = slug(text, "default")
     assert 0 < len(name) <= 64
     assert name.strip(".") == name
-    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+    assert len(name.encode()) <= 192
+    assert not set(name) & {"/", "\0", " ", "\n"}
+    assert slug(name.upper(), "default")
 
 
 def test_slugs_stay_readable():
     assert slug("NVIDIA H200 (NVL)", "x") == "nvidia-h200-nvl"
     assert slug("../../etc", "x") == "etc"
     assert slug("Übung 1", "x") == "ubung-1"
+
+
+def test_labels_in_any_script_have_folders_of_their_own(tmp_path):
+    labels = ["前", "後", "до", "после", "قبل", "بعد", "पहले", "पहला", "πριν", "🚀", "🔥", "..."]
+    folders = {create_run_folder(tmp_path, "cpu", label, STARTED).parent for label in labels}
+    assert len(folders) == len(labels)
+    assert slug("日本 1", "default") == "日本-1"
+    assert slug("/", "default") == "default"
+
+
+def test_where_file_names_have_no_such_letters_a_label_has_the_common_folder(monkeypatch):
+    monkeypatch.setattr("os.fsencode", lambda name: name.encode("ascii"))
     assert slug("日本", "default") == "default"
 
 

@@ -367,3 +367,11 @@ def test_every_finding_has_a_row_in_the_documentation():
     assert names == rows - {"fail", "warn", "note", "unknown"}
     assert len(names) > 40
     assert len(set(CHECKS)) == len(CHECKS)
+
+
+def test_a_finding_of_28_cells_carries_them_all():
+    one = measured(status="timeout", reason="late", kind="timeout")
+    (cell,) = one.cells
+    cells = tuple(replace(cell, column=str(column)) for column in range(28))
+    finding = the("hang", found(inventory(), None, replace(one, cells=cells)))
+    assert len(finding.cells) == 28

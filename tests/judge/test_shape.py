@@ -297,6 +297,49 @@ def test_a_knee_of_a_curve_over_threads_is_told():
     assert found((shape.check_knee,), swept([10e9, 20e9, 40e9, 80e9, 160e9])) == []
 
 
+def many_sizes(figures, count=3):
+    """The same curve of so many devices."""
+    return [
+        result(
+            "device_to_host_memcpy_ce",
+            [
+                cell(
+                    "0", str(device), f"sim:{device} -> host:0 by ce", noisy(figure, 0.002, device)
+                )
+                for device in range(count)
+            ],
+            size=(1 << 20) << (2 * place),
+        )
+        for place, figure in enumerate(figures)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "figures", "words"),
+    [
+        (shape.check_knee, [10e9, 40e9, 44e9, 45e9], "up to 4 MiB the figures of 3 curves grow"),
+        (shape.check_plateau, [20e9, 60e9, 90e9, 50e9, 50e9], "3 curves settle at"),
+    ],
+)
+def test_alike_curves_share_one_note_which_counts_them(check, figures, words):
+    (finding,) = found((check,), *many_sizes(figures))
+    assert words in finding.found
+    assert finding.subject == "device_to_host_memcpy_ce"
+    named = {cell.partition(" at ")[0] for cell in finding.cells}
+    assert named == {f"device_to_host_memcpy_ce (0, {device})" for device in range(3)}
+
+
+def test_curves_that_bend_elsewhere_have_a_note_of_their_own():
+    early, late = many_sizes([10e9, 40e9, 44e9, 45e9], 2), many_sizes([10e9, 20e9, 75e9, 76e9], 3)
+    mixed = [
+        replace(one, cells=(*one.cells, *other.cells[2:]))
+        for one, other in zip(early, late, strict=True)
+    ]
+    two, one = found((shape.check_knee,), *mixed)
+    assert "2 curves" in two.found
+    assert one.subject == "device_to_host_memcpy_ce (0, 2)"
+
+
 @given(st.lists(st.floats(1e-3, 1e15), max_size=20))
 def test_levels_lie_among_the_figures(figures):
     levels = shape.split_levels(sorted(figures))

@@ -2,6 +2,8 @@
 
 import json
 
+from msgspec.structs import replace
+
 from linkgauge.judge.findings import Finding
 from linkgauge.report.findings_text import Diagnosis, diagnosis_document, finding_lines
 from linkgauge.report.run_text import make_console
@@ -30,6 +32,11 @@ def test_what_is_found_of_several_alike_is_told_once():
     assert text.count("sudo mend") == 1
     assert "cells: b (0, 0), b (0, 1), b (0, 2), b (0, 3), b (0, 4), b (0, 5) and 2 more" in text
     assert "doctor: 8 warn" in text
+
+
+def test_all_cells_are_counted_though_a_few_are_named():
+    many = replace(finding(0), cells=tuple(f"b (0, {n})" for n in range(28)))
+    assert "b (0, 4), b (0, 5) and 22 more\n" in shown(many)
 
 
 def test_a_remedy_is_told_once():

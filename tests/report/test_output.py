@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -15,7 +16,9 @@ from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.runs import read_run
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.result import Run
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult, Run
+from linkgauge.model.transfer import Report
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
 from linkgauge.report.outcome_text import outcome_lines
@@ -192,3 +195,18 @@ def test_a_dry_run_shows_cells_memory_and_time(capsys):
     ]
     formats()["json"].write("plan", dry)
     assert json.loads(capsys.readouterr().out)["peak_memory"] == {"x:0": 8192, "x:1": 8192}
+
+
+def test_of_many_reasons_for_no_figure_the_first_is_told():
+    cell = CellResult(
+        "0", "1", parse_transfers("cpu:0 -> cpu:1 by cpu"), Report.FIRST, "skip", "no link to 1"
+    )
+    cells = tuple(
+        replace(cell, column=str(column), reason=f"no link to {column}") for column in range(1, 57)
+    )
+    skipped = replace(RUN.results[0], status="skip", reason=None, cells=cells)
+    console = text_console()
+    console.print(render_result(skipped))
+    text = console.file.getvalue()
+    assert text.endswith(": no link to 1 (and 55 more reasons)\n")
+    assert text.count("\n") == 1

@@ -113,15 +113,15 @@ def run(arguments: Sequence[str], where: Where) -> int:
 def sample_arguments(
     arguments: Sequence[str], flags: Sequence[str], values: Sequence[str]
 ) -> dict[str, str]:
-    """Options as the samples take them: `-name`, `--NAME`, `--name=value`; -h is --help. Raises
-    UsageError for one that is neither in `flags` nor in `values`, and for a missing or superfluous
-    value."""
+    """Options as the samples' own parser takes them, behind any number of dashes or none: `name`,
+    `-name`, `--NAME`, `--name=value`; -h is --help. Raises UsageError for one that is neither of
+    `flags` nor of `values`, and for a value that is missing or too much."""
     known = {name.lower(): name for name in (*flags, *values)} | {"h": "help"}
     given: dict[str, str] = {}
     for argument in arguments:
         written, equals, value = argument.lstrip("-").partition("=")
         name = known.get(written.lower())
-        if not argument.startswith("-") or name is None:
+        if name is None:
             raise UsageError(f"Unknown option {argument}")
         if name in values and not value:
             raise UsageError(f"Missing value - write --{name}=VALUE")

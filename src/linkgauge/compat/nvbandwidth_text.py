@@ -41,7 +41,7 @@ class TextPrinter:
 
     def show(self, outcome: Outcome) -> None:
         if outcome.status == "Waived":
-            _say(f"Waived: {outcome.name}: {'; '.join(outcome.reasons)}", "")
+            _say(f"Waived: {outcome.name}: {'; '.join(outcome.reasons)}")
             return
         _say(f"Running {outcome.name}.")
         _say(*(f"{outcome.status}: {reason}" for reason in outcome.reasons))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from pathlib import Path
@@ -13,9 +14,30 @@ from .plan import Plan, able
 
 
 def slug(text: str, otherwise: str) -> str:
-    """A safe folder name: lower-case ASCII letters, digits, dots and dashes."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")[:64].strip("-.") or otherwise
+    """A safe name for a folder: lower-case letters and digits of any script, dots and dashes; Latin
+    letters without their accents."""
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).lower())
+    plain = unicodedata.normalize("NFC", plain)
+    name = "".join(char if _is_kept(char) else " " for char in plain)
+    name = "-".join(name.split()).strip("-.")[:64]
+    name = name.encode()[:_MOST_BYTES].decode(errors="ignore").strip("-.")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:  # file names here have no such letters
+        return otherwise
+    return name or otherwise
+
+
+_MOST_BYTES = 192
+"""Of a name: file systems take 255."""
+_ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
+
+
+def _is_kept(char: str) -> bool:
+    """Letters, their marks, digits and, beyond ASCII, symbols."""
+    if char.isascii():
+        return char.isalnum() or char == "."
+    return unicodedata.category(char)[0] in "LMNS"
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Run
@@ -16,6 +17,8 @@ from .older import current
 from .texts import spread_texts
 
 RUN_FILE = "run.json"
+MOST_BYTES = 2 << 30
+"""No run has more: the full profile of eight devices leaves a tenth of a GiB."""
 
 
 def read_run(path: Path) -> Run:
@@ -24,7 +27,7 @@ def read_run(path: Path) -> Run:
         whole = path / RUN_FILE
         path = whole if whole.exists() else path / JOURNAL_FILE
     try:
-        data = path.read_bytes()
+        data = read_given(path, MOST_BYTES, begins=b"{")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):

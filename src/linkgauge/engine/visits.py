@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.notes import NotRevisited
 from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Memory, Place
 
@@ -203,10 +204,13 @@ def _keys_of(plan: Sequence[PlannedSheet]) -> list[dict[Place, CellKey]]:
 
 
 def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more visits, or more would not help because of noise."""
+    """Whether a cell needs no more visits, none would help (of noise), or it can have none: its
+    device was set aside."""
     cell = merged.cell
     spent, error = cell.seconds or 0.0, merged.error
     if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
+        return True
+    if any(isinstance(note, NotRevisited) for note in cell.notes):
         return True
     if len(cell.visits) < least or error is None or settings.precision == 0:
         return False

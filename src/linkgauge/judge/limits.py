@@ -28,6 +28,7 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
+from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notes import Unjudged
@@ -75,7 +76,7 @@ class Limit(msgspec.Struct, frozen=True):
 def read_limits(path: Path) -> tuple[Limit, ...]:
     """The limits in a file. Raises InputError, which names the line."""
     try:
-        text = path.read_text("utf-8")
+        text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise InputError(f"limits {str(path)!r} cannot be read: {reason}") from error
@@ -89,8 +90,7 @@ def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         at = f" line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "a character that no text has"
-        raise InputError(f"{name}{at}: this is no YAML: {problem}") from error
+        raise InputError(f"{name}{at}: this is no YAML: {yaml_problem(error)}") from error
     if not isinstance(root, yaml.MappingNode) or [k.value for k, _ in root.value] != ["limits"]:
         raise InputError(f"{name}: give a list of limits, below 'limits:'")
     entries = root.value[0][1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -75,7 +75,7 @@ def _directions(result: Result) -> Iterator[Finding]:
 
 
 def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
-    return tuple(f"{result.benchmark} ({cell.row}, {cell.column})" for cell in cells[:12])
+    return tuple(f"{result.benchmark} ({cell.row}, {cell.column})" for cell in cells)
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
@@ -189,36 +189,84 @@ def _setting(cell: CellResult) -> float | None:
         return float(threads[0]) if threads and threads[0] else None
 
 
+class _Bend(msgspec.Struct, frozen=True):
+    """Where a curve bends (`at`), the figure that it has from there on, that figure's share of the
+    curve's peak, and the cells that it rests on."""
+
+    curve: Curve
+    at: str
+    figure: float
+    share: float
+    cells: tuple[str, ...]
+
+
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
-    """A curve that falls again behind its peak and stays below it."""
+    """Curves that fall again behind their peak and stay below it."""
     why = (
         "small sizes may fit in a cache, too many threads get in each other's way: the plateau is "
         "what lasts"
     )
-    for curve in curves(evidence):
-        figures = [figure for _, figure in curve.points]
-        peak = max(figures)
-        tail = figures[-2:] if len(figures) > 3 else figures[-1:]
-        if max(tail) < PLATEAU * peak and figures.index(peak) < len(figures) - len(tail):
-            at = _point(curve.points[figures.index(peak)][0], curve)
-            mean = statistics.fmean(tail)
-            shown, share = _shown(mean, curve.result), mean / peak
-            found = f"the figures settle at {shown}, {share:.0%} of their peak at {at}"
-            places = curve.places[-len(tail) :]
-            yield Finding("plateau", "note", curve.name, found, why, cells=places)
+    for alike in _alike(map(_plateau, curves(evidence))):
+        least, most = min(bend.share for bend in alike), max(bend.share for bend in alike)
+        share = f"{most:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
+        who = "the figures" if len(alike) == 1 else f"{len(alike)} curves"
+        found = f"{who} settle at {_range(alike)}, {share} of their peak at {alike[0].at}"
+        yield Finding("plateau", "note", _subject(alike), found, why, cells=_rest_on(alike))
+
+
+def _plateau(curve: Curve) -> _Bend | None:
+    figures = [figure for _, figure in curve.points]
+    peak = max(figures)
+    tail = figures[-2:] if len(figures) > 3 else figures[-1:]
+    if max(tail) >= PLATEAU * peak or figures.index(peak) >= len(figures) - len(tail):
+        return None
+    mean, at = statistics.fmean(tail), _point(curve.points[figures.index(peak)][0], curve)
+    return _Bend(curve, at, mean, mean / peak, curve.places[-len(tail) :])
 
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
-    """Where a curve that grew with its setting stops doing so."""
-    for curve in curves(evidence):
-        place = knee(curve.points)
-        if place is not None:
-            x, y = curve.points[place]
-            at, figure = _point(x, curve), _shown(y, curve.result)
-            found = f"up to {at} the figures grow with it, beyond they hardly do: {figure} there"
-            why = "something else is the limit from there on"
-            cells = (curve.places[place],)
-            yield Finding("knee", "note", curve.name, found, why, cells=cells)
+    """Where curves that grew with their setting stop doing so."""
+    why = "something else is the limit from there on"
+    for alike in _alike(map(_knee, curves(evidence))):
+        who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
+        found = (
+            f"up to {alike[0].at} {who} grow with it, beyond they hardly do: {_range(alike)} there"
+        )
+        yield Finding("knee", "note", _subject(alike), found, why, cells=_rest_on(alike))
+
+
+def _knee(curve: Curve) -> _Bend | None:
+    place = knee(curve.points)
+    if place is None:
+        return None
+    x, y = curve.points[place]
+    return _Bend(curve, _point(x, curve), y, 1.0, (curve.places[place],))
+
+
+def _alike(bends: Iterable[_Bend | None]) -> Iterator[list[_Bend]]:
+    """Those of one benchmark on one backend that bend at the same setting, in their order."""
+    groups: dict[tuple[str, str, str], list[_Bend]] = {}
+    for bend in bends:
+        if bend is not None:
+            result = bend.curve.result
+            groups.setdefault((result.benchmark, result.backend, bend.at), []).append(bend)
+    yield from groups.values()
+
+
+def _subject(alike: Sequence[_Bend]) -> str:
+    first = alike[0].curve
+    return first.name if len(alike) == 1 else first.result.benchmark
+
+
+def _range(alike: Sequence[_Bend]) -> str:
+    """Their figures, from the least to the largest."""
+    result, figures = alike[0].curve.result, [bend.figure for bend in alike]
+    least, most = _shown(min(figures), result), _shown(max(figures), result)
+    return most if least == most else f"{least} to {most}"
+
+
+def _rest_on(alike: Sequence[_Bend]) -> tuple[str, ...]:
+    return tuple(cell for bend in alike for cell in bend.cells)
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:

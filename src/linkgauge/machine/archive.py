@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import sys
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -24,10 +25,31 @@ _TOPS = {"dev", "etc", "linkgauge", "proc", "run", "sys", "usr", "var"}
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
 
 
+STDOUT = Path("-")
+
+
+def check_new(path: Path) -> None:
+    """Raises InputError where an archive is not to be written: over a file that exists, or to a
+    terminal."""
+    if path == STDOUT and sys.stdout.isatty():
+        raise InputError("- is a terminal: redirect stdout to a file or a pipe")
+    if path != STDOUT and (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} exists and is not overwritten: give another name or remove it")
+
+
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz, sorted, without times and owners. Raises ResultsError."""
+    """Writes a .tgz, `-` to stdout: sorted, without times and owners. Raises InputError where the
+    file has come to exist, else ResultsError."""
+    packed = pack(tree)
     try:
-        path.write_bytes(pack(tree))
+        if path == STDOUT:
+            sys.stdout.buffer.write(packed)
+            sys.stdout.flush()
+            return
+        check_new(path)
+        # A device or a pipe is written to, a file made.
+        with path.open("wb" if path.exists() else "xb") as file:
+            file.write(packed)
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
 

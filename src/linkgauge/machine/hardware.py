@@ -16,13 +16,14 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 
+from .given import MOST_YAML, read_given, yaml_problem
+
 _TO_STATE = {
     "soc": "SoC model and silicon revision, such as X2800-v1",
     "nvlink_fusion_fw": "firmware of the NVLink Fusion PHY, such as 2025.12.4",
     "firmware": "of the host: BIOS or UEFI version",
 }
 _NOT_FOUND = "not found"
-_MOST_BYTES = 1 << 20
 _NULLS = ("", "~", "null", "Null", "NULL")
 
 
@@ -79,16 +80,14 @@ def read_hardware(path: Path) -> dict[str, str]:
     """The values that a file states: its keys that are not empty, as written (2025.10 stays so).
     Raises InputError if the file cannot be read or is not a list of keys and values."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise InputError(f"{path} has more than {_MOST_BYTES} bytes: give a hardware.yml")
-        # BaseLoader yields only strings, as safe as safe_load, which reads 2025.10 as 2025.1.
+        content = read_given(path, MOST_YAML)
+        # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
         values = yaml.load(content, yaml.BaseLoader)  # noqa: S506
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        what = " ".join(str(error).split())
+        deep = isinstance(error, RecursionError)
+        what = yaml_problem(error) if deep else " ".join(str(error).split())
         raise InputError(f"{path} is no YAML ({what}): give lines of key: value") from error
     if not isinstance(values, dict):
         raise InputError(f"{path} is no hardware.yml: give lines of key: value")

@@ -96,6 +96,12 @@ class DeviceLost(BackendError):
     kind = "lost"
 
 
+class TookTooLong(BackendError):
+    """The driver itself ended what did not come to an end."""
+
+    kind = "timeout"
+
+
 class ResultsError(LinkgaugeError):
     """Results could not be written: what was written before stays valid."""
 

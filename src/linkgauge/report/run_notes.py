@@ -17,7 +17,8 @@ from .sentences import NAMED, QUIETEN, sentence
 
 
 def note_lines(run: Run) -> Iterator[Text]:
-    """Each warning once, with the number of its cells; then the cells that missed the precision."""
+    """Each warning once, with the number of its cells; then the cells that missed the precision,
+    and the faults of a simulated machine that struck nothing."""
     counts = Counter(
         note
         for result in run.results
@@ -28,6 +29,17 @@ def note_lines(run: Run) -> Iterator[Text]:
     for note, count in counts.items():
         yield Text.assemble(("note", "yellow"), f" ({count_of(count)}): {sentence(note)}")
     yield from _missed(run)
+    yield from _idle_faults(run)
+
+
+def _idle_faults(run: Run) -> Iterator[Text]:
+    """A line for each fault that struck nothing."""
+    if not run.simulated:
+        return
+    from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
+
+    for fault, why in missed(run):
+        yield Text.assemble(("note", "yellow"), f": fault {fault} struck nothing: {why}")
 
 
 def mode_lines(result: Result) -> Iterator[Text]:

@@ -115,8 +115,15 @@ def simulated() -> Text:
 
 
 def _unmeasured(result: Result) -> Text:
-    reason = result.reason or "; ".join(dict.fromkeys(c.reason or "" for c in result.cells))
-    return _heading(result).append(f": {reason}")
+    reasons = tuple(dict.fromkeys(cell.reason or "" for cell in result.cells))
+    return _heading(result).append(f": {result.reason or _first_reason(reasons)}")
+
+
+def _first_reason(reasons: Sequence[str]) -> str:
+    """Why most cells have no figure is much the same: the first reason, and how many more."""
+    more = len(reasons) - 1
+    count = f" (and {more} more reason{'' if more == 1 else 's'})" if more > 0 else ""
+    return "".join(reasons[:1]) + count
 
 
 def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:

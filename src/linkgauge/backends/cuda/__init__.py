@@ -73,6 +73,7 @@ class CudaBackend:
         self._peers: set[tuple[int, int]] = set()
         self._verifier = Verifier()
         self._sensors = NvmlTelemetry(self._devices)
+        driver.lost_device = self._sensors.lost_device
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(device.describe() for device in self._devices)

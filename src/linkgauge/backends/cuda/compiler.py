@@ -53,7 +53,7 @@ class Compiler:
         if not older:
             raise Unsupported(
                 f"NVRTC {self._version} dropped compute capability "
-                f"{capability // 10}.{capability % 10}: install linkgauge[cuda12]"
+                f"{capability // 10}.{capability % 10}: pip install '.[cuda12]'"
             )
         return f"--gpu-architecture=compute_{older[-1]}"
 
@@ -105,7 +105,7 @@ def _open_nvrtc() -> Any:
     except (ImportError, RuntimeError) as error:
         first = str(error).partition("\n")[0]
         raise Unsupported(
-            f"NVRTC is not to be had ({first}): pip install 'linkgauge[cuda13]', or cuda12 for "
+            f"NVRTC is not to be had ({first}): pip install '.[cuda13]', or cuda12 for "
             "drivers of CUDA 12"
         ) from error
     return nvrtc

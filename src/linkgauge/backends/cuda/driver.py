@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceLost,
+    TookTooLong,
+    Unsupported,
+)
 
 LIBRARY = "libcuda.so.1"
+_KINDS: dict[str, type[BackendError]] = {
+    "CUDA_ERROR_OUT_OF_MEMORY": AllocationError,
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": DeviceLost,
+    "CUDA_ERROR_NO_DEVICE": DeviceLost,
+    "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
+    "CUDA_ERROR_TIMEOUT": TookTooLong,
+}
+"""Statuses that say what befell. Of any other NVML is asked whether a device is lost: the driver
+then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
+_TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
+"""The call for which a device is unavailable where its compute mode or another process refuses."""
 _OLDEST_MAJOR = 12
 _NEWEST_MAJOR = 13
 
@@ -19,24 +37,43 @@ class Driver:
     def __init__(self, bindings: Any) -> None:
         self.enums = bindings
         self._success = bindings.CUresult.CUDA_SUCCESS
-        self._out_of_memory = bindings.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+        self.lost_device: Callable[[], str | None] = lambda: None
+        """Asks something else than CUDA which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
         """What the driver function `name` returns besides its status: None, a value or a tuple.
 
-        Raises AllocationError if memory is short, else BackendError, with the CUDA error's
-        name; `about` says what the call was for (sizes, devices).
+        Raises BackendError with the CUDA error's name, of the kind that `error` gives it; `about`
+        says what the call was for (sizes, devices).
         """
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
             raise BackendError(name, str(error)) from error
         if status != self._success:
-            kind = AllocationError if status == self._out_of_memory else BackendError
-            raise kind(name, f"{self.error_name(status)}{f' ({about})' if about else ''}")
+            raise self.error(name, status, about)
         if not values:
             return None
         return values[0] if len(values) == 1 else tuple(values)
+
+    def error(self, call: str, status: Any, about: str = "") -> BackendError:
+        """What a status other than success means: AllocationError where memory is short, DeviceLost
+        where the device is gone, TookTooLong where the driver ended a kernel, else BackendError."""
+        name = self.error_name(status)
+        kind = _KINDS.get(name, BackendError)
+        if kind is DeviceLost and call == _TAKES_DEVICE:
+            kind = BackendError
+        lost = self._ask_for_lost() if kind is BackendError else None
+        said = "; ".join(filter(None, (about, lost and f"NVML: {lost} is lost")))
+        return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
+
+    def _ask_for_lost(self) -> str | None:
+        """The device that is lost. Whoever answers may call the driver: that does not ask again."""
+        ask, self.lost_device = self.lost_device, lambda: None
+        try:
+            return ask()
+        finally:
+            self.lost_device = ask
 
     def error_name(self, status: Any) -> str:
         """CUDA's name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
@@ -58,7 +95,7 @@ def open_driver() -> Driver:
         bindings = import_module("cuda.bindings.driver")
     except ImportError:
         raise Unsupported(
-            f"cuda-bindings is not installed: pip install 'linkgauge[{_extra(library)}]'"
+            f"cuda-bindings is not installed: pip install '.[{_extra(library)}]'"
         ) from None
     driver = Driver(bindings)
     try:

@@ -79,9 +79,8 @@ class EnqueuingGroup:
         self._seconds, status = _native.time_calls(self._function, words, self._loops)
         self._gate.open()
         if status:
-            enums = self._device.driver.enums
-            name = self._device.driver.error_name(enums.CUresult(status))
-            raise BackendError(self._call.function, name)
+            driver = self._device.driver
+            raise driver.error(self._call.function, driver.enums.CUresult(status))
 
     def wait(self) -> Timing:
         if self._seconds is None:

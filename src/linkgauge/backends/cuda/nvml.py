@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.errors import DeviceLost, LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, PciLink, Telemetry
 from linkgauge.model.pcie import SPEEDS
 
@@ -38,6 +38,8 @@ _REASONS = {
 """nvmlClocksEventReasons except 1, an idle device."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 _FABRIC_STATES = ("not supported", "not started", "in progress", "completed")
+_GPU_IS_LOST = 15
+"""NVML_ERROR_GPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
 _MHZ, _MILLI = 1e6, 1e-3
 
 
@@ -89,6 +91,7 @@ class Questions:
             library.NVML_ERROR_NO_PERMISSION: ": run as root",
             library.NVML_ERROR_FUNCTION_NOT_FOUND: ": needs a newer driver",
             library.NVML_ERROR_NOT_SUPPORTED: " by this device, or not in a virtual machine",
+            _GPU_IS_LOST: ": reset it, or power the machine off and on",
         }
         return remedies.get(getattr(error, "value", None), "")
 
@@ -141,8 +144,23 @@ class NvmlTelemetry:
                 senses.append(sense(self._questions(self._devices[index]), f"cuda:{index}"))
         return tuple(senses)
 
+    def lost_device(self) -> str | None:
+        """The first device that NVML calls lost."""
+        for device in self._devices:
+            try:
+                asked = self._questions(device)
+                asked.library.nvmlDeviceGetTemperature(
+                    asked.handle, asked.library.NVML_TEMPERATURE_GPU
+                )
+            except DeviceLost:
+                return f"cuda:{device.index}"
+            except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
+                if getattr(error, "value", None) == _GPU_IS_LOST:
+                    return f"cuda:{device.index}"
+        return None
+
     def _questions(self, device: CudaDevice) -> Questions:
-        """Raises Unsupported if NVML does not know the device."""
+        """Raises DeviceLost if NVML calls the device so, Unsupported if it does not know it."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -150,6 +168,8 @@ class NvmlTelemetry:
             try:
                 self._handles[device.index] = _handle(library, device)
             except library.NVMLError as error:
+                if getattr(error, "value", None) == _GPU_IS_LOST:
+                    raise DeviceLost("NVML", f"cuda:{device.index}: {error}") from error
                 raise Unsupported(
                     f"NVML does not know cuda:{device.index} ({device.pci_address()}): {error}: "
                     "see that nvidia-smi shows it here"

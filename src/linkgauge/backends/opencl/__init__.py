@@ -33,7 +33,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
         why = "pyopencl is not installed" if missing else f"pyopencl does not load ({error})"
-        raise Unsupported(f"{why}: pip install 'linkgauge[opencl]'") from error
+        raise Unsupported(f"{why}: pip install '.[opencl]'") from error
     from .runtime import discover
 
     return OpenCL(discover(), host.nodes, engines.pieces)

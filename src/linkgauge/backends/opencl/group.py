@@ -17,7 +17,7 @@ from linkgauge.model.result import Pieces
 
 from .buffer import OpenCLBuffer, own
 from .device_memory import PartialSums
-from .runtime import OpenCLDevice, calling, status_name
+from .runtime import OpenCLDevice, calling, error_of
 
 Enqueue = Callable[..., cl.Event]
 """Enqueues one command of a copy; takes `wait_for`, a list of events or None."""
@@ -66,8 +66,7 @@ class Lane:
             for event in (self._events[0], *self._ends):
                 status = event.command_execution_status
                 if status < 0:
-                    name = status_name(status)
-                    raise BackendError("clFinish", f"a copy ended with {name}")
+                    raise error_of(status, "clFinish", "a copy ended with {}")
             return self._events[0].profile.start, *(event.profile.end for event in self._ends)
 
     def clear(self) -> None:

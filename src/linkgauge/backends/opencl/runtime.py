@@ -17,7 +17,7 @@ import pyopencl as cl
 
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Pieces
 
@@ -32,20 +32,27 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
     """Translates pyopencl's errors: they name `call` unless the error names another one.
 
-    `allocating` is the size in bytes if memory is requested. Running out of memory is an
-    AllocationError, everything else a BackendError.
+    `allocating` is the size in bytes if memory is requested.
     """
     try:
         yield
     except cl.Error as error:
-        name = status_name(error.code)
         # Errors that pyopencl itself raises name one of its methods.
         where = error.routine if error.routine.startswith("cl") else call
-        if allocating is not None and error.code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
-            raise AllocationError(where, f"{name} for {allocating} bytes") from error
-        if error.code in _NO_MEMORY:
-            raise AllocationError(where, name) from error
-        raise BackendError(where, name) from error
+        raise error_of(error.code, where, allocating=allocating) from error
+
+
+def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
+    """What an error code of a call or of a command means, in the words `said` of its name:
+    AllocationError where memory is short, DeviceLost where the device is gone, else
+    BackendError."""
+    name = said.format(status_name(code))
+    if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
+        return AllocationError(call, f"{name} for {allocating} bytes")
+    if code in _NO_MEMORY:
+        return AllocationError(call, name)
+    kind = DeviceLost if code == cl.status_code.DEVICE_NOT_AVAILABLE else BackendError
+    return kind(call, name)
 
 
 def status_name(code: int) -> str:
@@ -193,7 +200,7 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
     if not platforms:
         raise Unsupported(
             "no OpenCL runtime is installed: install the device's driver, or PoCL for the CPU "
-            "(pip install 'linkgauge[opencl]')"
+            "(pip install '.[opencl]')"
         )
     units: list[OpenCLDevice] = []
     complaints: list[str] = []

@@ -71,7 +71,7 @@ class SimBackend:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)
         self._stall = self._trouble.stall if faults else None
-        self._faults = tuple(faults)
+        self.faults = tuple(faults)
         self._sensors = SimTelemetry(self._hardware)
         self._at = self._cells = 0
         """Cells passed up to and including the current one, and the most so far."""
@@ -116,11 +116,15 @@ class SimBackend:
         return self._sensors.accelerators(self._symptoms())
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        symptoms = Symptoms(self._hardware, self._faults, self._at) if self._faults else None
+        symptoms = Symptoms(self._hardware, self.faults, self._at) if self.faults else None
         return tuple(self._sensors.sense(device.index or 0, symptoms) for device in devices)
 
     def _symptoms(self) -> Symptoms:
-        return Symptoms(self._hardware, self._faults, self._cells)
+        return Symptoms(self._hardware, self.faults, self._cells)
+
+    def touched(self, transfer: Transfer) -> frozenset[str]:
+        """The names that a fault may be aimed at to strike the transfer."""
+        return self._resources.touched(self._on_nodes(transfer))
 
     def clock(self) -> float:
         return self._course.now
@@ -132,7 +136,7 @@ class SimBackend:
         self._at = first + 1
         self._cells = max(self._cells, self._at)
         self._course.enter(first, phase, visit, taken)
-        if self._faults:
+        if self.faults:
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)
 

@@ -37,6 +37,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import yaml
 
+from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError
 from linkgauge.model.units import parse_size
 
@@ -241,8 +242,7 @@ def parse_description(text: str) -> Description:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        what = getattr(error, "problem", None) or "it cannot be read"
-        raise InputError(f"not YAML: {where}{what}") from error
+        raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
     if not isinstance(tree, dict):
         raise InputError("a machine is described by a mapping with the fields host, devices, …")
     try:
@@ -296,7 +296,7 @@ def load(name: str) -> tuple[str, str]:
     if path.suffix not in (".yml", ".yaml") and path.name == name:
         raise InputError(f"unknown machine {name!r}: there are {', '.join(shipped())}, or a .yml")
     try:
-        return path.stem, path.read_text("utf-8")
+        return path.stem, read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise InputError(f"machine {name!r} cannot be read: {reason}") from error

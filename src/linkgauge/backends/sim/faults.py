@@ -95,7 +95,7 @@ class Stall(Fault, frozen=True):
     """Samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
 
     meaning = "every so many samples the transfer stands still: shows in slow_p99"
-    example = "stall sim:0 every=7 for=0.05"
+    example = "stall sim:0 every=4 for=0.05"
 
     every: int = 5
     seconds: float = msgspec.field(default=0.01, name="for")
@@ -121,14 +121,14 @@ class Hang(Strike, frozen=True):
     """The worker never returns."""
 
     meaning = "the call never returns"
-    example = "hang sim:1 phase=warm-up cells=4"
+    example = "hang sim:1 phase=warm-up cells=1"
 
 
 class Crash(Strike, frozen=True):
     """`signal` kills the worker process."""
 
     meaning = "the worker process dies of a real signal"
-    example = "crash sim:0 signal=KILL cells=2"
+    example = "crash sim:0 signal=KILL cells=0"
 
     signal: Signals = Signals.SIGSEGV
 

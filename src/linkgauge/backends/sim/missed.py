@@ -1,0 +1,92 @@
+"""Faults that struck no cell of a run, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import CellResult, EngineSettings, Result, Run
+
+from . import simulate
+from .faults import ALL, Cells, Drift, Fault, Flip, Jitter, Lost, Slow, Stall
+
+
+class _Met(msgspec.Struct, frozen=True, eq=False):
+    """A cell of the run, with the names that its transfers touch."""
+
+    cell: CellResult
+    result: Result
+    touched: frozenset[str]
+
+
+def missed(run: Run) -> Iterator[tuple[Fault, str]]:
+    """Each fault that struck nothing in this simulated run, and why. None of a run that has not
+    come to its end, or of a machine that an earlier version described."""
+    simulation = run.settings.simulation
+    if simulation is None or run.finished is None:
+        return
+    try:
+        machine = simulate(simulation, EngineSettings())
+    except InputError:
+        return
+    every = [
+        _Met(cell, result, frozenset[str]().union(*map(machine.touched, cell.transfers)))
+        for result in run.results
+        for cell in result.cells
+    ]
+    for fault in machine.faults:
+        if (why := _why_missed(fault, every)) is not None:
+            yield fault, why
+
+
+def _why_missed(fault: Fault, every: Sequence[_Met]) -> str | None:
+    """None where it struck."""
+    # What is lost in one cell is lost in all that follow.
+    reach = Cells(fault.cells.first) if isinstance(fault, Lost) else fault.cells
+    within = [met for number, met in enumerate(every) if number in reach]
+    if not within:
+        return f"the plan has cells 0 to {len(every) - 1}" if every else "the plan has no cells"
+    touching = [met for met in within if fault.aims_at(met.touched)]
+    one = len(within) == 1
+    which = "no cell" if len(within) == len(every) else f"none of cells {reach}"
+    if one:
+        which = f"cell {reach}"
+    if not touching:
+        return f"{which} {'does not touch' if one else 'touches'} {fault.target}"
+    measured = [met for met in touching if met.cell.status != "skip"]
+    whose = "" if fault.target == ALL else f" that touch {fault.target}"
+    if not measured:
+        return f"{which} is skipped" if one else f"the cells{whose} are skipped"
+    needs = _NEEDS.get(type(fault))
+    if needs is None or any(needs[0](fault, met) for met in measured):
+        return None
+    return f"the cells{whose} {needs[1].format(fault)}"
+
+
+def _checked(fault: Fault, met: _Met) -> bool:
+    checked = met.cell.verified is not None or met.cell.status != "pass"
+    return isinstance(fault, Flip) and checked and fault.offset < met.result.size
+
+
+def _often(fault: Fault, met: _Met) -> bool:
+    return isinstance(fault, Stall) and len(met.cell.samples) >= fault.every
+
+
+def _copies(_fault: Fault, met: _Met) -> bool:
+    return met.cell.operation == "copy"
+
+
+def _scatters(_fault: Fault, met: _Met) -> bool:
+    return met.cell.operation != "enqueue"
+
+
+_NEEDS: dict[type[Fault], tuple[Callable[[Fault, _Met], bool], str]] = {
+    Flip: (_checked, "move no byte {0.offset} that is compared"),
+    Stall: (_often, "have fewer than {0.every} samples"),
+    Slow: (_copies, "copy nothing: a latency stays as it is"),
+    Drift: (_copies, "copy nothing: a latency stays as it is"),
+    Jitter: (_scatters, "are the host's time alone"),
+}
+"""What a kind of fault needs of a cell that it is to strike, and what is said where none has it."""

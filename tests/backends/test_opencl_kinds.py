@@ -1,0 +1,71 @@
+"""OpenCL's own statuses become kinds of outcomes, which the doctor goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kinds_kit import CHECKS, found_by_the_doctor, outcome
+from linkgauge.backends import opencl
+from linkgauge.backends.opencl.runtime import discover
+from opencl_kit import backend_of, cl, opencl_error
+
+WITHIN = "opencl:0 -> opencl:0 by ce"
+STATUSES = [
+    ("MEM_OBJECT_ALLOCATION_FAILURE", "memory"),
+    ("OUT_OF_HOST_MEMORY", "memory"),
+    ("DEVICE_NOT_AVAILABLE", "lost"),
+    ("INVALID_COMMAND_QUEUE", "call"),
+]
+
+
+@pytest.fixture
+def backend() -> Iterator[opencl.OpenCL]:
+    opened = backend_of(list(discover()))
+    yield opened
+    opened.close()
+
+
+def failing(status: str, call: str) -> Any:
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise opencl_error(status, call)
+
+    return fail
+
+
+@pytest.mark.parametrize(("status", "kind"), [*STATUSES, ("OUT_OF_RESOURCES", "memory")])
+def test_a_status_of_an_allocation_is_followed_to_the_doctor(
+    backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
+) -> None:
+    monkeypatch.setattr(cl, "Buffer", failing(status, "clCreateBuffer"))
+    cell = outcome(backend, WITHIN)
+    assert (cell.status, cell.kind) == ("error", kind)
+    assert cell.reason is not None
+    assert f"clCreateBuffer: {status}" in cell.reason
+    assert found_by_the_doctor(cell) == CHECKS[kind]
+
+
+@pytest.mark.parametrize(("status", "kind"), [*STATUSES, ("OUT_OF_RESOURCES", "call")])
+def test_so_is_that_of_a_copy(
+    backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
+) -> None:
+    """Drivers return CL_OUT_OF_RESOURCES for any failure: it is memory where some was asked for."""
+    monkeypatch.setattr(cl, "enqueue_copy", failing(status, "clEnqueueCopyBuffer"))
+    cell = outcome(backend, WITHIN)
+    assert (cell.status, cell.kind) == ("error", kind)
+    assert found_by_the_doctor(cell) == CHECKS[kind]
+
+
+@pytest.mark.parametrize(("status", "kind"), STATUSES)
+def test_so_is_what_a_command_ended_with(
+    backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
+) -> None:
+    code = int(getattr(cl.status_code, status))
+    monkeypatch.setattr(cl.Event, "command_execution_status", property(lambda event: code))
+    cell = outcome(backend, WITHIN)
+    assert (cell.status, cell.kind) == ("error", kind)
+    assert cell.reason is not None
+    assert f"clFinish: a copy ended with {status}" in cell.reason
+    assert found_by_the_doctor(cell) == CHECKS[kind]

@@ -1,0 +1,140 @@
+"""A fault that struck nothing is told with the reason; each example that is printed strikes."""
+
+import re
+import shlex
+import subprocess
+import sys
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from judge_kit import run_of
+from linkgauge.backends.sim.description import load
+from linkgauge.backends.sim.faults import FAULTS
+from linkgauge.backends.sim.missed import missed
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.controller import execute
+from linkgauge.engine.journal import Opened
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.supervisor import Supervisor
+from linkgauge.model.result import Settings, Simulation
+from linkgauge.report.run_notes import note_lines
+from sim_kit import Silent
+
+DOCS = (Path(__file__).parents[2] / "docs/faults.md").read_text("utf-8")
+
+NAME, TEXT = load("ppu-8")
+FIRST = (
+    "host_to_device_memcpy_ce", "device_to_host_memcpy_ce",
+    "host_to_device_bidirectional_memcpy_ce", "device_to_host_bidirectional_memcpy_ce",
+    "device_to_device_memcpy_read_ce",
+)  # fmt: skip
+"""The benchmarks that any plan begins with: their cells have the numbers of a whole run."""
+SHOWN = re.findall(r"^    (linkgauge run --machine .*--fault '[a-z]+ .*)$", DOCS, re.MULTILINE)
+
+
+@cache
+def run_with(*faults, size=64 << 20, benchmarks=FIRST, **more):
+    """A run in worker processes, which may crash and hang."""
+    settings = Settings(
+        (size,), samples=6, loops=2, timeout=2.0, simulation=Simulation(NAME, TEXT, faults), **more
+    )
+    with closing(Supervisor(settings)) as worker:
+        machine = worker.survey(["sim"])
+        sheets = lay_out(select(benchmarks, ()), fabrics(machine, ()), machine.host.nodes)
+        plan = make_plan(sheets, machine, settings.sizes)
+        opened = Opened(
+            id="1", label="l", simulated=True, command=(), started="s", machine=machine,
+            settings=settings, plan=plan,
+        )  # fmt: skip
+        return execute((opened,), worker, lambda record: None, Silent())
+
+
+def cells(run):
+    return [cell for result in run.results for cell in result.cells]
+
+
+def whys(run):
+    return [why for _, why in missed(run)]
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_the_example_of_each_kind_strikes(kind):
+    struck = run_with(FAULTS[kind].example)
+    assert cells(struck) != cells(run_with())
+    assert whys(struck) == []
+
+
+@pytest.mark.parametrize("fault", re.findall(r"^  - (.+)$", DOCS, re.MULTILINE))
+def test_those_of_the_pages_yaml_strike(fault):
+    struck = run_with(fault)
+    assert cells(struck) != cells(run_with())
+    assert whys(struck) == []
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_the_commands_of_the_page_strike(command, tmp_path):
+    words = [*shlex.split(command)[1:], "--out", str(tmp_path)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "linkgauge", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode in (0, 1, 3), ended.stderr
+    assert "SIMULATED" in ended.stdout
+    assert "struck nothing" not in ended.stdout
+
+
+def test_the_page_has_examples():
+    assert len(SHOWN) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("hang sim:1 cells=4", "cell 4 does not touch sim:1"),
+        ("nomem sim:2 cells=3..5", "none of cells 3..5 touches sim:2"),
+        ("slow sim:0-sim:1", "no cell touches sim:0-sim:1"),
+        ("lost sim:1 cells=4", "none of cells 4.. touches sim:1"),
+        ("crash * cells=200", "the plan has cells 0 to 7"),
+        ("stall sim:0 every=7", "the cells that touch sim:0 have fewer than 7 samples"),
+        ("flip * offset=1G", "the cells move no byte 1073741824 that is compared"),
+    ],
+)
+def test_a_fault_that_struck_nothing_says_why(fault, why):
+    run = run_of(NAME, TEXT, "host_to_device_memcpy_ce", size=1 << 20, faults=[fault])
+    assert whys(run) == [why]
+    told = [line.plain for line in note_lines(run)]
+    assert [line for line in told if line.endswith(f"struck nothing: {why}")] == told[-1:]
+
+
+def test_a_rate_strikes_no_latency():
+    run = run_of(NAME, TEXT, "host_device_latency_sm", size=1 << 20, faults=["slow sim:1"])
+    assert whys(run) == ["the cells that touch sim:1 copy nothing: a latency stays as it is"]
+
+
+def test_nobody_sees_a_bit_flip_where_nothing_is_compared():
+    unchecked = run_with("flip sim:1", benchmarks=FIRST[:1], verify=False)
+    assert whys(unchecked) == ["the cells that touch sim:1 move no byte 0 that is compared"]
+
+
+def test_a_skipped_cell_is_not_struck():
+    run = run_of(NAME, TEXT, "host_to_device_memcpy_ce", size=1 << 20, faults=["hang * cells=9"])
+    (result,) = run.results
+    first, *others = result.cells
+    skipped = replace(result, cells=(replace(first, status="skip", samples=()), *others))
+    how = replace(run.settings, simulation=Simulation(NAME, TEXT, ("hang sim:0",)))
+    assert whys(replace(run, settings=how, results=(skipped,))) == [
+        "the cells that touch sim:0 are skipped"
+    ]
+
+
+def test_nothing_is_told_of_a_run_that_did_not_come_to_its_end():
+    run = run_of(NAME, TEXT, "host_to_device_memcpy_ce", size=1 << 20, faults=["hang * cells=9"])
+    assert whys(run)
+    assert whys(replace(run, finished=None)) == []

@@ -1,0 +1,33 @@
+"""From a status that a native call returns to what the doctor says of the cell."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from doctor_kit import found, inventory, measured
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
+from linkgauge.engine.pool import BufferPool
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.transfer import Report
+
+CHECKS = {"memory": "out-of-memory", "lost": "lost", "timeout": "hang", "call": None}
+"""The doctor's check by the kind of a cell's outcome."""
+
+
+def outcome(backend, text, size=4096) -> CellResult:
+    """What becomes of this cell on a backend."""
+    planned = PlannedCell("0", "0", parse_transfers(text), Report.FIRST)
+    settings = Settings((size,), samples=6)
+    cell = Measurement(planned, size, settings, [backend])
+    (result,) = measure_together([cell], settings, BufferPool()).cells
+    return result
+
+
+def found_by_the_doctor(cell: CellResult) -> str | None:
+    """Its check that tells of this cell."""
+    result = replace(measured(), cells=(cell,), status=cell.status)
+    checks = {finding.check for finding in found(inventory(), None, result)}
+    told = checks & set(filter(None, CHECKS.values()))
+    return next(iter(told), None)
