@@ -34,6 +34,13 @@ def test_cpus_that_differ_name_every_governor():
     assert read_details(captured(files)).governor == "performance, powersave"
 
 
+def test_the_driver_that_sets_the_frequency_is_named():
+    files = {f"{CPU}/online": "0-1\n", f"{CPU}/cpu0/cpufreq/scaling_driver": "intel_pstate\n"}
+    files |= {f"{CPU}/cpu1/topology/core_id": "1\n"}
+    assert read_details(captured(files)).frequency_driver == "intel_pstate"
+    assert read_details(captured({})).frequency_driver is None
+
+
 def test_x86_without_sysfs_counts_in_cpuinfo():
     cpuinfo = "\n".join(
         f"processor\t: {cpu}\nphysical id\t: {cpu // 4}\ncore id\t\t: {cpu // 2 % 2}\n"

@@ -156,8 +156,17 @@ def arm_core(cpuinfo: str) -> str | None:
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
     """The frequency governor; several, with commas, where CPUs differ; None where none is shown."""
-    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
-    return ", ".join(sorted(name for name in found if name)) or None
+    return _of_cpus(root, cpus, "scaling_governor")
+
+
+def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
+    """The driver that carries out what the governor says, in the same form."""
+    return _of_cpus(root, cpus, "scaling_driver")
+
+
+def _of_cpus(root: Root, cpus: Iterable[int], name: str) -> str | None:
+    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/{name}") for cpu in cpus}
+    return ", ".join(sorted(text for text in found if text)) or None
 
 
 def cpu_time(root: Root) -> tuple[float | None, float | None]:

@@ -12,7 +12,7 @@ import msgspec
 from linkgauge.model.inventory import HostDetails
 
 from .cgroup import allowed, memlock_limit, memory_limit
-from .cpu import cpu_time, cpu_vendor, governor, isa, shown_cpus, topology
+from .cpu import cpu_time, cpu_vendor, frequency_driver, governor, isa, shown_cpus, topology
 from .cpu_caches import cache_levels
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, hypervisor, iommu
@@ -45,6 +45,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
         huge_pages=huge_pages(root),
         transparent_huge_pages=transparent_huge_pages(root),
         governor=governor(root, cpus),
+        frequency_driver=frequency_driver(root, cpus),
         command_line=_command_line(root),
         iommu=translation,
         hypervisor=below,

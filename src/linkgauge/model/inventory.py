@@ -160,6 +160,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     `huge_pages` are (total, free) by page size in bytes.
     `hypervisor` and `container` name what the kernel runs under and what this process runs in.
     `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
+    `governor` chooses the CPUs' frequency and `frequency_driver` sets it.
     `steal` is the share that a hypervisor took of all CPUs' time since boot, of `cpu_ticks` ticks:
     that of a span follows from both at its ends. Null limits are none where `unknown` says nothing.
     `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
@@ -176,6 +177,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     huge_pages: dict[int, tuple[int, int]] = {}
     transparent_huge_pages: str | None = None
     governor: str | None = None
+    frequency_driver: str | None = None
     command_line: str | None = None
     iommu: Literal["off", "passthrough", "translating"] | None = None
     hypervisor: str | None = None

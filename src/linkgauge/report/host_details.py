@@ -35,7 +35,8 @@ def _processors(host: HostDetails) -> Iterator[str]:
     if host.isa:
         yield host.isa
     if host.governor:
-        yield f"governor {host.governor}"
+        by = f" by {host.frequency_driver}" if host.frequency_driver else ""
+        yield f"governor {host.governor}{by}"
     for cache in host.caches:
         shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
         yield f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"

@@ -146,7 +146,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
     second, and takes `call` to hand a copy to a device. `distances` is the NUMA distance table
     (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine, which
-    shows no `iommu`."""
+    shows no `iommu`, and no `governor` of its CPUs' frequency with its `frequency_driver`."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -157,6 +157,8 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     kernel: str = "6.8.0-simulated"
     hypervisor: str | None = None
     iommu: Literal["passthrough", "translating"] = "passthrough"
+    governor: str = "performance"
+    frequency_driver: str | None = None
     sockets: Count = 1
     threads_per_core: Count = 1
     thread: Rate = Rate(12e9)

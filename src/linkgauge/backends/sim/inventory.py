@@ -1,7 +1,7 @@
 """What the readers of a machine would find on a simulated one's host, as values.
 
 Of the caches only the last level is known. All hosts alike have huge pages and no limits; the CPUs
-of those that are no virtual machine have the governor performance, and all CPUs were idle so far.
+of those that are no virtual machine have the governor that is described; all were idle so far.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) 
         node_cpus={node.index: node.cpus for node in nodes},
         huge_pages={_HUGE_PAGE: (huge, huge)},
         transparent_huge_pages=_HUGE_CHOICE,
-        governor=None if about.hypervisor else "performance",
+        governor=None if about.hypervisor else about.governor,
+        frequency_driver=None if about.hypervisor else about.frequency_driver,
         command_line=_command_line(about),
         iommu=about.iommu if grouped else None,
         hypervisor=about.hypervisor,
