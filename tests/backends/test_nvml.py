@@ -190,6 +190,10 @@ class TestLinks:
         nvml.answers["nvmlDeviceGetNvLinkRemotePciInfo"] = none
         assert only().links[0].remote == "nvswitch"
 
+    def test_lead_to_a_device_where_the_driver_does_not_say_what_it_is(self, nvml):
+        nvml.failing["nvmlDeviceGetNvLinkRemoteDeviceType"] = NOT_SUPPORTED
+        assert only().links[0].remote == "device 0000:07:00.0"
+
     def test_that_are_down_lead_nowhere(self, nvml):
         nvml.answers["nvmlDeviceGetNvLinkState"] = lambda handle, link: int(link != 3)
         links = only().links
