@@ -95,7 +95,9 @@ class FabricLink(msgspec.Struct, frozen=True):
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library describes it (NVML), beside what its backend says.
 
-    `memory` is its notation, `link` its PCIe link. `memory_clock` is the highest, `memory_bus` is
+    `memory` is its notation, `link` its PCIe link. `board` is the board's part number,
+    `form_factor` SXM, PCIe or the like. `fabric_cluster` is the UUID of a domain of links that
+    spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the highest, `memory_bus` is
     bits, `memory_rate` the peak of its own memory (null where neither clock nor bus is known): two
     transfers a clock.
     `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
@@ -108,6 +110,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None = None
     library: str | None = None
     firmware: str | None = None
+    board: str | None = None
+    form_factor: str | None = None
     link: PciLink = PciLink()
     links: tuple[FabricLink, ...] = ()
     memory_clock: float | None = None
@@ -128,6 +132,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     persistence: bool | None = None
     compute_mode: str | None = None
     fabric_state: str | None = None
+    fabric_clique: int | None = None
+    fabric_cluster: str | None = None
     bar1_bytes: int | None = None
     processes: tuple[int, ...] | None = None
     unknown: tuple[str, ...] = ()
