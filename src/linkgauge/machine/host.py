@@ -20,13 +20,17 @@ def read_host(root: Root = ROOT) -> Host:
     """Reads what can be read below `root`; what cannot is null.
 
     This machine's CPUs and limits are those of this process. A captured machine has no process:
-    its CPUs are those online, and what limits them is null.
+    its CPUs are those online, and what limits them is null. Memory is that of the nodes: what the
+    kernel counts beside may be a GPU's.
     """
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
     allowed = os.sched_getaffinity(0) if here else set(online_cpus(root))
     hostname, kernel, architecture = _names(root)
+    nodes = read_nodes(root, allowed, available)
+    sizes = [node.memory_total for node in nodes if node.memory_total is not None]
+    of_nodes = sum(sizes) if len(sizes) == len(nodes) else None
     return Host(
         hostname=hostname,
         system=_os_name(root),
@@ -34,8 +38,8 @@ def read_host(root: Root = ROOT) -> Host:
         architecture=architecture,
         cpu_model=cpu_model(root),
         cpus=len(allowed),
-        nodes=read_nodes(root, allowed, available),
-        memory_total=meminfo.get("MemTotal"),
+        nodes=nodes,
+        memory_total=meminfo.get("MemTotal") if of_nodes is None else of_nodes,
         memory_available=available,
         memlock_limit=_memlock_limit() if here else None,
         transparent_huge_pages=transparent_huge_pages(root),

@@ -97,9 +97,9 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
     `memory` is its notation, `link` its PCIe link. `board` is the board's part number,
     `form_factor` SXM, PCIe or the like. `fabric_cluster` is the UUID of a domain of links that
-    spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the highest, `memory_bus` is
-    bits, `memory_rate` the peak of its own memory (null where neither clock nor bus is known): two
-    transfers a clock.
+    spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the
+    highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
+    clock nor bus is known): two transfers a clock.
     `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
     """
 
@@ -162,7 +162,8 @@ class Cache(msgspec.Struct, frozen=True):
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What the kernel says of the host beside model.machine.Host.
 
-    `cpu_vendor` is the processor's own word (x86 only). `distances` are the kernel's, by node;
+    `cpu_vendor` is the processor's own word (x86 only). `distances` are the kernel's, by node,
+    with a column for each node that has a row;
     `huge_pages` are (total, free) by page size in bytes.
     `hypervisor` and `container` name what the kernel runs under and what this process runs in.
     `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.

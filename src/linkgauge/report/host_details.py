@@ -46,8 +46,8 @@ def _memory(host: HostDetails) -> Iterator[str]:
     if host.memory_rate is not None:
         yield f"DIMMs {host.memory_rate / 1e9:.1f} GB/s"
     if len(host.distances) > 1:
-        rows = (" ".join(map(str, row)) for row in host.distances.values())
-        yield f"NUMA distances {' / '.join(rows)}"
+        rows = (f"{node}: {' '.join(map(str, row))}" for node, row in host.distances.items())
+        yield f"NUMA distances to {' '.join(map(str, host.distances))} from {' / '.join(rows)}"
     for size, (total, free) in host.huge_pages.items():
         yield f"{total} huge pages of {approximate_size(size)}, {free} free"
     if host.transparent_huge_pages:

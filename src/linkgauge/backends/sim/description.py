@@ -38,6 +38,7 @@ import msgspec
 import yaml
 
 from linkgauge.model.errors import InputError
+from linkgauge.model.machine import MemoryKind
 from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
@@ -140,6 +141,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     latency: Seconds = Seconds(100e-9)
     cache: Size = Size(32 << 20)
     turns: bool = False
+    kind: MemoryKind = "DRAM"
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

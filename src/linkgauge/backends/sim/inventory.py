@@ -36,7 +36,15 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
         cpu_model=about.cpu_model,
         cpus=sum(len(node.cpus) for node in nodes),
         nodes=tuple(
-            Node(node.index, node.cpus, size, _free(size), _cache(node), cores=_first(about, node))
+            Node(
+                node.index,
+                node.cpus,
+                size,
+                _free(size),
+                _cache(node),
+                cores=_first(about, node),
+                kind=node.group.kind,
+            )
             for node in nodes
             for size in (int(node.group.memory),)
         ),

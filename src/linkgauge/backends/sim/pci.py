@@ -2,8 +2,8 @@
 
 A device or a PCIe switch hangs from what its `pcie` link leads to on the way to the host: another
 PCIe switch, or a root port of the host bridge of a root complex or of a node. A device without
-such a link (NVLink-C2C) hangs from its nearest node, and its link is not described. Bus numbers that the
-description leaves open are the highest free ones below those of the devices.
+such a link (NVLink-C2C) hangs from its nearest node, and its link is not described. Bus numbers
+that the description leaves open are the highest free ones below those of the devices.
 """
 
 from __future__ import annotations

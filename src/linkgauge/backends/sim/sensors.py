@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
@@ -73,9 +74,8 @@ class SimTelemetry:
             pcie_replays=now.pcie_replays,
             ecc=ecc if isinstance(ecc, bool) else None,
             unknown=_NOT_SIMULATED,
-            **{name: value for name, kind in _STATED.items()
-               if isinstance(value := group.properties.get(name), kind)},
-        )  # fmt: skip
+            **_stated(group.properties),
+        )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
         link, held = self._link(device, symptoms), symptoms.clock(device.name)
@@ -122,6 +122,14 @@ class SimTelemetry:
         first = sum(link.common.count for link in used)
         for number in range(count if isinstance(count, int) else 0):
             yield FabricLink(first + number, kind, active=False, version=version)
+
+
+def _stated(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: properties[name]
+        for name, kind in _STATED.items()
+        if isinstance(properties.get(name), kind)
+    }
 
 
 def _kind(name: str) -> tuple[str, str | None]:

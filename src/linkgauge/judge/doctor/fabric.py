@@ -131,8 +131,8 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
             what = f"clique {device.fabric_clique} of cluster {device.fabric_cluster}"
             found = f"it has joined no NVLink domain: {what}"
             why = "memory of other hosts is out of reach, and of devices here it may be"
-            look = nvidia(evidence, device.memory, "nvidia-smi -q | grep -A6 Fabric",
-                          "see that the NVLink switches have it in a partition (NMX-C)")  # fmt: skip
+            partition = "see that the NVLink switches have it in a partition (NMX-C)"
+            look = nvidia(evidence, device.memory, "nvidia-smi -q | grep -A6 Fabric", partition)
             severity: Severity = "warn" if joined else "fail"
             yield Finding("fabric-state", severity, device.memory, found, why, (*look, *restart))
 
