@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import takewhile
 
-from .tree import Root, names_in, number, parse_cpu_list, read_text
+from .tree import Root, names_in, number, parse_cpu_list, read_cpus, read_text
 
 CPUS = "sys/devices/system/cpu"
 
@@ -67,19 +67,20 @@ def _folders(root: Root) -> tuple[int, ...]:
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
     """Sockets, cores, and the most threads that a core has; of sysfs, else of /proc/cpuinfo."""
-    packages: set[int | None] = set()
+    packages: set[tuple[int | None, str | None]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
         folder = f"{CPUS}/cpu{cpu}/topology"
         package = number(read_text(root, f"{folder}/physical_package_id"))
         core = _siblings(root, folder) or number(read_text(root, f"{folder}/core_id"))
         if core is not None:
-            packages.add(package)
+            # Sockets of several nodes of an Itanium have the same number.
+            packages.add((package, _package(root, folder)))
             cores[core if isinstance(core, str) else (package, core)] += 1
     if not cores:
         return _counted_in_cpuinfo(read_text(root, "proc/cpuinfo") or "")
     # A board whose firmware does not describe its packages has -1.
-    known = all(package is not None and package >= 0 for package in packages)
+    known = all(package is not None and package >= 0 for package, _ in packages)
     return len(packages) if known else None, len(cores), max(cores.values())
 
 
@@ -93,8 +94,26 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 def _siblings(root: Root, folder: str) -> str | None:
     """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
-    names = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
+    names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
+    return _first_of(root, folder, names)
+
+
+def _package(root: Root, folder: str) -> str | None:
+    """The CPUs of the same socket, in the same form."""
+    names = ("package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings")
+    return _first_of(root, folder, names)
+
+
+def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
     return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
+
+
+def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
+    """The CPUs of the same core; this one alone where the kernel does not say."""
+    folder = f"{CPUS}/cpu{cpu}/topology"
+    pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
+    found = (read_cpus(root, f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
+    return next(filter(None, found), (cpu,))
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:

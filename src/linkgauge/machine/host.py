@@ -77,6 +77,8 @@ def cpu_model(root: Root) -> str | None:
             return match[1].strip()
     if core := arm_core(cpuinfo):
         return core
+    if match := re.search(r"^Processor\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
+        return match[1].strip()  # of Arm before Linux 3.8
     board = read_text(root, "proc/device-tree/model")
     return board.strip("\0 ") if board else None
 
