@@ -13,8 +13,8 @@ _CACHE = re.compile(r"L([1-5])([di]?)Cache")
 @dataclass
 class Stated:
     """`cores` are the CPUs of each; `nodes` by number: bytes, the unit that they are rounded to,
-    and kind; `node_cpus` of XML only. `caches` are (level, kind, bytes, how many CPUs share one), `pci`
-    (class, vendor, device) by address."""
+    and kind; `node_cpus` of XML only. `caches` are (level, kind, bytes, how many CPUs share one),
+    `pci` (class, vendor, device) by address."""
 
     cpus: set[int] = field(default_factory=set)
     cores: list[int] = field(default_factory=list)
