@@ -132,7 +132,7 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """`count` NUMA nodes alike: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
     written), `latency` of one access to it. `cache` is its last-level cache. At one of
     `turns`, threads and each device take turns, for as long as the link takes that each comes
-    over: a gateway that buffers."""
+    over: a gateway that buffers. `kind` is that of the memory, as shown."""
 
     count: Count = 1
     cpus: Count
