@@ -30,7 +30,12 @@ class NVMLError(Exception):
 
 
 class FabricInfo(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_uint), ("state", ctypes.c_uint)]
+    _fields_ = [
+        ("clusterUuid", ctypes.c_char * 16),
+        ("status", ctypes.c_uint),
+        ("cliqueId", ctypes.c_uint),
+        ("state", ctypes.c_uint),
+    ]
 
 
 def address(domain=0, bus=0, device=0):
@@ -43,6 +48,7 @@ H200 = {
     "nvmlDeviceGetHandleByPciBusId": lambda pci: f"handle of {pci}",
     "nvmlSystemGetDriverVersion": lambda: "580.95.05",
     "nvmlSystemGetNVMLVersion": lambda: "13.580.95.05",
+    "nvmlDeviceGetBoardPartNumber": "692-2G520-0282-001",
     "nvmlDeviceGetVbiosVersion": "96.00.A5.00.01",
     "nvmlDeviceGetCurrPcieLinkGeneration": 5,
     "nvmlDeviceGetCurrPcieLinkWidth": 16,
@@ -104,6 +110,8 @@ class FakeNvml:
         }
         self.failing = {}
         self.fabric = (3, 0)
+        self.cluster = bytes(16)
+        self.clique = 0
         self.calls = []
         for name, number in FIELDS.items():
             setattr(self, f"NVML_FI_DEV_{name}", number)
@@ -126,6 +134,8 @@ class FakeNvml:
             raise NVMLError(self.failing["nvmlDeviceGetGpuFabricInfoV"])
         info = ctypes.cast(pointer, ctypes.POINTER(FabricInfo)).contents
         info.state, info.status = self.fabric
+        ctypes.memmove(pointer, self.cluster, 16)
+        info.cliqueId = self.clique
         return 0
 
     def nvmlDeviceGetFieldValues(self, handle, wanted):  # noqa: N802

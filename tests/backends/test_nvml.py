@@ -156,6 +156,32 @@ class TestInventory:
         nvml.fabric = (state, status)
         assert only().fabric_state == word
 
+    def test_names_the_domain_that_the_device_has_joined(self, nvml):
+        nvml.cluster, nvml.clique = bytes([0x1B, 0, *range(14)]), 32766
+        found = only()
+        assert found.fabric_cluster == "1b000001-0203-0405-0607-08090a0b0c0d"
+        assert found.fabric_clique == 32766
+        nvml.fabric = (0, 0)
+        assert (only().fabric_clique, only().fabric_cluster) == (None, None)
+
+    @pytest.mark.parametrize(
+        ("model", "part", "form"),
+        [
+            ("NVIDIA H200", "692-2G520-0282-001", "SXM"),
+            ("NVIDIA A100-SXM4-80GB", None, "SXM"),
+            ("NVIDIA H100 NVL", None, "PCIe"),
+            ("NVIDIA A100-PCIE-40GB", None, "PCIe"),
+            ("NVIDIA H100 PCIe", "900-21010-0000-000", "PCIe"),
+            ("NVIDIA L40S", "900-2G133-0080-000", "PCIe"),
+            ("NVIDIA H200", None, None),
+            ("NVIDIA GB200", "699-2G548-0200-800", None),
+        ],
+    )
+    def test_tells_the_form_factor_by_name_or_part_number(self, nvml, model, part, form):
+        nvml.answers["nvmlDeviceGetBoardPartNumber"] = part
+        found = only(Device(model=model))
+        assert (found.board, found.form_factor) == (part, form)
+
     def test_of_a_mig_instance_is_its_gpus(self, nvml):
         nvml.answers["nvmlDeviceGetHandleByUUID"] = lambda uuid: f"instance {uuid}"
         nvml.answers["nvmlDeviceGetDeviceHandleFromMigDeviceHandle"] = lambda instance: instance
@@ -190,6 +216,10 @@ class TestLinks:
     def test_lead_to_switches_without_an_address(self, nvml, none):
         nvml.answers["nvmlDeviceGetNvLinkRemotePciInfo"] = none
         assert only().links[0].remote == "nvswitch"
+
+    def test_lead_to_a_device_where_the_driver_does_not_say_what_it_is(self, nvml):
+        nvml.failing["nvmlDeviceGetNvLinkRemoteDeviceType"] = NOT_SUPPORTED
+        assert only().links[0].remote == "device 0000:07:00.0"
 
     def test_that_are_down_lead_nowhere(self, nvml):
         nvml.answers["nvmlDeviceGetNvLinkState"] = lambda handle, link: int(link != 3)

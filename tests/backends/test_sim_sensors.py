@@ -14,6 +14,26 @@ from linkgauge.model.pcie import link_rate
 from linkgauge.model.transfer import Memory
 from sim_tree import tree_of
 
+PRODUCT = """
+source: a test
+host: {cpu_model: Test CPU, nodes: [{cpus: 4, memory: 8G}]}
+link_kinds: {nvlink4: {kind: fabric, rate: 25 GB/s, count: 2}}
+devices:
+  - {count: 2, model: NVIDIA GB200, memory: 1G, properties: {board: 692-2G520, form_factor: SXM,
+     fabric_state: completed, fabric_clique: 7, fabric_cluster: 1b-00, unused_links: 1, ecc: 1}}
+links: [{kind: nvlink4, mesh: sim:0..1}]
+"""
+
+
+def test_what_the_product_is_may_be_stated():
+    one, _ = SimBackend(parse_description(PRODUCT), []).inventory()
+    assert (one.board, one.form_factor) == ("692-2G520", "SXM")
+    assert (one.fabric_state, one.fabric_clique, one.fabric_cluster) == ("completed", 7, "1b-00")
+    assert [(link.index, link.kind, link.active, link.remote) for link in one.links] == [
+        (0, "nvlink", True, "sim:1"), (1, "nvlink", True, "sim:1"), (2, "nvlink", False, None),
+    ]  # fmt: skip
+
+
 MACHINE = """
 source: a test
 host:

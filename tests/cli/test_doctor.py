@@ -49,6 +49,7 @@ def test_what_cannot_be_judged_is_bad_input(tmp_path, arguments):
 
 
 def test_a_captured_tree_without_anything_fails_nothing(tmp_path):
+    (tmp_path / "proc").mkdir()
     done = linkgauge("doctor", "--root", str(tmp_path), folder=tmp_path)
     assert done.returncode == 0
     assert "unknown" in done.stdout

@@ -184,8 +184,9 @@ def test_in_a_virtual_machine_without_a_port_the_lines_point_to_the_host():
         inventory(host=vm, pci=(gpu(link=slow, parent=None),)), None,
         measured(reading(link_speed=2.5)),
     )  # fmt: skip
-    (line,) = the("link-speed", findings).remedy
-    assert "the host's" in line
+    lines = the("link-speed", findings).remedy
+    assert "on its host" in lines[0]
+    assert any("setpci -s PORT CAP_EXP+30.w=5:f" in line for line in lines)
 
 
 def test_what_a_virtual_machine_hides_is_unknown():
@@ -218,6 +219,22 @@ def test_a_made_up_port_of_a_virtual_machine_fails_nothing():
     )  # fmt: skip
     assert not failed(findings)
     assert the("payload", findings).severity == "unknown"
+
+
+def test_bridges_that_a_hypervisor_made_up_are_not_blamed():
+    """They neither explain a slow link nor excuse one."""
+    vm = replace(GOOD, hypervisor="QEMU")
+    oldest = PciLink(speed=2.5, width=1, max_speed=2.5, max_width=1, target=2.5)
+    made_up = root(link=oldest, max_payload=128, acs=("request redirect",))
+    worse = replace(made_up, errors={"correctable": 5, "fatal": 0})
+    well = measured(reading(link_speed=32.0, link_width=16))
+    findings = found(
+        inventory(host=vm, pci=(made_up, gpu())), inventory(host=vm, pci=(worse, gpu())), well
+    )
+    assert [(each.check, each.severity) for each in findings] == [("payload", "unknown")]
+    assert "the port above it is the hypervisor's" in findings[0].found
+    slow = measured(reading(link_speed=8.0, link_width=16))
+    assert the("link-speed", found(inventory(host=vm, pci=(made_up, gpu())), None, slow))
 
 
 PCI = {

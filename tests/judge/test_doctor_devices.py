@@ -1,5 +1,7 @@
 """What the doctor says of accelerators and of the links between them."""
 
+from uuid import UUID
+
 import pytest
 from msgspec.structs import replace
 
@@ -79,8 +81,82 @@ def test_links_that_are_down_are_named_once():
     finding = the("fabric-links", found(inventory(cards=pair)))
     assert (finding.severity, finding.subject) == ("fail", "cuda:0-cuda:1")
     assert "1 of 2 NVLink links" in finding.found
-    unbridged = the("fabric-links", found(inventory(cards=(card(links=nvlinks(False, False)),))))
-    assert unbridged.severity == "warn"
+
+
+def wired(model, *counts, form=None, links=18, remote="cuda:9", **more):
+    """Cards of which so many links are active, as NVML has them: those that are down do not report
+    where they led."""
+    return tuple(
+        card(memory=f"cuda:{n}", model=model, pci=None, form_factor=form, **more, links=tuple(
+            FabricLink(index, "nvlink", active=index < up, remote=remote if index < up else None)
+            for index in range(links)))
+        for n, up in enumerate(counts)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cards", "severities"),
+    [
+        # Bridges join 12 of 18 links of an H100 NVL.
+        (wired("NVIDIA H100 NVL", 12, 12, form="PCIe"), ["note"]),
+        (wired("NVIDIA H100 NVL", 12, form="PCIe"), ["note"]),
+        (wired("NVIDIA H100 NVL", 12, 8, form="PCIe"), ["fail", "fail"]),
+        (wired("NVIDIA H100 PCIe", 0, 0, form="PCIe"), ["note"]),
+        (wired("NVIDIA H100 PCIe", 0, 12, form="PCIe"), ["fail", "fail"]),
+        (wired("another", 0), ["note"]),
+        (wired("another", 4, 4), ["note"]),
+        (wired("another", 4), ["fail"]),
+        # A board of SXM modules is wired.
+        (wired("NVIDIA H200", 0, 0, form="SXM"), ["fail", "fail"]),
+        (wired("NVIDIA H200", 17, form="SXM"), ["fail"]),
+        (wired("NVIDIA A100-SXM-64GB", 12, 12, form="SXM"), ["note"]),
+        # Switches have a port for each link, but for two products.
+        (wired("NVIDIA H200", 16, 18, form="SXM", remote="nvswitch"), ["fail"]),
+        (wired("NVIDIA H200", 16, 16, form="SXM", remote="nvswitch"), ["fail", "fail", "fail"]),
+        (wired("NVIDIA H800", 8, 8, form="SXM", remote="nvswitch"), ["note"]),
+        (wired("NVIDIA H800", 8, 7, form="SXM", remote="nvswitch"), ["fail", "fail", "fail"]),
+    ],
+)
+def test_links_are_expected_as_the_product_has_them(cards, severities):
+    findings = [
+        each for each in found(inventory(pci=(), cards=cards))
+        if each.check in ("fabric-links", "switch")
+    ]  # fmt: skip
+    assert [finding.severity for finding in findings] == severities
+
+
+def test_links_that_all_cards_lost_during_the_run_are_not_as_built():
+    before, after = (inventory(cards=wired("X", up, up, form="PCIe")) for up in (18, 12))
+    findings = [each for each in found(before, after) if each.check == "fabric-links"]
+    assert {finding.severity for finding in findings} == {"fail"}
+
+
+ZERO, CLUSTER = str(UUID(int=0)), "1b000001-0203-0405-0607-08090a0b0c0d"
+
+
+@pytest.mark.parametrize(
+    ("model", "state", "clique", "cluster", "severity"),
+    [
+        ("NVIDIA GB200", "completed", 32766, CLUSTER, None),
+        ("NVIDIA GB200", "completed", 0, ZERO, "fail"),
+        ("NVIDIA GB300", "completed", 1, ZERO, "fail"),
+        ("NVIDIA GB300", "completed", 0, CLUSTER, "warn"),
+        ("NVIDIA GB200", "in progress", 0, ZERO, "fail"),
+        ("NVIDIA GB200", "not supported", None, None, None),
+        ("NVIDIA GB200", "completed", None, None, None),
+        # One host's switches make no domain.
+        ("NVIDIA H200", "completed", 0, ZERO, None),
+        ("NVIDIA H200", "failed: Unknown Error", 0, ZERO, "fail"),
+        ("NVIDIA GB10", "completed", 0, ZERO, None),
+    ],
+)
+def test_a_domain_of_several_hosts_has_a_cluster_and_cliques(
+    model, state, clique, cluster, severity
+):
+    one = card(model=model, fabric_state=state, fabric_clique=clique, fabric_cluster=cluster)
+    findings = found(inventory(cards=(one,)))
+    assert [each.severity for each in findings] == ([severity] if severity else [])
+    assert all(each.check == "fabric-state" for each in findings)
 
 
 def test_errors_of_the_fabric_that_rose():

@@ -76,6 +76,26 @@ def test_one_slow_governor_of_several_counts():
     assert found(inventory(host=replace(GOOD, governor="performance"))) == ()
 
 
+@pytest.mark.parametrize(
+    ("driver", "slow"),
+    [
+        ("intel_pstate", False),
+        ("amd-pstate-epp", False),
+        ("amd_pstate_epp", False),
+        ("intel_cpufreq", True),
+        ("amd-pstate", True),
+        ("acpi-cpufreq", True),
+        ("acpi-cpufreq, intel_pstate", True),
+        (None, True),
+    ],
+)
+def test_powersave_is_no_fault_where_the_processor_chooses_its_frequency(driver, slow):
+    host = replace(GOOD, governor="powersave", frequency_driver=driver)
+    assert [each.check for each in found(inventory(host=host))] == ["governor"] * slow
+    slower = replace(GOOD, governor="ondemand", frequency_driver=driver)
+    assert the("governor", found(inventory(host=slower))).severity == "warn"
+
+
 def test_what_is_set_already_is_not_advised():
     host = replace(GOOD, iommu="translating", command_line="ro iommu=pt")
     assert "boot with" not in the("iommu", found(inventory(host=host))).remedy[0]

@@ -7,6 +7,7 @@ import tarfile
 import msgspec
 import pytest
 
+from linkgauge.cli.devices import open_root
 from linkgauge.machine import archive
 from linkgauge.machine.archive import pack, read_archive, write_archive
 from linkgauge.machine.capture import MANIFEST, Manifest, capture, read_machine, read_manifest
@@ -107,6 +108,30 @@ def test_a_tree_may_lie_in_a_folder_of_the_archive(mode, tmp_path):
     tree = read_archive(path)
     assert [read_text(tree, name) for name in ("proc/cmdline", "etc/link", "hard")] == ["ro"] * 3
     assert "sys" in tree.folders
+
+
+def test_a_machine_one_folder_deeper_is_found(tmp_path):
+    members = [("farm/README", b"", {}), ("farm/box/proc/cmdline", b"ro", {}),
+               ("farm/notes/x", b"", {})]  # fmt: skip
+    tree = read_archive(archived(tmp_path / "x", *members))
+    assert read_text(tree, "proc/cmdline") == "ro"
+    assert set(tree.files) == {"proc/cmdline"}
+    for name, content, _ in members:
+        (tmp_path / "unpacked" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "unpacked" / name).write_bytes(content)
+    assert read_text(open_root(tmp_path / "unpacked"), "proc/cmdline") == "ro"
+
+
+def test_what_holds_no_machine_or_several_is_refused(tmp_path):
+    none = archived(tmp_path / "none", ("photos/cat", b"", {}), ("a/b/c/d/proc/x", b"", {}))
+    with pytest.raises(InputError, match="holds no machine"):
+        read_archive(none)
+    two = archived(tmp_path / "two", ("a/proc/cmdline", b"", {}), ("b/sys/x", b"", {}))
+    with pytest.raises(InputError, match=r"holds 2 machines: give one of them \(a, b\)"):
+        read_archive(two)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no machine"):
+        open_root(tmp_path / "empty")
 
 
 @pytest.mark.parametrize(

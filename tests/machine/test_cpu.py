@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from linkgauge.machine.cpu import cpu_vendor, isa, one_a_core, online_cpus
 from linkgauge.machine.details import read_details
 from linkgauge.machine.tree import parse_cpu_mask
+from linkgauge.model.inventory import Cache
 from machine_kit import CPU, X86_FLAGS, captured, processors
 
 
@@ -32,6 +33,35 @@ def test_cpus_that_differ_name_every_governor():
         for cpu, name in enumerate(("powersave", "performance", "powersave"))
     }
     assert read_details(captured(files)).governor == "performance, powersave"
+
+
+def test_cores_and_sockets_follow_the_kernels_own_masks():
+    """Newer kernels' masks, CPUs whose numbers repeat."""
+    files = {f"{CPU}/online": "0-3\n"}
+    for cpu in range(4):
+        files |= {
+            f"{CPU}/cpu{cpu}/topology/{name}": text
+            for name, text in {
+                "core_id": "0\n", "core_cpus": f"{3 << cpu // 2 * 2:08x}\n",
+                "physical_package_id": "512\n", "core_siblings": f"{3 << cpu // 2 * 2:08x}\n",
+            }.items()
+        }  # fmt: skip
+    details = read_details(captured(files))
+    assert (details.sockets, details.cores, details.threads_per_core) == (2, 2, 2)
+
+
+def test_a_cache_is_not_shared_by_cpus_that_are_offline():
+    cache = {"level": "3\n", "size": "1M\n", "type": "Unified\n", "shared_cpu_list": "0-7\n"}
+    files = {f"{CPU}/online": "0-4\n"}
+    files |= {f"{CPU}/cpu{c}/cache/index3/{n}": t for c in range(8) for n, t in cache.items()}
+    assert read_details(captured(files)).caches == (Cache(3, "unified", 1 << 20, 5),)
+
+
+def test_the_driver_that_sets_the_frequency_is_named():
+    files = {f"{CPU}/online": "0-1\n", f"{CPU}/cpu0/cpufreq/scaling_driver": "intel_pstate\n"}
+    files |= {f"{CPU}/cpu1/topology/core_id": "1\n"}
+    assert read_details(captured(files)).frequency_driver == "intel_pstate"
+    assert read_details(captured({})).frequency_driver is None
 
 
 def test_x86_without_sysfs_counts_in_cpuinfo():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.machine.cpu_caches import last_level_cache
+from linkgauge.machine.details import read_details
 from linkgauge.machine.host import cgroup_headroom, cpu_model, read_host, unread
 from linkgauge.machine.numa import near_node, read_nodes
 from linkgauge.machine.tree import Captured, names_in, parse_cpu_list, parse_meminfo, read_text
@@ -41,6 +42,54 @@ def test_nodes_have_their_cpus_and_memory_and_those_without_memory_are_left_out(
     assert (first.index, first.cpus) == (0, (0, 1))
     assert (first.memory_total, first.memory_available) == (1000 << 10, 500 << 10)
     assert (second.index, second.cpus, second.memory_available) == (1, (2, 3), 1 << 10)
+
+
+LONE = {
+    "proc/meminfo": "MemTotal: 3000 kB\nMemAvailable: 2000 kB\n",
+    "sys/devices/system/node/node1/cpulist": "1,3,5,7\n",
+    "sys/devices/system/node/node1/meminfo": "Node 1 MemTotal: 1000 kB\nNode 1 MemFree: 9 kB\n",
+}
+
+
+def test_a_lone_node_has_neither_offline_cpus_nor_what_absent_nodes_have():
+    """Node 0 is absent: its CPUs 2 and 4 are online, its memory counts in /proc/meminfo."""
+    (node,) = read_nodes(held(LONE), {2, 3, 4, 5}, None)
+    assert (node.index, node.cpus) == (1, (3, 5))
+    assert (node.memory_total, node.memory_available) == (1000 << 10, 9 << 10)
+    host = read_host(held(LONE | {"sys/devices/system/cpu/online": "2-5\n"}))
+    assert (host.cpus, host.memory_total) == (4, 1000 << 10)
+    # All of the CPUs are its own: so is all memory.
+    (node,) = read_nodes(held(LONE), {3, 5}, None)
+    assert (node.cpus, node.memory_total) == ((3, 5), 3000 << 10)
+
+
+def test_memory_is_that_of_the_nodes_where_the_kernel_shows_no_total():
+    files = {path: text for path, text in LONE.items() if path != "proc/meminfo"}
+    host = read_host(held(files | {"sys/devices/system/cpu/online": "1,3\n"}))
+    assert (host.memory_total, host.nodes[0].memory_total) == (1000 << 10, 1000 << 10)
+    assert host.nodes[0].memory_available == 9 << 10
+    both = {path: text for path, text in TWO_NODES.items() if path != "proc/meminfo"}
+    assert read_host(held(both)).memory_total == 3000 << 10
+
+
+def test_distances_are_of_the_nodes_that_are_listed():
+    """Node 1 has a GPU's memory, node 2 none."""
+    rows = ("10 40 20 21", "40 10 40 40", "20 40 10 20", "22 40 20 10")
+    node = "sys/devices/system/node/node{}"
+    files = {f"{node}/distance".format(index): f"{row}\n" for index, row in enumerate(rows)}
+    for index, size in enumerate((8, 9, 0, 8)):
+        files[f"{node}/meminfo".format(index)] = f"Node {index} MemTotal: {size} kB\n"
+    files["proc/driver/nvidia/gpus/0009:01:00.0/numa_status"] = "Node:      1\n"
+    assert read_details(held(files)).distances == {0: (10, 21), 3: (22, 10)}
+    files[f"{node}/distance".format(3)] = "22 10\n"
+    assert read_details(held(files)).distances == {}
+
+
+def test_nodes_of_memory_alone_have_no_cpus():
+    node = "sys/devices/system/node/node3"
+    alone = {f"{node}/meminfo": "Node 3 MemTotal: 5 kB\n", f"{node}/cpulist": "\n"}
+    *_, last = read_nodes(held(TWO_NODES | alone), range(6), None)
+    assert (last.index, last.cpus, last.memory_total) == (3, (), 5 << 10)
 
 
 def test_without_numa_everything_is_node_0(tmp_path):
@@ -99,6 +148,7 @@ def test_names_and_sizes_that_are_missing_have_a_reason(tmp_path):
     ]  # fmt: skip
     del whole["sys/devices/system/node/node1/meminfo"]
     assert unread(read_host(held(whole))) == ("memory of nodes 1: their meminfo is not readable",)
+    assert read_host(held(whole)).memory_total == 3000 << 10
 
 
 def test_memory_of_gpus_is_not_the_hosts():

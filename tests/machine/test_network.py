@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.machine.network import read_adapters
+from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
+from pci_kit import Bus
 
 CLASS = "sys/class/infiniband"
 FUNCTION = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
@@ -31,6 +33,31 @@ def machine(ports, *, target=FUNCTION):
 
 NDR = {"state": "4: ACTIVE\n", "rate": "400 Gb/sec (4X NDR)\n", "link_layer": "InfiniBand\n"}
 ROCE = {"state": "1: DOWN\n", "rate": "2.5 Gb/sec (1X SDR)\n", "link_layer": "Ethernet\n"}
+
+
+@pytest.mark.parametrize(
+    ("code", "vendor", "layer"),
+    [
+        ("0x020700", "0x15b3", "InfiniBand"),
+        ("0x0c0600", "0x1077", "InfiniBand"),
+        ("0x020000", "0x15b3", "Ethernet"),
+        ("0x020000", "0x8086", None),
+        ("0x010802", "0x15b3", None),
+    ],
+)
+def test_without_a_driver_adapters_are_told_by_their_class(code, vendor, layer):
+    bus = Bus()
+    bus.add("pci0000:00/0000:00:01.0", **{"class": code, "vendor": vendor})
+    found = read_inventory(Captured(bus.files, bus.links))
+    assert [(one.name, one.link_layer) for one in found.adapters] == (
+        [("0000:00:01.0", layer)] if layer else []
+    )
+    assert [function.address for function in found.pci] == [one.name for one in found.adapters]
+    assert all("load the driver" in one.unknown[0] for one in found.adapters)
+    # Where the kernel lists adapters, one that is missing there does no RDMA.
+    bus.files["sys/class/infiniband/other/node_type"] = b"1: CA\n"
+    found = read_inventory(Captured(bus.files, bus.links))
+    assert (found.pci, [one.name for one in found.adapters]) == ((), ["other"])
 
 
 def test_an_adapter_has_its_function_state_rate_and_layer():

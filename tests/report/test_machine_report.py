@@ -186,7 +186,6 @@ def test_links_decide_the_class_by_how_many_are_active():
         "NV3": (nvlinks(*["cuda:1"] * 3), nvlinks(*["cuda:0"] * 3)),
         "NV2": (nvlinks(*["nvswitch"] * 3), nvlinks(*["nvswitch"] * 3, down=1)),
         "NV2?": (nvlinks(None, None), nvlinks(None, None)),
-        "NV1?": (nvlinks("gpu"), nvlinks("gpu", "gpu")),
         "PIX": (nvlinks("host:0"), nvlinks("host:0")),
     }
     # A memory that is not ours is no switch: what is expected of copies knows no such way, either.
@@ -198,6 +197,26 @@ def test_links_decide_the_class_by_how_many_are_active():
         shown = machine(inventory)
         rows = classes(shown, subjects(shown)).rows
         assert (rows[0][0], rows[0][1], rows[1][0]) == ("X", text, text)
+
+
+def test_a_gpu_that_no_backend_reaches_is_no_switch():
+    """The links of both lead to others, which CUDA_VISIBLE_DEVICES or a container hides."""
+    one, other, hidden = (f"0000:0{bus}:00.0" for bus in (5, 6, 9))
+    pci = (*switched().pci, function(hidden))
+    cases = {"gpu": "PIX", f"gpu {hidden}": "PIX", f"device {hidden}": "PIX",
+             "device 0000:0a:00.0": "NV2?"}  # fmt: skip
+    for name, text in cases.items():
+        accelerators = tuple(
+            accelerator(index, at, *nvlinks(name, name)) for index, at in enumerate((one, other))
+        )
+        shown = machine(msgspec.structs.replace(switched(), pci=pci, accelerators=accelerators))
+        assert classes(shown, subjects(shown)).rows[0][1] == text, name
+    # Where none is hidden, it is the other one.
+    both = tuple(each for each in switched().pci if each.port != "endpoint" or each.address in
+                 (one, other))  # fmt: skip
+    accelerators = accelerator(0, one, *nvlinks("gpu")), accelerator(1, other, *nvlinks("gpu"))
+    shown = machine(msgspec.structs.replace(switched(), pci=both, accelerators=accelerators))
+    assert classes(shown, subjects(shown)).rows[0][1] == "NV1?"
 
 
 def test_a_place_that_is_unknown_is_a_question_mark():

@@ -14,7 +14,7 @@ import msgspec
 from linkgauge.backends.sim import SimBackend
 from linkgauge.machine.accelerators import ACCELERATORS, accelerators_file
 from linkgauge.machine.tree import Captured
-from linkgauge.model.inventory import Inventory
+from linkgauge.model.inventory import Inventory, PciLink
 from linkgauge.model.machine import Host
 
 from .functions import pci_files
@@ -45,6 +45,18 @@ def tree_of(machine: SimBackend) -> Captured:
     """A simulated machine as it is now, for readers."""
     found = rendered(machine)
     return Captured(found.files, found.links)
+
+
+def as_read(inventory: Inventory) -> Inventory:
+    """The inventory but for why links are unknown: of one that is not described, readers can only
+    say what its registers hold."""
+    pci = tuple(
+        msgspec.structs.replace(function, unknown=tuple(
+            why for why in function.unknown if not why.startswith("link.")))
+        if function.link == PciLink() else function
+        for function in inventory.pci
+    )  # fmt: skip
+    return msgspec.structs.replace(inventory, pci=pci)
 
 
 def write(tree: Rendered | Captured, folder: Path) -> None:

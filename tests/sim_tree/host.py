@@ -68,6 +68,8 @@ def _node_files(host: Host, details: HostDetails, node: Node) -> Iterator[tuple[
         # A hypervisor sets the frequency, not its guest.
         if details.governor is not None:
             yield f"{folder}/cpufreq/scaling_governor", details.governor
+        if details.frequency_driver is not None:
+            yield f"{folder}/cpufreq/scaling_driver", details.frequency_driver
         yield f"{folder}/cache/index3/level", "3"
         yield f"{folder}/cache/index3/type", "Unified"
         yield f"{folder}/cache/index3/size", f"{(node.last_level_cache or 0) >> 10}K"

@@ -64,7 +64,11 @@ def read(root: Root) -> Machine:
 
 
 def open_root(path: Path) -> Root:
-    """A folder as it is, an archive held in memory. Raises InputError for neither."""
-    from linkgauge.machine.archive import read_archive
+    """A folder, or an archive held in memory: the machine in it, which may lie a folder or two
+    deeper. Raises InputError for neither, and where no machine is there."""
+    from linkgauge.machine.archive import read_archive, top_of_machine
+    from linkgauge.machine.tree import names_in
 
-    return path if path.is_dir() else read_archive(path)
+    if not path.is_dir():
+        return read_archive(path)
+    return path / top_of_machine(path, lambda folder: names_in(path, folder))

@@ -51,6 +51,8 @@ class Wiring:
         self.switches: set[str] = set()
         self._unsure: set[str] = set()
         self._idle: dict[str, int] = {}
+        # Accelerators that only PCI shows are listed under their address.
+        self._hidden = {one for name, one in evidence.addresses.items() if name == one}
         self._models = {device.memory: device.model for device in evidence.devices}
         self._near = {
             **{memory: f"host:{self._node(memory)}" for memory in evidence.accelerators},
@@ -111,7 +113,11 @@ class Wiring:
 
     def _fabric(self, here: str) -> Iterator[Wire]:
         accelerator = self._evidence.accelerators.get(here)
-        for remote, bundle in bundles(accelerator.links if accelerator else ()).items():
+        links = [
+            msgspec.structs.replace(link, remote=self._remote(here, link.remote))
+            for link in (accelerator.links if accelerator else ())
+        ]
+        for remote, bundle in bundles(links).items():
             if remote is None and not bundle.count:
                 self._idle[here] = bundle.all
                 continue
@@ -123,6 +129,14 @@ class Wiring:
             kind = "internal" if there.startswith("host:") else "fabric"
             grade = f"{bundle.kind} {bundle.nominal:.3g}"
             yield Wire(link_name(here, there), here, there, kind, grade=grade, bundle=bundle)
+
+    def _remote(self, here: str, remote: str | None) -> str | None:
+        """Where a link leads; null if that may be a switch. A GPU that no backend reaches is none:
+        nothing tells that it forwards what others send."""
+        kind, _, address = (remote or "").partition(" ")
+        if kind == "device":
+            return f"gpu {address}" if address in self._hidden else None
+        return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
         """Links up to the host bridge, without bridges shown by a hypervisor: they may not
@@ -240,7 +254,7 @@ class Wiring:
 
 def is_memory(name: str) -> bool:
     """Whether the name is that of a memory, or stands for one that is not ours."""
-    return ":" in name.partition(" ")[0] or name.startswith(("gpu", "cpu"))
+    return ":" in name.partition(" ")[0] or name.startswith(("gpu", "cpu", "device"))
 
 
 def pcie_name(lower: str) -> str:

@@ -9,7 +9,7 @@ import lzma
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from linkgauge.model.errors import InputError, ResultsError
@@ -20,8 +20,11 @@ MOST_BYTES = 256 << 20
 MOST_MEMBERS = 200_000
 """An archive that unpacks to more is not a captured machine."""
 _LONGEST_PATH, _MOST_STEPS = 1024, 64
-_TOPS = {"dev", "etc", "linkgauge", "proc", "run", "sys", "usr", "var"}
-"""Names at the top of a tree; otherwise all of it may be in one folder of any other name."""
+_MARKS = ("sys", "proc", "linkgauge")
+"""Folders of which the top of a tree has one."""
+_DEEPEST = 2
+"""So many folders may lie above it: an archive's own, and one in which it was put."""
+_MOST_TOPS = 1000
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
 
 
@@ -93,6 +96,26 @@ def read_archive(path: Path) -> Captured:
         ) from error
 
 
+def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
+    """Where a machine's files begin below `path`: nothing, or folders with a slash behind each.
+    Raises InputError where there is none, or where there are several."""
+    tops = [""]
+    for _ in range(_DEEPEST + 1):
+        found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            which = ", ".join(top.rstrip("/") for top in sorted(found)[:4])
+            raise InputError(f"{path} holds {len(found)} machines: give one of them ({which})")
+        tops = [f"{top}{name}/" for top in tops for name in names_in(top.rstrip("/"))]
+        if len(tops) > _MOST_TOPS:
+            break
+    raise InputError(
+        f"{path} holds no machine (no folder /sys or /proc): give a folder or what "
+        "`linkgauge capture` wrote"
+    )
+
+
 class _Bounded(io.BytesIO):
     """The unpacked content of an archive, up to a limit that includes headers."""
 
@@ -127,11 +150,12 @@ class _Unpacked:
             if count == MOST_MEMBERS:
                 raise _too_much(self._path, f"more than {MOST_MEMBERS} files")
             self._keep(member)
-        top = self._own_top()
+        folders = Captured(self._files, self._links, self._folders).folders
+        top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(
-            {path.removeprefix(top): content for path, content in self._files.items()},
-            {path.removeprefix(top): target for path, target in self._links.items()},
-            [path.removeprefix(top) for path in self._folders if path != top.rstrip("/")],
+            {p.removeprefix(top): c for p, c in self._files.items() if p.startswith(top)},
+            {p.removeprefix(top): to for p, to in self._links.items() if p.startswith(top)},
+            [p.removeprefix(top) for p in self._folders if p.startswith(top) and p != top],
         )
 
     def _keep(self, member: tarfile.TarInfo) -> None:
@@ -156,12 +180,6 @@ class _Unpacked:
         if len(name) > _LONGEST_PATH or len(steps) > _MOST_STEPS:
             raise _too_much(self._path, "longer paths than sysfs has")
         return "/".join(steps)
-
-    def _own_top(self) -> str:
-        paths = (*self._files, *self._links, *self._folders)
-        tops = {path.partition("/")[0] for path in paths}
-        only = next(iter(tops)) if len(tops) == 1 else None
-        return "" if only is None or only in _TOPS else f"{only}/"
 
 
 def _too_much(path: Path, what: str) -> InputError:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import takewhile
 
-from .tree import Root, names_in, number, parse_cpu_list, read_text
+from .tree import Root, names_in, number, parse_cpu_list, read_cpus, read_text
 
 CPUS = "sys/devices/system/cpu"
 
@@ -66,20 +66,21 @@ def _folders(root: Root) -> tuple[int, ...]:
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Sockets, cores, and the most threads of any core, from sysfs, else from /proc/cpuinfo."""
-    packages: set[int | None] = set()
+    """Sockets, cores, and the most threads that a core has; of sysfs, else of /proc/cpuinfo."""
+    packages: set[tuple[int | None, str | None]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
         folder = f"{CPUS}/cpu{cpu}/topology"
         package = number(read_text(root, f"{folder}/physical_package_id"))
         core = _siblings(root, folder) or number(read_text(root, f"{folder}/core_id"))
         if core is not None:
-            packages.add(package)
+            # Sockets of several nodes of an Itanium have the same number.
+            packages.add((package, _package(root, folder)))
             cores[core if isinstance(core, str) else (package, core)] += 1
     if not cores:
         return _counted_in_cpuinfo(read_text(root, "proc/cpuinfo") or "")
-    # Boards whose firmware does not describe packages show -1.
-    known = all(package is not None and package >= 0 for package in packages)
+    # A board whose firmware does not describe its packages has -1.
+    known = all(package is not None and package >= 0 for package, _ in packages)
     return len(packages) if known else None, len(cores), max(cores.values())
 
 
@@ -92,9 +93,27 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def _siblings(root: Root, folder: str) -> str | None:
-    """The threads of the same core, as the kernel writes them: a list, or a mask if it is old."""
-    names = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
+    """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
+    names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
+    return _first_of(root, folder, names)
+
+
+def _package(root: Root, folder: str) -> str | None:
+    """The CPUs of the same socket, in the same form."""
+    names = ("package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings")
+    return _first_of(root, folder, names)
+
+
+def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
     return next(filter(None, (read_text(root, f"{folder}/{name}") for name in names)), None)
+
+
+def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
+    """The CPUs of the same core; this one alone where the kernel does not say."""
+    folder = f"{CPUS}/cpu{cpu}/topology"
+    pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
+    found = (read_cpus(root, f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
+    return next(filter(None, found), (cpu,))
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
@@ -155,9 +174,18 @@ def arm_core(cpuinfo: str) -> str | None:
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
-    """The frequency governor; comma-separated if CPUs differ; None if none is shown."""
-    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
-    return ", ".join(sorted(name for name in found if name)) or None
+    """The frequency governor; several, with commas, where CPUs differ; None where none is shown."""
+    return _of_cpus(root, cpus, "scaling_governor")
+
+
+def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
+    """The driver that carries out what the governor says, in the same form."""
+    return _of_cpus(root, cpus, "scaling_driver")
+
+
+def _of_cpus(root: Root, cpus: Iterable[int], name: str) -> str | None:
+    found = {read_text(root, f"{CPUS}/cpu{cpu}/cpufreq/{name}") for cpu in cpus}
+    return ", ".join(sorted(text for text in found if text)) or None
 
 
 def cpu_time(root: Root) -> tuple[float | None, float | None]:

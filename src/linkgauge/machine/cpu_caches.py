@@ -9,6 +9,7 @@ import msgspec
 
 from linkgauge.model.inventory import Cache
 
+from .cpu import threads_of
 from .tree import Root, names_in, number, read_cpus, read_text
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -29,8 +30,14 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[Cache, ...]:
-    """Each kind of cache that these CPUs have, innermost first."""
-    found = {cache for cpu in cpus for cache, _ in _caches(root, cpu)}
+    """Each kind of cache that these CPUs have, from the innermost on, and how many of them share
+    one: kernels also list CPUs there that are offline."""
+    shown = set(cpus)
+    found = {
+        msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))
+        for cpu in shown
+        for cache, behind in _caches(root, cpu)
+    }
     return tuple(sorted(found, key=msgspec.structs.astuple))
 
 
@@ -45,5 +52,5 @@ def _caches(root: Root, cpu: int) -> Iterator[tuple[Cache, tuple[int, ...]]]:
             # Linux before 2.6.32 has only the mask.
             shared = read_cpus(root, f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map")
             kind = (read_text(root, f"{cache}/type") or "").lower()
-            behind = shared or (cpu,)
+            behind = shared or threads_of(root, cpu)
             yield Cache(level, kind, int(size[1]) * _UNITS[size[2]], len(behind)), behind

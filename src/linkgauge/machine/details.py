@@ -12,11 +12,11 @@ import msgspec
 from linkgauge.model.inventory import HostDetails
 
 from .cgroup import allowed, memlock_limit, memory_limit
-from .cpu import cpu_time, cpu_vendor, governor, isa, shown_cpus, topology
+from .cpu import cpu_time, cpu_vendor, frequency_driver, governor, isa, shown_cpus, topology
 from .cpu_caches import cache_levels
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import container, hypervisor, iommu
-from .numa import node_cpus, node_distances, node_numbers
+from .numa import distances, host_nodes, node_cpus, read_nodes
 from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text
 
@@ -26,7 +26,6 @@ def read_details(root: Root = ROOT) -> HostDetails:
     cpus = shown_cpus(root)
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     sockets, cores, threads = topology(root, cpus)
-    nodes = node_numbers(root)
     below, below_is_known = hypervisor(root)
     translation, why_no_iommu = iommu(root)
     limit, limit_is_known = memory_limit(root)
@@ -40,11 +39,12 @@ def read_details(root: Root = ROOT) -> HostDetails:
         threads_per_core=threads,
         isa=isa(cpuinfo),
         caches=cache_levels(root, cpus),
-        distances={index: row for index in nodes if (row := node_distances(root, index))},
-        node_cpus={index: node_cpus(root, index) for index in nodes},
+        distances=distances(root, [node.index for node in read_nodes(root, cpus, None)]),
+        node_cpus={index: node_cpus(root, index) for index in host_nodes(root)},
         huge_pages=huge_pages(root),
         transparent_huge_pages=transparent_huge_pages(root),
         governor=governor(root, cpus),
+        frequency_driver=frequency_driver(root, cpus),
         command_line=_command_line(root),
         iommu=translation,
         hypervisor=below,

@@ -17,6 +17,7 @@ EDAC = "sys/devices/system/edac/mc"
 # SMBIOS 3.7, 7.18.2: kinds of DRAM (SDRAM; DDR to FB-DIMM; DDR3 to LPDDR4; HBM to HBM3), not
 # flash, and not the "RAM" of virtual machines. 7.18.6: DRAM, or a table too old to say.
 _DRAM = {0x0F, *range(0x12, 0x15), *range(0x18, 0x1F), *range(0x20, 0x25)}
+_STACKED = {0x20, 0x21, 0x24}
 _VOLATILE = {0x00, 0x01, 0x02, 0x03}
 # 7.18.1: row of chips, die, CAMM: soldered, or the only one on its channels.
 _ALONE = {0x0B, 0x10, 0x11}
@@ -26,8 +27,9 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """An installed memory device. `width` is in data bits and `rate` in transfers/s, null if the
-    firmware does not know; `kit` numbers devices that belong together, 0 if none do."""
+    """A memory device that is in place. `width` in data bits and `rate` in transfers/s, null if
+    the firmware does not know; `kit` numbers those that belong together, 0 if none do; `stacked`
+    is HBM."""
 
     locator: str
     bank: str
@@ -35,6 +37,7 @@ class Dimm(msgspec.Struct, frozen=True):
     alone: bool
     width: int | None
     rate: float | None
+    stacked: bool = False
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
@@ -149,6 +152,12 @@ def read_dimms(root: Root) -> tuple[Dimm, ...]:
     return tuple(dimm for dimm in found if dimm)
 
 
+def is_all_stacked(root: Root) -> bool:
+    """Whether the firmware's table lists HBM and nothing else."""
+    dimms = read_dimms(root)
+    return bool(dimms) and all(dimm.stacked for dimm in dimms)
+
+
 def _structures(root: Root) -> tuple[bytes, ...]:
     """SMBIOS structures of type 17, with their strings: from the table, else single entries."""
     table = read_bytes(root, TABLE)
@@ -194,6 +203,7 @@ def _dimm(structure: bytes) -> Dimm | None:
         alone=field(0x0E, 1) in _ALONE,
         width=None if width in (0, 0xFFFF) else width,
         rate=rate,
+        stacked=field(0x12, 1) in _STACKED,
     )
 
 

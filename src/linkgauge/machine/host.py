@@ -20,13 +20,17 @@ def read_host(root: Root = ROOT) -> Host:
     """Reads the host below `root`; what cannot be read is null.
 
     This machine's CPUs and limits are those of this process. A captured machine has no process:
-    its CPUs are those online, and its limits are null.
+    its CPUs are those online, and what limits them is null. Memory is that of the nodes: what the
+    kernel counts beside may be a GPU's.
     """
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
     allowed = os.sched_getaffinity(0) if here else set(online_cpus(root))
     hostname, kernel, architecture = _names(root)
+    nodes = read_nodes(root, allowed, available)
+    sizes = [node.memory_total for node in nodes if node.memory_total is not None]
+    of_nodes = sum(sizes) if len(sizes) == len(nodes) else None
     return Host(
         hostname=hostname,
         system=_os_name(root),
@@ -34,8 +38,8 @@ def read_host(root: Root = ROOT) -> Host:
         architecture=architecture,
         cpu_model=cpu_model(root),
         cpus=len(allowed),
-        nodes=read_nodes(root, allowed, available),
-        memory_total=meminfo.get("MemTotal"),
+        nodes=nodes,
+        memory_total=meminfo.get("MemTotal") if of_nodes is None else of_nodes,
         memory_available=available,
         memlock_limit=_memlock_limit() if here else None,
         transparent_huge_pages=transparent_huge_pages(root),
@@ -73,6 +77,8 @@ def cpu_model(root: Root) -> str | None:
             return match[1].strip()
     if core := arm_core(cpuinfo):
         return core
+    if match := re.search(r"^Processor\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
+        return match[1].strip()  # of Arm before Linux 3.8
     board = read_text(root, "proc/device-tree/model")
     return board.strip("\0 ") if board else None
 

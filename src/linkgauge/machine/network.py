@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from linkgauge.model.inventory import Adapter
+from linkgauge.model.inventory import Adapter, PciFunction
 
-from .tree import ROOT, Root, link_name, names_in, read_text, resolve
+from .tree import ROOT, Root, link_name, listed, names_in, read_text, resolve
 
 ADAPTERS = "sys/class/infiniband"
+_INFINIBAND = {0x0207, 0x0C06}
+"""PCI classes: InfiniBand controller, and what it was before PCI 3.0, a serial bus."""
+_ETHERNET, _MELLANOX = 0x0200, 0x15B3
+"""All of this vendor's Ethernet controllers for servers do RoCE; others' class does not tell."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
@@ -16,6 +21,32 @@ def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
     Never raises, whatever the files hold."""
     return tuple(
         adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in _read(root, name)
+    )
+
+
+def is_rdma(class_code: int | None, vendor: int | None) -> bool:
+    """Whether a PCI function does InfiniBand or RoCE, by what it is, with or without a driver."""
+    kind = None if class_code is None else class_code >> 8
+    return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
+
+
+def has_class(root: Root) -> bool:
+    """Whether the kernel lists adapters with RDMA at all: else PCI's classes have to do."""
+    return listed(root, ADAPTERS) is not None
+
+
+def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
+    """The adapters that PCI shows, by their addresses."""
+    why = f"state, rate: there is no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
+    return tuple(
+        Adapter(
+            name=function.address,
+            pci=function.address,
+            link_layer="Ethernet" if (function.class_code or 0) >> 8 == _ETHERNET else "InfiniBand",
+            unknown=(why,),
+        )
+        for function in functions
+        if is_rdma(function.class_code, function.vendor)
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.pcie import SPEEDS, WIDTHS
 
+from .network import has_class, is_rdma
 from .pci_config import decode
 from .pci_names import read_names
 from .tree import Root, link_name, names_in, read_bytes, read_text, resolve
@@ -102,9 +103,13 @@ def groups_of_devices(root: Root) -> set[str]:
 
 
 def _counts(root: Root, folder: str, code: int) -> bool:
-    return code >> 16 in (_DISPLAY, _COPROCESSOR, _ACCELERATOR) or "infiniband" in names_in(
-        root, folder
-    )
+    if code >> 16 in (_DISPLAY, _COPROCESSOR, _ACCELERATOR):
+        return True
+    shown = "infiniband" in names_in(root, folder)
+    if shown or has_class(root):
+        return shown
+    vendor = _number(4, (read_text(root, f"{folder}/vendor") or "").strip())
+    return is_rdma(code, vendor or decode(read_bytes(root, f"{folder}/config")).vendor)
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:

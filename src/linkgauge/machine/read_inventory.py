@@ -9,7 +9,7 @@ from linkgauge.model.inventory import Inventory
 from .accelerators import read_accelerators
 from .details import read_details
 from .host import read_host, unread
-from .network import read_adapters
+from .network import adapters_by_class, has_class, read_adapters
 from .pci import read_pci
 from .tree import ROOT, Root
 
@@ -26,6 +26,6 @@ def read_inventory(root: Root = ROOT) -> Inventory:
         host=msgspec.structs.replace(host, unknown=(*unread(read_host(root)), *host.unknown)),
         pci=pci,
         accelerators=accelerators,
-        adapters=read_adapters(root),
+        adapters=read_adapters(root) if has_class(root) else adapters_by_class(pci),
         unknown=(*no_pci, *no_accelerators),
     )

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path("/")
+NODES = "sys/devices/system/node"
 _MOST_LINKS = 40
 """Links followed on one path before they count as a loop, as in Linux."""
 _MOST_CPUS = 1 << 16

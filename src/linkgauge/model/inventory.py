@@ -95,10 +95,12 @@ class FabricLink(msgspec.Struct, frozen=True):
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library describes it (NVML), in addition to its backend.
 
-    `memory` is its notation, `link` its PCIe link. `memory_clock` is the highest, `memory_bus` is
-    bits, `memory_rate` the peak of its own memory (null if clock or bus is unknown): two transfers
-    a clock. `throttled` are the active reasons, in words; `processes` the ids of other processes on
-    it.
+    `memory` is its notation, `link` its PCIe link. `board` is the board's part number,
+    `form_factor` SXM, PCIe or the like. `fabric_cluster` is the UUID of a domain of links that
+    spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the
+    highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
+    clock nor bus is known): two transfers a clock.
+    `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
     """
 
     memory: str
@@ -108,6 +110,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None = None
     library: str | None = None
     firmware: str | None = None
+    board: str | None = None
+    form_factor: str | None = None
     link: PciLink = PciLink()
     links: tuple[FabricLink, ...] = ()
     memory_clock: float | None = None
@@ -128,6 +132,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     persistence: bool | None = None
     compute_mode: str | None = None
     fabric_state: str | None = None
+    fabric_clique: int | None = None
+    fabric_cluster: str | None = None
     bar1_bytes: int | None = None
     processes: tuple[int, ...] | None = None
     unknown: tuple[str, ...] = ()
@@ -156,13 +162,15 @@ class Cache(msgspec.Struct, frozen=True):
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What the kernel reports of the host beyond model.machine.Host.
 
-    `cpu_vendor` is the processor's own vendor string (x86 only). `distances` are the kernel's, by
-    node; `huge_pages` are (total, free) by page size in bytes. `hypervisor` and `container` name
-    what the kernel runs under and what this process runs in. `allowed_cpus` and `allowed_nodes` are
-    this process's, `memory_limit` its cgroup's. `steal` is the share of all CPUs' time since boot
-    that a hypervisor took, of `cpu_ticks` ticks: that of a span follows from both at its ends. A
-    null limit means none unless `unknown` names it. `memory_rate` is of the DIMMs, all channels
-    (null if the firmware's tables are not readable).
+    `cpu_vendor` is the processor's own word (x86 only). `distances` are the kernel's, by node,
+    with a column for each node that has a row;
+    `huge_pages` are (total, free) by page size in bytes.
+    `hypervisor` and `container` name what the kernel runs under and what this process runs in.
+    `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
+    `governor` chooses the CPUs' frequency and `frequency_driver` sets it.
+    `steal` is the share that a hypervisor took of all CPUs' time since boot, of `cpu_ticks` ticks:
+    that of a span follows from both at its ends. Null limits are none where `unknown` says nothing.
+    `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
     """
 
     cpu_vendor: str | None = None
@@ -176,6 +184,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     huge_pages: dict[int, tuple[int, int]] = {}
     transparent_huge_pages: str | None = None
     governor: str | None = None
+    frequency_driver: str | None = None
     command_line: str | None = None
     iommu: Literal["off", "passthrough", "translating"] | None = None
     hypervisor: str | None = None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from .inventory import Inventory
 
+MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
+
 
 class Node(msgspec.Struct, frozen=True):
-    """A NUMA node. `cpus` are those this process may use, `cores` one of them for each core; sizes
-    in bytes, null if unknown. `last_level_cache` is the total of these CPUs."""
+    """A NUMA node. `cpus` are those this process may use (none: a node of memory alone), `cores`
+    one of them for each core; sizes in bytes, null if unknown. The `last_level_cache` is all that
+    these CPUs have; `kind` is that of the memory, null if nothing tells."""
 
     index: int
     cpus: tuple[int, ...]
@@ -17,6 +22,7 @@ class Node(msgspec.Struct, frozen=True):
     memory_available: int | None = None
     last_level_cache: int | None = None
     cores: tuple[int, ...] = ()
+    kind: MemoryKind | None = None
 
 
 class Device(msgspec.Struct, frozen=True):

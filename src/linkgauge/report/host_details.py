@@ -35,7 +35,8 @@ def _processors(host: HostDetails) -> Iterator[str]:
     if host.isa:
         yield host.isa
     if host.governor:
-        yield f"governor {host.governor}"
+        by = f" by {host.frequency_driver}" if host.frequency_driver else ""
+        yield f"governor {host.governor}{by}"
     for cache in host.caches:
         shared = f" shared by {cache.shared_by}" if cache.shared_by > 1 else ""
         yield f"L{cache.level}{_KINDS.get(cache.kind, '')} {approximate_size(cache.size)}{shared}"
@@ -45,8 +46,8 @@ def _memory(host: HostDetails) -> Iterator[str]:
     if host.memory_rate is not None:
         yield f"DIMMs {host.memory_rate / 1e9:.1f} GB/s"
     if len(host.distances) > 1:
-        rows = (" ".join(map(str, row)) for row in host.distances.values())
-        yield f"NUMA distances {' / '.join(rows)}"
+        rows = (f"{node}: {' '.join(map(str, row))}" for node, row in host.distances.items())
+        yield f"NUMA distances to {' '.join(map(str, host.distances))} from {' / '.join(rows)}"
     for size, (total, free) in host.huge_pages.items():
         yield f"{total} huge pages of {approximate_size(size)}, {free} free"
     if host.transparent_huge_pages:

@@ -68,20 +68,22 @@ def _memories(machine: Machine) -> Table:
     for heading in ("memory", "model", "size", "notes"):
         table.add_column(heading, justify="right" if heading == "size" else "left")
     for node in machine.host.nodes:
-        cpus = f"{len(node.cpus)} CPUs, {_size(node.memory_available)} available"
-        table.add_row(f"host:{node.index}", "DRAM", _size(node.memory_total), cpus)
+        cpus = f"{len(node.cpus)} CPUs" if node.cpus else "no CPUs"
+        notes = f"{cpus}, {_size(node.memory_available)} available"
+        kind = node.kind or "memory"
+        table.add_row(f"host:{node.index}", kind, _size(node.memory_total), notes)
     listed = set()
     for devices in machine.devices.values():
         for device in devices:
             listed.add(device.memory)
-            notes = [device.driver, *device.notes]
+            beside = [device.driver, *device.notes]
             if device.shares_host_memory:
-                notes.append("shares the host's memory")
+                beside.append("shares the host's memory")
             table.add_row(
                 Text(device.memory),
                 Text(device.model),
                 _size(device.memory_bytes),
-                Text(", ".join(note for note in notes if note)),
+                Text(", ".join(note for note in beside if note)),
             )
     # A captured tree has what the libraries report, not always what the backends do.
     for one in machine.inventory.accelerators if machine.inventory else ():

@@ -103,8 +103,9 @@ def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None
         library.NVML_NVLINK_DEVICE_TYPE_IBMNPU: "cpu",
         library.NVML_NVLINK_DEVICE_TYPE_SWITCH: "nvswitch",
     }
-    name = names.get(kind)
-    return None if name is None else f"{name} {address}" if address else name
+    # Drivers before R470 do not say what it is.
+    name = names.get(kind) or (address and "device")
+    return f"{name} {address}" if address else name
 
 
 def pci_address(info: Any) -> str | None:

@@ -6,7 +6,6 @@ and `unknown` says which call failed and why.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,6 +21,7 @@ from linkgauge.model.pcie import SPEEDS
 from .device import CudaDevice
 from .nvlink import read_links
 from .processes import others
+from .product import board, fabric
 
 TRANSFERS_A_CLOCK = 2
 """Of HBM and GDDR, per clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
@@ -37,7 +37,6 @@ _REASONS = {
 }
 """nvmlClocksEventReasons except 1, an idle device."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
-_FABRIC_STATES = ("not supported", "not started", "in progress", "completed")
 _GPU_IS_LOST = 15
 """NVML_ERROR_GPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
 _MHZ, _MILLI = 1e6, 1e-3
@@ -247,9 +246,10 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         mig=None if mig is None else bool(mig[0]),
         persistence=asked.switch("persistence mode", "nvmlDeviceGetPersistenceMode"),
         compute_mode=_named(_COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")),
-        fabric_state=_fabric_state(asked),
         bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
         processes=_processes(asked),
+        **board(asked, known.model),
+        **fabric(asked),
         unknown=tuple(asked.unknown),
     )
 
@@ -278,22 +278,6 @@ def _locked_clock(asked: Questions) -> float | None:
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
     usual = ask(library.NVML_CLOCK_ID_APP_CLOCK_DEFAULT)
     return None if target is None or target == usual else target * _MHZ
-
-
-def _fabric_state(asked: Questions) -> str | None:
-    """How far the fabric manager has registered the device with the switches."""
-    kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
-    if kind is None:
-        asked.miss("fabric state: not in this nvidia-ml-py: install a newer one")
-        return None
-    info = kind()
-    call = "nvmlDeviceGetGpuFabricInfoV"
-    if asked.ask("fabric state", call, ctypes.byref(info)) is None:
-        return None
-    state = _named(_FABRIC_STATES, info.state)
-    if state == "completed" and info.status:
-        return f"failed: {asked.library.NVMLError(info.status)}"
-    return state
 
 
 def _processes(asked: Questions) -> tuple[int, ...] | None:

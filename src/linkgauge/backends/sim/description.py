@@ -39,6 +39,7 @@ import yaml
 
 from linkgauge.machine.given import MOST_YAML, read_given, yaml_problem
 from linkgauge.model.errors import InputError
+from linkgauge.model.machine import MemoryKind
 from linkgauge.model.units import parse_size
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
@@ -130,10 +131,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` identical NUMA nodes: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
-    written), `latency` of one access to it. `cache` is its last-level cache. With `turns`, threads
-    and each device take turns at the node, each for as long as its own link takes: a gateway that
-    buffers."""
+    """`count` NUMA nodes alike: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
+    written), `latency` of one access to it. `cache` is its last-level cache. At one of
+    `turns`, threads and each device take turns, for as long as the link takes that each comes
+    over: a gateway that buffers. `kind` is that of the memory, as shown."""
 
     count: Count = 1
     cpus: Count
@@ -142,13 +143,14 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     latency: Seconds = Seconds(100e-9)
     cache: Size = Size(32 << 20)
     turns: bool = False
+    kind: MemoryKind = "DRAM"
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo on x86. A thread moves `thread` bytes/s
-    and takes `call` to hand a copy to a device. `distances` is the NUMA distance table (null: 10
-    within a node, 20 between nodes); `hypervisor` names the hypervisor of a virtual machine, which
-    shows no `iommu`."""
+    """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
+    second, and takes `call` to hand a copy to a device. `distances` is the NUMA distance table
+    (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine, which
+    shows no `iommu`, and no `governor` of its CPUs' frequency with its `frequency_driver`."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -159,6 +161,8 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     kernel: str = "6.8.0-simulated"
     hypervisor: str | None = None
     iommu: Literal["passthrough", "translating"] = "passthrough"
+    governor: str = "performance"
+    frequency_driver: str | None = None
     sockets: Count = 1
     threads_per_core: Count = 1
     thread: Rate = Rate(12e9)

@@ -1,7 +1,7 @@
 """The values that the readers of a machine would find on a simulated machine's host.
 
-Only the last-level cache is known. Every host has huge pages and no limits, its CPUs have been idle
-since boot, and their governor is performance except in virtual machines.
+Of the caches only the last level is known. All hosts alike have huge pages and no limits; the CPUs
+of those that are no virtual machine have the governor that is described; all were idle so far.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
         cpu_model=about.cpu_model,
         cpus=sum(len(node.cpus) for node in nodes),
         nodes=tuple(
-            Node(node.index, node.cpus, size, _free(size), _cache(node), cores=_first(about, node))
+            Node(
+                node.index,
+                node.cpus,
+                size,
+                _free(size),
+                _cache(node),
+                cores=_first(about, node),
+                kind=node.group.kind,
+            )
             for node in nodes
             for size in (int(node.group.memory),)
         ),
@@ -68,7 +76,8 @@ def details(description: Description, nodes: Sequence[NodeUnit], grouped: bool) 
         node_cpus={node.index: node.cpus for node in nodes},
         huge_pages={_HUGE_PAGE: (huge, huge)},
         transparent_huge_pages=_HUGE_CHOICE,
-        governor=None if about.hypervisor else "performance",
+        governor=None if about.hypervisor else about.governor,
+        frequency_driver=None if about.hypervisor else about.frequency_driver,
         command_line=_command_line(about),
         iommu=about.iommu if grouped else None,
         hypervisor=about.hypervisor,

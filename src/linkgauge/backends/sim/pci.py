@@ -2,8 +2,8 @@
 
 A device or a PCIe switch is below the end of its `pcie` link that is closer to the host: another
 PCIe switch, or a root port of the host bridge of a root complex or of a node. A device without
-such a link (NVLink-C2C) is below its nearest node, and its link is unknown. Bus numbers that the
-description does not give are the highest free ones below those of the devices.
+such a link (NVLink-C2C) hangs from its nearest node, and its link is not described. Bus numbers
+that the description leaves open are the highest free ones below those of the devices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from linkgauge.machine.pci import DEVICES
-from linkgauge.machine.pci_config import NO_MEANING, VIRTUAL
 from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import PciFunction, PciLink, PortType
 
@@ -33,14 +32,10 @@ _NVIDIA = 0x10DE
 _BUSES = 256
 _REDIRECTIONS = ("request redirect", "completion redirect")
 _LEAST_SIZE = 128
-"""Bytes of packets and of read requests of an unknown link: the default."""
-_EMPTY = {
-    "speed": "current_link_speed says 'Unknown'",
-    "width": "current_link_width says '0'",
-    "max_speed": "max_link_speed says 'Unknown'",
-    "max_width": "max_link_width says '0'",
-}
-"""What sysfs attributes say about an unknown link."""
+"""Bytes of packets and of read requests where a link is unknown: nothing else was set."""
+_OF_LINK = ", ".join(f"link.{field}" for field in PciLink.__struct_fields__)
+_OF_PACKETS = ", max_payload, max_read_request"
+NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of it"
 
 
 class _BusSlot(msgspec.Struct, frozen=True):
@@ -171,15 +166,11 @@ class _BusNumbering:
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[str]:
-        """Why fields are empty, in the readers' words: the registers of a device without a link
-        read like those of a virtual function."""
+        """Why fields are empty, as readers say it; of a link, that nothing describes it."""
         if not self._grouped:
             yield "iommu_group: the function is in none: no IOMMU is in use, or none is shown"
         if link is None:
-            device = port == "endpoint"
-            why = VIRTUAL if device else NO_MEANING
-            yield from (f"link.{field}: {says}, and {why}" for field, says in _EMPTY.items())
-            yield f"link.target{', max_payload, max_read_request' if device else ''}: {why}"
+            yield f"{_OF_LINK}{_OF_PACKETS if port == 'endpoint' else ''}: {NOT_DESCRIBED}"
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
         """The slot of a unit; None for a switch without a device below it."""

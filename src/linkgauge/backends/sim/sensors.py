@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from linkgauge.model.inventory import Accelerator, FabricLink, PciLink, Telemetry
 
@@ -14,6 +15,15 @@ _LIBRARY = "simulated"
 _NOT_SIMULATED = (
     "temperature, power, ECC errors, row remapping, modes, processes: a simulated machine has none",
 )
+
+_STATED: dict[str, type] = {
+    "board": str,
+    "form_factor": str,
+    "fabric_state": str,
+    "fabric_clique": int,
+    "fabric_cluster": str,
+}
+"""Fields of an accelerator that a description's `properties` may give, and their types."""
 
 
 class SimTelemetry:
@@ -54,7 +64,7 @@ class SimTelemetry:
             driver=group.driver,
             library=_LIBRARY,
             link=self._link(device, symptoms),
-            links=tuple(self._links(device, symptoms)),
+            links=(*self._links(device, symptoms), *self._unused_links(device)),
             memory_clock=_clock(device, "memory"),
             memory_rate=group.memory_rate and float(group.memory_rate),
             clock=now.clock,
@@ -64,6 +74,7 @@ class SimTelemetry:
             pcie_replays=now.pcie_replays,
             ecc=ecc if isinstance(ecc, bool) else None,
             unknown=_NOT_SIMULATED,
+            **_stated(group.properties),
         )
 
     def _sense(self, device: DeviceUnit, symptoms: Symptoms) -> Telemetry:
@@ -102,6 +113,23 @@ class SimTelemetry:
                     errors=errors,
                 )
             first += count
+
+    def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
+        """Links that the product does not use: their library does not say where they lead."""
+        count = device.group.properties.get("unused_links")
+        used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
+        kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
+        first = sum(link.common.count for link in used)
+        for number in range(count if isinstance(count, int) else 0):
+            yield FabricLink(first + number, kind, active=False, version=version)
+
+
+def _stated(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: properties[name]
+        for name, kind in _STATED.items()
+        if isinstance(properties.get(name), kind)
+    }
 
 
 def _kind(name: str) -> tuple[str, str | None]:

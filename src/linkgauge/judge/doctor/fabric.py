@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from linkgauge.judge.counters import bundles, fabric_errors
@@ -13,6 +15,11 @@ from linkgauge.model.inventory import Accelerator
 
 from .pcie_chains import latest_accelerators
 
+_HALVED = re.compile(r"\b[AH]800\b")
+"""Boards that use some of their links to switches."""
+_SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
+"""Models whose links, where they lead to switches, join several hosts: GB200, GB300 and later."""
+
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
     """If every device has lost links to a switch, the switch is at fault, not the devices."""
@@ -23,7 +30,7 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
             several = f"{device.links[0].kind} switches"
             joined.setdefault(to.pop() if len(to) == 1 else several, []).append(device)
     for name, devices in joined.items():
-        down = [sum(link.active is False for link in device.links) for device in devices]
+        down = [_lost(evidence, device) for device in devices]
         if len(devices) > 1 and all(down):
             counts = [f"{d.memory} {n}" for d, n in zip(devices, down, strict=True)]
             found = f"each of {len(devices)} devices has lost links to it: {', '.join(counts[:8])}"
@@ -31,6 +38,12 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
             restart = "power the machine off and on; see to the switch's board and its supply"
             remedy = (*_manager(evidence, devices[0]), restart)
             yield Finding("switch", "fail", name, found, why, remedy)
+
+
+def _lost(evidence: Evidence, device: Accelerator) -> int:
+    """How many links are down that the product has."""
+    down = sum(link.active is False for link in device.links)
+    return down - _unused(device).total() if _is_as_built(evidence, device) else down
 
 
 def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
@@ -45,21 +58,50 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             down = [link for link in links if link.active is False]
             if not down or name in reported:
                 continue
-            reported.add(name)
             # A link that is down may not report its remote end: then all of its kind count.
             alike = [link for link in device.links if link.kind == down[0].kind]
             all_links = alike if down[0].remote is None else links
             up = [link for link in all_links if link.active]
-            # A card without a bridge has every link down by design.
-            severity: Severity = "fail" if any(link.active for link in device.links) else "warn"
-            listed = f"{device.memory} {', '.join(str(link.index) for link in down[:18])}"
-            found = f"{len(down)} of {len(all_links)} {down[0].kind} links are not active: of "
+            found = f"{len(down)} of {len(all_links)} {down[0].kind} links are not active"
+            if name == device.memory and _is_as_built(evidence, device):
+                if device.model not in reported:
+                    why = f"each {device.model} here lacks as many: none are there, or no bridge is"
+                    yield Finding("fabric-links", "note", name, found, why)
+                reported.add(device.model)
+                continue
+            reported.add(name)
+            found += f": of {device.memory} {', '.join(str(link.index) for link in down[:18])}"
             why = "copies between devices go over PCIe"
             if up:
                 why = f"copies over them reach {len(up) / len(all_links):.0%} of the rate"
             look = "linkgauge devices  # what each link leads to; reseat the board or the bridge"
             remedy = (*tools(evidence, "links"), *_manager(evidence, device), look)
-            yield Finding("fabric-links", severity, name, found + listed, why, remedy)
+            yield Finding("fabric-links", "fail", name, found, why, remedy)
+
+
+def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
+    """Whether links that are down, and do not report where they led, belong to the product: all
+    cards of the model lack as many, and did before the run. An H100 NVL uses 12 of 18 links, a PCIe
+    card without a bridge none; an SXM board has some. Whatever leads to NVSwitches uses all of
+    them, but for the A800 and H800."""
+    latest = latest_accelerators(evidence).values()
+    cards = [other for other in latest if other.model == device.model]
+    before = [other for other in evidence.accelerators.values() if other.model == device.model]
+    if any(_unused(other) != _unused(device) for other in (*cards, *before)):
+        return False
+    if any("switch" in (link.remote or "") for link in device.links):
+        return bool(_HALVED.search(device.model))
+    uses_some = any(link.active for link in device.links if link.kind in _unused(device))
+    if device.form_factor == "SXM":
+        return uses_some and len(cards) > 1
+    return device.form_factor == "PCIe" or len(cards) > 1 or not uses_some
+
+
+def _unused(device: Accelerator) -> Counter[str]:
+    """How many links of each kind are down and do not report where they led."""
+    return Counter(
+        link.kind for link in device.links if link.active is False and link.remote is None
+    )
 
 
 def check_errors(evidence: Evidence) -> Iterator[Finding]:
@@ -71,15 +113,28 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """A device behind NVSwitch joins the fabric only after the fabric manager has set it up."""
+    """A device behind NVSwitch joins the fabric only after the fabric manager has set it up. Where
+    the fabric spans hosts, it also belongs to a clique of a cluster."""
     for device in evidence.accelerators.values():
         state = (device.fabric_state or "").lower()
-        if state and not any(word in state for word in ("completed", "success", "not supported")):
+        if not state or "not supported" in state:
+            continue
+        restart = _manager(evidence, device)
+        if not any(word in state for word in ("completed", "success")):
             found = f"its fabric is not set up: {device.fabric_state}"
             why = "copies between devices over NVSwitch are refused"
-            yield Finding(
-                "fabric-state", "fail", device.memory, found, why, _manager(evidence, device)
-            )
+            yield Finding("fabric-state", "fail", device.memory, found, why, restart)
+        elif _SPANS_HOSTS.search(device.model) and device.fabric_cluster is not None:
+            joined = bool(device.fabric_cluster.strip("0-"))
+            if joined and device.fabric_clique != 0:
+                continue
+            what = f"clique {device.fabric_clique} of cluster {device.fabric_cluster}"
+            found = f"it has joined no NVLink domain: {what}"
+            why = "memory of other hosts is out of reach, and of devices here it may be"
+            partition = "see that the NVLink switches have it in a partition (NMX-C)"
+            look = nvidia(evidence, device.memory, "nvidia-smi -q | grep -A6 Fabric", partition)
+            severity: Severity = "warn" if joined else "fail"
+            yield Finding("fabric-state", severity, device.memory, found, why, (*look, *restart))
 
 
 def _unmeasured(

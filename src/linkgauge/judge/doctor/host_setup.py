@@ -16,6 +16,10 @@ LITTLE_LOCKED = 1 << 30
 HUGE = 2 << 20
 """Size in bytes of the huge pages that `host:N/huge` uses (native/memory.cpp)."""
 _SLOW_GOVERNORS = {"powersave", "ondemand", "conservative", "schedutil", "userspace"}
+_SELF_GOVERNED = {"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"}
+"""Drivers under which the processor chooses its frequency: their `powersave` is the usual setting,
+not the lowest frequency (Documentation/admin-guide/pm/intel_pstate.rst and amd-pstate.rst). In
+passive mode they call themselves intel_cpufreq and amd-pstate."""
 
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
@@ -54,11 +58,16 @@ def check_governor(evidence: Evidence) -> Iterator[Finding]:
         why = "threads that start slow make latencies and small copies vary"
         remedy = "cpupower frequency-info  # of a virtual machine, on its host"
         yield Finding("governor", "unknown", "host", found, why, (remedy,))
-    elif not _SLOW_GOVERNORS.isdisjoint(governor.split(", ")):
+    elif not _slow_governors(evidence.inventory.host).isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"
         why = "threads start slow: latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
         yield Finding("governor", "warn", "host", found, why, (remedy,))
+
+
+def _slow_governors(host: HostDetails) -> set[str]:
+    drivers = set((host.frequency_driver or "unknown").split(", "))
+    return _SLOW_GOVERNORS - ({"powersave"} if drivers <= _SELF_GOVERNED else set())
 
 
 def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ LEAST_READ_REQUEST = 512
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
     """If every link of a switch or host bridge is slow, the fault is in what they share."""
     joined: dict[str, list[PcieChain]] = {}
-    for hop in () if is_virtual(evidence) else hops(evidence):
+    for hop in hops(evidence):
         for name in _joins(hop):
             joined.setdefault(name, []).append(hop)
     for name, beside in joined.items():
@@ -128,12 +128,11 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     """Each bridge above a device should be as fast as the device."""
-    severity: Severity = "note" if is_virtual(evidence) else "warn"
     why = "no setting makes the device faster than what is above it"
     remedy = ("move the card to a slot of its own generation and width",)
     for device, function in shown(evidence):
         own = _capacity(function.link)
-        for bridge in evidence.pci_tree.above(function.address):
+        for bridge in chain(evidence, function.address)[1:]:
             most = _capacity(bridge.link)
             if own is not None and most is not None and most < own:
                 able, link = bridge.link, function.link
@@ -141,7 +140,7 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
                     f"{bridge.address} above it can do {able.max_speed:g} GT/s x{able.max_width}, "
                     f"the device {link.max_speed:g} GT/s x{link.max_width}"
                 )
-                yield Finding("bridge", severity, device, found, why, remedy)
+                yield Finding("bridge", "warn", device, found, why, remedy)
                 break
 
 
@@ -153,10 +152,14 @@ def _capacity(link: PciLink) -> float | None:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Link Control 2 of the port above limits the speed that the link may train to."""
+    """Link Control 2 of the port above limits the speed that the link may train to. A port that a
+    hypervisor made up asks for the most that it can do: less than that, somebody has set."""
+    virtual = is_virtual(evidence)
     for hop in hops(evidence):
-        port = hop.port
+        port = evidence.functions.get(hop.function.parent or "") if virtual else hop.port
         if port is None or port.link.target is None or hop.speed is None:
+            continue
+        if virtual and port.link.target == port.link.max_speed:
             continue
         if port.link.target < hop.speed:
             held = hop.link.speed is None or hop.link.speed <= port.link.target
@@ -164,7 +167,7 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             able = _able(hop.both_speeds, f"{hop.speed:g}")
             found = f"the port above it, {port.address}, {asked}; {able}"
             why = "the link trains no faster than that at every start"
-            remedy = retrain.lines(port, hop.function, hop.speed, virtual=is_virtual(evidence))
+            remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
             severity: Severity = "fail" if held else "note"
             yield Finding("target-speed", severity, hop.subject, found, why, remedy)
 
@@ -175,15 +178,13 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
             found = "MaxPayload of both ends cannot be read"
-            found += ": no port above it shows" if port is None else ""
+            above = "is the hypervisor's" if is_virtual(evidence) else "does not show"
+            found += f": the port above it {above}" if port is None else ""
             look = f"sudo lspci -vv -s {hop.function.address} | grep MaxPayload"
             yield Finding("payload", "unknown", hop.subject, found, remedy=(look,))
         elif own != port.max_payload:
             severity: Severity = "fail" if own > port.max_payload else "warn"
             found = f"MaxPayload is {own} bytes, that of {port.address} {port.max_payload}"
-            if is_virtual(evidence):
-                severity = "unknown"
-                found += ": a virtual machine's ports are made up, look on its host"
             why = "a packet longer than the other end takes is an error: transfers fail or crawl"
             remedy = ("boot with pci=pcie_bus_safe on the kernel's command line",)
             yield Finding("payload", severity, hop.subject, found, why, remedy)

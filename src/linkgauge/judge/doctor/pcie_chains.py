@@ -75,7 +75,8 @@ def shown(evidence: Evidence) -> Iterator[tuple[str, PciFunction]]:
 
 
 def is_virtual(evidence: Evidence) -> bool:
-    """Whether bridges may be a hypervisor's, so that their registers may be fictitious."""
+    """Whether bridges are a hypervisor's: then their registers are fictitious, and nothing is to be
+    concluded from them."""
     return evidence.inventory.host.hypervisor is not None
 
 
@@ -88,6 +89,7 @@ def hops(evidence: Evidence) -> Iterator[PcieChain]:
     named = {address: name for name, address in evidence.addresses.items()}
     named |= {adapter.pci: adapter.name for adapter in evidence.inventory.adapters if adapter.pci}
     loaded, latest = _under_load(evidence), _latest_functions(evidence)
+    made_up = is_virtual(evidence)
     accelerators = latest_accelerators(evidence)
     seen: set[str] = set()
     for address in named:
@@ -99,7 +101,7 @@ def hops(evidence: Evidence) -> Iterator[PcieChain]:
                 name = named.get(function.address, function.address)
                 link = accelerators[name].link if name in accelerators else PciLink()
                 lower = _completed(latest.get(function.address, function), link)
-                port = latest.get(function.parent or "")
+                port = None if made_up else latest.get(function.parent or "")
                 yield PcieChain(name, lower, port, loaded.get(name, ()), link)
 
 
@@ -143,6 +145,9 @@ def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
 
 
 def chain(evidence: Evidence, address: str) -> tuple[PciFunction, ...]:
-    """A function and each bridge above it; empty if the address is unknown."""
+    """A function and each bridge above it, but for a hypervisor's; empty if the address is
+    unknown."""
     function = evidence.functions.get(address)
-    return (function, *evidence.pci_tree.above(address)) if function else ()
+    if function is None:
+        return ()
+    return (function, *(() if is_virtual(evidence) else evidence.pci_tree.above(address)))

@@ -22,15 +22,14 @@ def lines(
     where to look. `speed` in GT/s. The lines belong on the host, whose addresses a `virtual`
     machine does not know: there they name PORT and DEVICE instead."""
     code = generation(speed)  # the encoding of the target speed field
-    if port is None or code is None:
+    above, device = ("PORT", "DEVICE") if virtual else (port and port.address, function.address)
+    if code is None or above is None:
         return (
             (
-                f"the port above {function.address} does not show here (in a virtual machine it is "
-                f"the host's): there, find it with `lspci -tv` and look at LnkSta and LnkCtl2 of "
-                "`sudo lspci -vv -s PORT`"
+                f"the port above {function.address} does not show here: on the host, find it with "
+                "`lspci -tv` and look at LnkSta and LnkCtl2 of `sudo lspci -vv -s PORT`"
             ),
         )
-    above, device = ("PORT", "DEVICE") if virtual else (port.address, function.address)
     target = f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
     start = f"setpci -s {above} CAP_EXP+10.w=20:20"
     service = f"pcie-retrain-{device.replace(':', '-')}.service"
