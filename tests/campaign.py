@@ -64,7 +64,7 @@ STRIKES = ("hang", "crash", "lost", "nomem")
 _SLOW = "slow switch link-speed link-width link-errors fabric-links fabric-errors clocks"
 RIGHT = {
     "slow": set(_SLOW.split()),
-    "drift": {"drift", "switch", "link-speed", "link-width", "fabric-links"},
+    "drift": {"drift", *_SLOW.split()[1:]},
     "jitter": {"scatter"},
     "stall": {"stall"},
     "flip": {"wrong-bytes"},

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
+
 from kinds_kit import CHECKS, found_by_the_doctor, outcome
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl.runtime import discover

@@ -34,7 +34,7 @@ def measured(folder, *arguments):
         (
             ("run", FROM_HOST, *DGX, "--fault", SLOW),
             1,
-            ["2 measured: 1 ok, 1 low, 0 not judged SIMULATED", "cause: fail slow  "],
+            ["2 measured: 1 ok, 1 low, 0 not judged SIMULATED", "cause: warn clocks  sim:1"],
         ),
         (
             ("run", FROM_HOST, "--machine", "vm-degraded", "--profile", "quick"),

@@ -47,22 +47,28 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
     each kind in the order of the checks, which goes from what costs cells to what is good to
     know."""
     found = [finding for check in checks for finding in check(evidence)]
-    known = [finding for finding in found if finding.check in KNOWN]
-    explained = [_explained(finding, known) for finding in found]
-    causes = {cause for _, cause in explained if cause is not None}
-    ordered = [finding for finding, _ in explained]
-    return tuple(sorted(ordered, key=lambda f: (f not in causes, _ORDER.index(f.severity))))
+    known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
+    causes = {finding: _causes(finding, known) for finding in found}
+    first = {cause: place for place, cause in enumerate(known) if any(
+        cause in of for of in causes.values()
+    )}  # fmt: skip
+    ordered = sorted(found, key=lambda f: (first.get(f, len(known)), _ORDER.index(f.severity)))
+    return tuple(_referring(finding, causes[finding]) for finding in ordered)
 
 
-def _explained(finding: Finding, known: Sequence[Finding]) -> tuple[Finding, Finding | None]:
-    """An inferred finding with the cause that is known of its part, if one is."""
+def _causes(finding: Finding, known: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What is known of the part that an inferred finding is about."""
     if finding.check not in INFERRED:
-        return finding, None
+        return ()
     part = _places(finding.subject)
-    cause = next((each for each in known if part & _places(each.subject)), None)
-    if cause is None:
-        return finding, None
-    return replace(finding, why=f"{cause.check} of {cause.subject} explains it"), cause
+    return tuple(each for each in known if part & _places(each.subject))
+
+
+def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
+    if not causes:
+        return finding
+    named = " and ".join(f"{cause.check} of {cause.subject}" for cause in causes[:2])
+    return replace(finding, why=f"explained by {named}, above")
 
 
 def _places(subject: str) -> set[str]:
