@@ -40,6 +40,7 @@ class Names:
 
     def of_subject(self, subject: str) -> Set[str]:
         """The name, as the description has it, of what a finding is about."""
+        subject = subject.removesuffix(" (both directions at once)")
         device = re.fullmatch(r"(?:PCIe link of )?(sim:\d+)(?: \(.*\))?", subject)
         if device and subject != device[1]:
             return self._pcie_of(device[1])

@@ -216,7 +216,7 @@ def _attempt_both(label: str, dice: random.Random, discarded: int) -> Outcome | 
     together = bed.run()
     struck = changed("slow", healthy, together)
     most = max(lost("slow", *both) for both in zip(healthy.cells(), together.cells(), strict=True))
-    if len(struck) < LEAST_CELLS or most < 0.15:
+    if len(struck) < LEAST_CELLS or most < 0.15 or not told("slow", healthy, together):
         return None
     if any(len(cell.transfers) == 1 and not cell.transfers[0].both_ways
            for number, cell in enumerate(healthy.cells()) if number in struck):  # fmt: skip
@@ -225,7 +225,8 @@ def _attempt_both(label: str, dice: random.Random, discarded: int) -> Outcome | 
     names = names_of(link)
     right = {
         f for f in findings
-        if any(is_right(bed, "slow", name, struck, together, f) for name in names)
+        for each in subjects(f)
+        if any(is_right(bed, "slow", name, struck, together, each) for name in names)
     }  # fmt: skip
     wrong = tuple(f for f in findings if f.severity == "fail" and f not in right)
     named = (any(f.severity in ("fail", "warn") for f in right),)

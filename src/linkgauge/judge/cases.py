@@ -84,15 +84,17 @@ def _is_pair(transfers: Sequence[Transfer]) -> bool:
 def _peers(
     result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
 ) -> tuple[str, ...]:
-    """Equal of cells whose transfers cross the same kinds of links, and share as many of them."""
+    """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
+    first one with as many others."""
     size = "large" if result.size >= LARGE else str(result.size)
     name = (result.benchmark, result.backend, size, cell.definition or "")
     if len(transfers) == 1:
         return (*name, *touched[0].kinds)
     first, *others = (" ".join(each.kinds) for each in touched)
     crowds = Counter(part for each in touched for part in each.parts)
+    mine = sorted(str(crowds[part]) for part in touched[0].parts)
     shared = sorted(str(count) for count in crowds.values() if count > 1)
-    return (*name, first, *sorted(others), *shared)
+    return (*name, first, *sorted(others), *mine, *shared)
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:

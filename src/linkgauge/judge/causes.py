@@ -54,15 +54,15 @@ def suspects(
 
 
 def _rank(part: str) -> int:
-    """A device or a switch, a link of a fabric, a host node, a PCIe link, a host bridge; a link in
-    both directions at once behind all of these."""
+    """A device or a switch, a link of a fabric, a host node, a device's PCIe link, one above it, a
+    host bridge; a link in both directions at once behind all of these."""
     if part.endswith(")"):
-        return 5
-    if part.startswith(("PCIe link", "host bridge")):
-        return 3 if part.startswith("PCIe link") else 4
-    if "-" in part:
-        return 1
-    return 2 if part.startswith("host:") else 0
+        return 10 + _rank(part.partition(" (")[0])
+    if part.startswith("PCIe link"):
+        return 4 if "." in part else 3
+    if part.startswith("host"):
+        return 5 if part.startswith("host bridge") else 2 - ("-" in part)
+    return int("-" in part)
 
 
 def fewest(

@@ -41,6 +41,8 @@ _PART = 0.008
 """What it costs to blame a part: as much as the excuses of two cells …"""
 _UNSEEN = 0.014
 """… that its links counted no errors …"""
+_SPLIT = 0.012
+"""What a slow cell costs whose peers are fast, although they touch the part as well."""
 _BEGAN = 0.01
 """… that it was well at first …"""
 _DRIFTS = 0.008
@@ -177,7 +179,8 @@ class _Class:
     def __init__(self, members: Sequence[RelativeRate]) -> None:
         self.members = members
         self.fastest = max(members, key=lambda m: m.relative)
-        self.is_low = members[0].fastest.cell.verdict == "low" and any(m.low for m in members)
+        # If one is low that is as fast as the fastest, all are.
+        self.is_low = any(m.low and m.relative > math.log(SLOW) for m in members)
         self.logs = {m.case.number: math.log(_median(m.case)) for m in members}
 
     def left(self, suspects: tuple[_Suspect, ...]) -> _Left:
@@ -225,7 +228,11 @@ class _Model:
                     if s.slows(member, one)
                     for level in (own[s].get(at, self.levels[s]),)
                 ]
-                loss += member.weight * _unexplained_part(member, log, expected, bool(one.base))
+                left_over = _unexplained_part(member, log, expected, bool(one.base))
+                for s in suspects:
+                    if s.part in one.base and s.strikes(member) and not s.drifts:
+                        left_over = min(left_over, (log - self.levels[s]) ** 2 + _SPLIT)
+                loss += member.weight * left_over
         return loss
 
     def _own_levels(
