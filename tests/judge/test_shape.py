@@ -116,6 +116,29 @@ def test_a_slow_link_to_the_switch_is_not_its_device():
     assert finding.subject == "sim:2-switch"
 
 
+def test_two_slow_links_are_two_findings_and_no_drift():
+    def figure(row, column):
+        return 400e9 * (0.8 if 0 in (row, column) else 1) * (0.6 if 3 in (row, column) else 1)
+
+    findings = found(slow_parts.CHECKS, pairs(figure), to_host(lambda d: 50e9),
+                     local(lambda d: 2000e9))  # fmt: skip
+    assert {(f.check, f.subject) for f in findings} == {
+        ("slow", "sim:0-switch"), ("slow", "sim:3-switch")}  # fmt: skip
+
+
+def test_it_was_well_before_only_if_an_equal_cell_touched_it_before():
+    slow_later = [
+        pairs(lambda r, c: 400e9),
+        to_host(lambda d: 25e9 if d == 2 else 50e9),
+        local(lambda d: 2000e9),
+    ]
+    (finding,) = found(slow_parts.CHECKS, *slow_later)
+    assert "it was well" not in finding.found
+    once_more = [*[to_host(lambda d: 50e9)] * 4, *slow_later[1:]]
+    (finding,) = found(slow_parts.CHECKS, *once_more)
+    assert "it was well" in finding.found
+
+
 def test_one_slow_pair_is_told_by_its_cells():
     mesh = machine(mesh=lambda one, other: 1)
     results = [pairs(lambda r, c: 20e9 if {r, c} == {1, 3} else 45e9), to_host(lambda d: 50e9)]

@@ -19,7 +19,7 @@ from .wiring import Touched, Wiring
 class Case(msgspec.Struct, frozen=True, eq=False):
     """A cell with the `number` it has in the whole run, the parts that it touches, those of them
     that may slow what it reports (`timed`: of the first of several transfers, that one's), and the
-    `peers` that it should be equal to: None of a sweep's."""
+    `peers` that it should be equal to (None if there are none, as in a sweep)."""
 
     number: int
     result: Result
@@ -83,9 +83,12 @@ def _is_pair(transfers: Sequence[Transfer]) -> bool:
 
 def _peers(
     result: Result, cell: CellResult, transfers: Sequence[Transfer], touched: Sequence[Touched]
-) -> tuple[str, ...]:
+) -> tuple[str, ...] | None:
     """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
-    first one with as many others."""
+    first one with as many others. None for the first of more than two: it is the faster the slower
+    the others are."""
+    if cell.report.is_first and len(transfers) > 2:
+        return None
     size = "large" if result.size >= LARGE else str(result.size)
     name = (result.benchmark, result.backend, size, cell.definition or "")
     if len(transfers) == 1:

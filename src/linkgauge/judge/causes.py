@@ -18,7 +18,7 @@ _LIKELY = 12
 """Candidates of which any two are tried in place of one."""
 _MISSED = 4.0
 """Loss of a bad cell that no part accounts for, where a good cell that touches one costs 1 …"""
-_PART = 2.0
+_PART = 1.5
 """… each part that is blamed this …"""
 _BEGAN = 1.0
 """… and that it was well at first this."""
