@@ -239,9 +239,12 @@ def narrowed(bed: Bed, link: SimLink, share: float) -> str:
     tree = yaml.safe_load(bed.text)
     kind = dict(tree["link_kinds"][link.kind_name])
     kind["both"] = f"{2 * link.rate * share / 1e9:.3f} GB/s"
-    tree["link_kinds"]["narrow"] = kind
+    # What readers show of a link is its kind's name without the number behind it.
+    name = link.kind_name.rstrip("0123456789")
+    narrow = f"{name}0{link.kind_name.removeprefix(name)}"
+    tree["link_kinds"][narrow] = kind
     tree["links"] = [
-        {"kind": "narrow" if one == link else one.kind_name, "pairs": [[one.a, one.b]]}
+        {"kind": narrow if one == link else one.kind_name, "pairs": [[one.a, one.b]]}
         for one in bed.hardware.links
     ]
     return yaml.safe_dump(tree)
