@@ -332,7 +332,9 @@ def _slow(
     of = _compared(min(slow, key=_log))
     first = min(slow, key=_number).case
     onset = f"; before {first.name} it was well" if suspect.since else ""
-    reach = f"{count_of(len(slow))} that touch it reach {share:.0%} of what {of}"
+    few = f"{count_of(len(slow))} that touch it reach"
+    reach = "1 cell that touches it reaches" if len(slow) == 1 else few
+    reach = f"{reach} {share:.0%} of what {of}"
     found = f"{reach}{onset}{blame.doubt}"
     why = "what all the slow cells share, and the others do not, is what slows them"
     cells = named(each.case for each in slow)
@@ -365,7 +367,8 @@ def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
     share, of = math.exp(lowest.log), _compared(lowest)
     severity: Severity = "fail" if share < FAR else "warn"
-    found = f"{count_of(len(slow))} that share no part reach down to {share:.0%} of what {of}"
+    few = f"{count_of(len(slow))} that share no part reach down to"
+    found = f"{'1 cell reaches' if len(slow) == 1 else few} {share:.0%} of what {of}"
     why = "a single pair, not a device: look at what only these cells cross"
     cells = named(each.case for each in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
