@@ -4,9 +4,11 @@ LINKGAUGE_SEED=TEXT others."""
 
 import os
 
-from campaign_several import PAIRS, numbered, outcomes, pairs, report, tally, threes
+from campaign_several import numbered, outcomes, pairs, report, tally, threes
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+FEW = ["slow slow 0", "slow drift 0", "jitter flip 0", "stall flip 0", "slow jitter 0"]
+"""None that ends its cell: on a loaded machine that takes long."""
 
 
 def checked(title, labels, least_whole, least_harmless):
@@ -19,7 +21,7 @@ def checked(title, labels, least_whole, least_harmless):
 
 
 def test_of_two_faults_both_are_named_and_nothing_else():
-    labels = pairs(40) if FULL else pairs(1)[:: len(PAIRS) // 3]
+    labels = pairs(40) if FULL else FEW
     found = checked("two faults", labels, 0.95 if FULL else 0.6, 0.99 if FULL else 0.8)
     assert found.harmless >= (0.99 if FULL else 0.8) * found.runs
     assert found.discarded <= (0.2 if FULL else 0.5)
