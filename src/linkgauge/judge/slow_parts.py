@@ -53,7 +53,7 @@ _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
 """Levels above which a part is as good as well, as logarithms; of a drift per cell."""
 _LEAST_OF_DRIFT = 2
-"""Slow cells from which a trend is told from a level."""
+"""Fewest slow cells that distinguish a trend from a level."""
 _ANYTHING = math.log(1000)
 """A figure that is known no better may be any."""
 _DEVIATIONS = 3.5
@@ -69,24 +69,21 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     above 0); `slow` where it is below by more than chance. What is expected of it may be
     known: then it may be `low`, by more than chance as well (and the logarithm over what is
     expected, if that is less), or `fine`.
-    `relative` is over the peer's in any case."""
+    `relative` is over the peer's in any case. `weight` is how much it counts: as the inverse of its
+    variance and of what other things vary."""
 
     case: Case
     log: float
     peers: tuple[Case, ...]
     slow: bool
     relative: float
+    weight: float
     low: bool = False
     fine: bool = False
 
     @property
     def fastest(self) -> Case:
         return self.peers[0]
-
-    @property
-    def weight(self) -> float:
-        """How much it counts: as the inverse of its variance and of what other things vary."""
-        return 1 / (1 + (_error(self.case) / _DEVIATIONS / _NOISY) ** 2)
 
 
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
@@ -106,13 +103,14 @@ def _median(case: Case) -> float:
 def _pace(case: Case, peers: tuple[Case, ...]) -> RelativeRate:
     log = math.log(_median(case) / _median(peers[0]))
     slow = _highest(case) < SLOW * _lowest(peers[0])
+    weight = 1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2)
     expected = case.cell.expected.achievable if case.cell.expected else None
     if expected is None or (case.cell.expected or Expected()).measured:
-        return RelativeRate(case, log, peers, slow, log)
+        return RelativeRate(case, log, peers, slow, log, weight)
     share = _median(case) / expected
     if _is_low(case, expected):
-        return RelativeRate(case, min(log, math.log(share)), peers, True, log, low=True)
-    return RelativeRate(case, log, peers, slow, log, fine=share > SLOW)
+        return RelativeRate(case, min(log, math.log(share)), peers, True, log, weight, low=True)
+    return RelativeRate(case, log, peers, slow, log, weight, fine=share > SLOW)
 
 
 def _is_low(case: Case, expected: float) -> bool:
@@ -156,6 +154,10 @@ class _Suspect(msgspec.Struct, frozen=True):
     def cost(self) -> float:
         return _PART + (_BEGAN if self.since else 0.0) + (_DRIFTS if self.drifts else 0.0)
 
+    @property
+    def least(self) -> float:
+        return _LEAST_DRIFT if self.drifts else _LEAST
+
     def strikes(self, member: RelativeRate) -> bool:
         return self.part in member.case.touched and member.case.number >= self.since
 
@@ -196,6 +198,14 @@ class _Class:
         return _Left(logs, base, best.case.number if base else 0)
 
 
+class _Fit(msgspec.Struct, frozen=True):
+    """What suspects leave unexplained and cost; the logarithm of the rate that each leaves, of a
+    drift per cell."""
+
+    loss: float
+    levels: dict[_Suspect, float]
+
+
 class _Model:
     """What suspects leave unexplained of all cells."""
 
@@ -205,19 +215,15 @@ class _Model:
         for rate in rates:
             by_peers.setdefault(rate.case.peers, []).append(rate)
         self._classes = [_Class(members) for members in by_peers.values()]
-        self.levels: dict[_Suspect, float] = {}
-        """Of the suspects that were asked for last: the logarithm of the rate that is left, of a
-        drift per cell."""
 
-    def loss(self, suspects: tuple[_Suspect, ...]) -> float:
-        parts = frozenset(s.part for s in suspects)
-        if len(parts) < len(suspects):
-            return math.inf
+    def fit(self, suspects: tuple[_Suspect, ...]) -> _Fit:
+        """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
         left = [group.left(suspects) for group in self._classes]
-        own = self._own_levels(suspects, left)
-        self.levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
-        if any(self.levels.get(s, 0.0) > (_LEAST_DRIFT if s.drifts else _LEAST) for s in suspects):
-            return math.inf
+        own = {s: self._own_level(s, suspects, left) for s in suspects}
+        levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
+        twice = len({s.part for s in suspects}) < len(suspects)
+        if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
+            return _Fit(math.inf, levels)
         loss = sum(s.cost + (0.0 if s.part in self._seen else _UNSEEN) for s in suspects)
         loss += sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
@@ -226,25 +232,19 @@ class _Model:
                     level * (member.case.number - one.begin) if s.drifts else level
                     for s in suspects
                     if s.slows(member, one)
-                    for level in (own[s].get(at, self.levels[s]),)
+                    for level in (own[s].get(at, levels[s]),)
                 ]
                 left_over = _unexplained_part(member, log, expected, bool(one.base))
                 for s in suspects:
                     if s.part in one.base and s.strikes(member) and not s.drifts:
-                        left_over = min(left_over, (log - self.levels[s]) ** 2 + _SPLIT)
+                        left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
                 loss += member.weight * left_over
-        return loss
-
-    def _own_levels(
-        self, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
-    ) -> dict[_Suspect, dict[int, float]]:
-        """By suspect and class: from slow cells that no other suspect touches, where there are
-        such in any class."""
-        return {s: self._own_level(s, suspects, left) for s in suspects}
+        return _Fit(loss, levels)
 
     def _own_level(
         self, s: _Suspect, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
     ) -> dict[int, float]:
+        """By class: from slow cells that no other suspect slows, if there are any in any class."""
         alone: dict[int, list[float]] = {}
         shared: dict[int, list[float]] = {}
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
@@ -285,16 +285,19 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     blames = {blame.part: blame for blame in found}
     model = _Model(rates, seen)
     candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
-    chosen = fewest(candidates, remembered(model.loss))
-    model.loss(chosen)
+    chosen = fewest(candidates, remembered(lambda tried: model.fit(tried).loss))
+    levels = model.fit(chosen).levels
     for suspect in chosen:
-        others = [(s.part, model.levels[s]) for s in chosen if s != suspect]
+        others = [(s.part, levels[s]) for s in chosen if s != suspect]
         touched = [each for each in slow if suspect.part in each.case.touched]
         most = [each for each in touched if not any(
-            part in each.case.touched and level < model.levels[suspect] for part, level in others
+            part in each.case.touched and level < levels[suspect] for part, level in others
         )]  # fmt: skip
-        say = _drift if suspect.drifts else _slow
-        yield say(blames[suspect.part], suspect, model.levels[suspect], most or touched, evidence)
+        cells, blame = most or touched, blames[suspect.part]
+        if suspect.drifts:
+            yield _drift(blame, levels[suspect], cells, evidence)
+        else:
+            yield _slow(blame, cells, evidence, began=suspect.since > 0)
     parts = {s.part for s in chosen}
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
@@ -321,17 +324,13 @@ def _number(each: RelativeRate) -> int:
 
 
 def _slow(
-    blame: Blame,
-    suspect: _Suspect,
-    level: float,
-    slow: Sequence[RelativeRate],
-    evidence: Evidence,
+    blame: Blame, slow: Sequence[RelativeRate], evidence: Evidence, *, began: bool
 ) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
     severity: Severity = "fail" if share < FAR else "warn"
     of = _compared(min(slow, key=_log))
     first = min(slow, key=_number).case
-    onset = f"; before {first.name} it was well" if suspect.since else ""
+    onset = f"; before {first.name} it was well" if began else ""
     few = f"{count_of(len(slow))} that touch it reach"
     reach = "1 cell that touches it reaches" if len(slow) == 1 else few
     reach = f"{reach} {share:.0%} of what {of}"
@@ -347,20 +346,14 @@ def _compared(each: RelativeRate) -> str:
     return f"equal cells do, as {each.fastest.name}"
 
 
-def _drift(
-    blame: Blame,
-    suspect: _Suspect,
-    level: float,
-    slow: Sequence[RelativeRate],
-    evidence: Evidence,
-) -> Finding:
+def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
     at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{blame.doubt}"
     found = f"its rate changes by {math.expm1(level):.2%} from cell to cell: {at}"
     why = "what grows slower as it works heats up, or fills up"
     remedy = (*tools(evidence, "state"), "measure once more after a pause")
     cells = named(each.case for each in slow)
-    return Finding("drift", "fail", suspect.part, found, why, remedy, cells)
+    return Finding("drift", "fail", blame.part, found, why, remedy, cells)
 
 
 def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
