@@ -37,16 +37,21 @@ def failing(status: str, call: str) -> Any:
     return fail
 
 
+def ends_as(backend: opencl.OpenCL, kind: str, reason: str) -> None:
+    """The cell's outcome, its reason, and what the doctor makes of it."""
+    cell = outcome(backend, WITHIN)
+    assert (cell.status, cell.kind) == ("error", kind)
+    assert cell.reason is not None
+    assert reason in cell.reason
+    assert found_by_the_doctor(cell) == CHECKS[kind]
+
+
 @pytest.mark.parametrize(("status", "kind"), [*STATUSES, ("OUT_OF_RESOURCES", "memory")])
 def test_a_status_of_an_allocation_is_followed_to_the_doctor(
     backend: opencl.OpenCL, monkeypatch: pytest.MonkeyPatch, status: str, kind: str
 ) -> None:
     monkeypatch.setattr(cl, "Buffer", failing(status, "clCreateBuffer"))
-    cell = outcome(backend, WITHIN)
-    assert (cell.status, cell.kind) == ("error", kind)
-    assert cell.reason is not None
-    assert f"clCreateBuffer: {status}" in cell.reason
-    assert found_by_the_doctor(cell) == CHECKS[kind]
+    ends_as(backend, kind, f"clCreateBuffer: {status}")
 
 
 @pytest.mark.parametrize(("status", "kind"), [*STATUSES, ("OUT_OF_RESOURCES", "call")])
@@ -55,9 +60,7 @@ def test_so_is_that_of_a_copy(
 ) -> None:
     """Drivers return CL_OUT_OF_RESOURCES for any failure: it is memory where some was asked for."""
     monkeypatch.setattr(cl, "enqueue_copy", failing(status, "clEnqueueCopyBuffer"))
-    cell = outcome(backend, WITHIN)
-    assert (cell.status, cell.kind) == ("error", kind)
-    assert found_by_the_doctor(cell) == CHECKS[kind]
+    ends_as(backend, kind, status)
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES)
@@ -66,8 +69,4 @@ def test_so_is_what_a_command_ended_with(
 ) -> None:
     code = int(getattr(cl.status_code, status))
     monkeypatch.setattr(cl.Event, "command_execution_status", property(lambda event: code))
-    cell = outcome(backend, WITHIN)
-    assert (cell.status, cell.kind) == ("error", kind)
-    assert cell.reason is not None
-    assert f"clFinish: a copy ended with {status}" in cell.reason
-    assert found_by_the_doctor(cell) == CHECKS[kind]
+    ends_as(backend, kind, f"clFinish: a copy ended with {status}")

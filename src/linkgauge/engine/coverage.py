@@ -3,7 +3,7 @@
 Intervals are formed to contain it 95 times in 100. Where fresh processes confirmed that, this is
 what an interval states; where they did not, because a busy host varies more between runs than
 within one, it states the coverage they showed (bench/interval_coverage.py; tables in
-docs/benchmarks.md).
+docs/intervals.md).
 """
 
 from __future__ import annotations

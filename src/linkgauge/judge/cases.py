@@ -13,7 +13,7 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Transfer
 
 from .findings import Evidence
-from .wiring import Touched, Wiring
+from .wiring import Touched, Wiring, both_name
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
@@ -57,13 +57,12 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
                 continue
             transfers = cell.transfers
             touched = [wiring.touched(transfer) for transfer in transfers]
+            crossed = frozenset[str]().union(*(each.parts for each in touched))
             opposed = frozenset(wiring.opposed(transfers))
-            parts = opposed.union(*(each.parts for each in touched))
-            timed = parts
-            if cell.report.is_first and len(transfers) > 1:
-                timed = touched[0].parts | {
-                    each for each in opposed if each.partition(" (")[0] in touched[0].parts
-                }
+            is_first = cell.report.is_first and len(transfers) > 1
+            of_figure = touched[0].parts if is_first else crossed
+            parts = crossed.union(map(both_name, opposed))
+            timed = of_figure.union(map(both_name, opposed & of_figure))
             shared = evidence.together and _is_pair(transfers)
             peers = None if result.sweep or shared else _peers(result, cell, transfers, touched)
             found.append(Case(number, result, cell, parts, timed, peers))

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 
 class Unknown(Exception):
-    """The path of a transfer is unknown, for the reason in words."""
+    """Raised if the path of a transfer is unknown; its text is the reason."""
 
 
 class Segment(msgspec.Struct, frozen=True):

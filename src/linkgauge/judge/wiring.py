@@ -229,8 +229,7 @@ class Wiring:
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
     def opposed(self, transfers: Sequence[Transfer]) -> Iterator[str]:
-        """The wires that these transfers cross in both directions at once, each as a part of its
-        own: what it carries so may be less than twice what it carries in one."""
+        """The names of the wires that these transfers cross in both directions at once."""
         crossed: dict[str, set[bool]] = {}
         legs = (leg for transfer in transfers for leg in transfer.legs())
         for begin, end, *_ in legs:
@@ -239,7 +238,7 @@ class Wiring:
                     crossed.setdefault(wire.name, set()).add(crossing.forward)
         for name, directions in crossed.items():
             if len(directions) == 2:
-                yield f"{name} (both directions at once)"
+                yield name
 
     def joints(self) -> dict[str, set[str]]:
         """The switches and host bridges, each with the links that meet there."""
@@ -260,6 +259,12 @@ def is_memory(name: str) -> bool:
 def pcie_name(lower: str) -> str:
     """Name of a PCIe link, from the device at its lower end or the upstream port's address."""
     return f"PCIe link of {lower}"
+
+
+def both_name(link: str) -> str:
+    """A link's name while it is crossed in both directions at once, a part of its own: it may carry
+    less than twice what it carries in one."""
+    return f"{link} (both directions at once)"
 
 
 def switch_name(upstream: str) -> str:

@@ -23,8 +23,8 @@ _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
     "CUDA_ERROR_TIMEOUT": TookTooLong,
 }
-"""Statuses that say what befell. Of any other NVML is asked whether a device is lost: the driver
-then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
+"""Statuses that say what happened. After any other status, NVML says whether a device is lost: the
+driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
 _TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
 """The call for which a device is unavailable where its compute mode or another process refuses."""
 _OLDEST_MAJOR = 12
