@@ -24,8 +24,9 @@ from doctor_kit import (
     root,
     the,
 )
-from linkgauge.judge.doctor import CHECKS, concerns, diagnose, failed
+from linkgauge.judge.doctor import CHECKS, diagnose, failed
 from linkgauge.judge.findings import Evidence, evidence_of
+from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.inventory import (
     Adapter,
     HostDetails,
@@ -348,14 +349,16 @@ def run_on(what, result, unavailable=None):
 
 def test_after_a_run_only_trouble_is_told():
     what = inventory(host=replace(GOOD, governor="powersave"))
-    assert concerns(run_on(what, measured())) == ()
+    assert outcome_of(run_on(what, measured())).findings == ()
     low = run_on(what, measured(verdict="low"))
-    assert [finding.check for finding in concerns(low)] == ["governor"]
+    assert [finding.check for finding in outcome_of(low).findings] == ["governor"]
 
 
 def test_after_a_run_warnings_about_what_it_measured_are_told_too():
     what = inventory(cards=(card(locked_clock=1e9, max_clock=2e9),))
-    assert [finding.check for finding in concerns(run_on(what, measured()))] == ["locked-clock"]
+    assert [finding.check for finding in outcome_of(run_on(what, measured())).findings] == [
+        "locked-clock"
+    ]
 
 
 def test_after_a_run_a_failure_of_a_part_that_it_left_out_is_not_told():
@@ -364,9 +367,9 @@ def test_after_a_run_a_failure_of_a_part_that_it_left_out_is_not_told():
     mismatch = {"rocm": "driver/library version mismatch"}
     alone = evidence_of(run_on(what, measured(), mismatch))
     assert {f.check for f in diagnose(alone) if f.severity == "fail"} == {"row-remap", "driver"}
-    assert concerns(run_on(what, measured(), mismatch)) == ()
+    assert outcome_of(run_on(what, measured(), mismatch)).findings == ()
     broken = inventory(cards=(card(remap_pending=True),))
-    assert [f.check for f in concerns(run_on(broken, measured()))] == ["row-remap"]
+    assert [f.check for f in outcome_of(run_on(broken, measured())).findings] == ["row-remap"]
 
 
 def test_every_finding_has_a_row_in_the_documentation():

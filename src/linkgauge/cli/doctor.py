@@ -45,18 +45,15 @@ def doctor(
 def _examine(path: Path, form: FindingsFormat) -> int:
     """All findings of a run that was kept, with its verdict. Returns the exit code."""
     from linkgauge.engine.runs import read_run
-    from linkgauge.judge.doctor import diagnose
-    from linkgauge.judge.findings import evidence_of
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
     from linkgauge.report.findings_text import Diagnosis
     from linkgauge.report.outcome_text import outcome_lines, uncounted_lines
 
     run = judge(read_run(path))
-    outcome, evidence = outcome_of(run), evidence_of(run)
-    findings = diagnose(evidence)
-    conclusion = (*uncounted_lines(findings, outcome), *outcome_lines(run, outcome))
-    form.write("findings", Diagnosis(findings, evidence.before.simulated, conclusion))
+    outcome = outcome_of(run)
+    conclusion = (*uncounted_lines(outcome), *outcome_lines(run, outcome))
+    form.write("findings", Diagnosis(outcome.found, run.machine.simulated, conclusion))
     return outcome.code
 
 

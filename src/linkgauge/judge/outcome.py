@@ -1,4 +1,4 @@
-"""What a judged run comes to: one verdict, whichever command tells it."""
+"""What a judged run comes to: one verdict, whichever command reports it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import msgspec
 
 from linkgauge.model.result import Run, exit_code
 
-from .doctor import concerns, failed
-from .findings import Finding
+from .doctor import concerns, diagnose, failed
+from .findings import Finding, evidence_of
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The exit code and the findings to report; with `verdict` false, that of the figures alone."""
+    """The exit code, the findings to report, and all that were `found`; with `verdict` false, the
+    exit code of the figures alone."""
 
     code: int
     findings: tuple[Finding, ...] = ()
     verdict: bool = True
+    found: tuple[Finding, ...] = ()
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
@@ -24,6 +26,8 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     code = exit_code(run)
     if not verdict:
         return Outcome(code, verdict=False)
-    findings = concerns(run)
+    evidence = evidence_of(run)
+    found = diagnose(evidence)
+    findings = concerns(evidence, found)
     low = any(cell.verdict == "low" for result in run.results for cell in result.cells)
-    return Outcome(code or int(low or failed(findings)), findings)
+    return Outcome(code or int(low or failed(findings)), findings, found=found)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.text import Text
 
-from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
 
@@ -38,9 +37,9 @@ def outcome_lines(run: Run, outcome: Outcome) -> Iterator[Text]:
         yield Text.assemble("cause: ", cause)
 
 
-def uncounted_lines(findings: Sequence[Finding], outcome: Outcome) -> Iterator[Text]:
-    """Of all findings on a run's machine: how many failures are not the run's."""
-    others = [f for f in findings if f.severity == "fail" and f not in outcome.findings]
+def uncounted_lines(outcome: Outcome) -> Iterator[Text]:
+    """The failures found on a run's machine that are not the run's."""
+    others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
         yield Text(f"not counted, since the run did not measure it: {names}")

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.judge import shape, slow_parts, steadiness
 from linkgauge.judge.concern import concerns_measured
-from linkgauge.judge.findings import Evidence, Finding, Severity, evidence_of
-from linkgauge.model.result import Run
+from linkgauge.judge.findings import Evidence, Finding, Severity
 
 from . import accelerator_state, cells, fabric, host_setup, links, two_modes
 
@@ -32,8 +31,6 @@ CHECKS: tuple[Check, ...] = (
     *two_modes.CHECKS,
 )
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
-
-
 KNOWN = (
     "processes", "clocks", "locked-clock", "silent", "switch", "link-speed", "link-width",
     "fabric-links", "ecc", "link-errors", "fabric-errors",
@@ -80,16 +77,15 @@ def failed(findings: tuple[Finding, ...]) -> bool:
     return any(finding.severity == "fail" for finding in findings)
 
 
-def concerns(run: Run) -> tuple[Finding, ...]:
-    """The findings to report after a judged run: the failures and warnings about what it measured,
-    and every warning if a cell is low or was not measured properly."""
-    evidence = evidence_of(run)
+def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What of the findings to report after a judged run: the failures and warnings about what it
+    measured, and every warning if a cell is low or was not measured properly."""
     cells = evidence.cells()
     struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_about = concerns_measured(evidence)
     return tuple(
         finding
-        for finding in diagnose(evidence)
+        for finding in found
         if finding.severity in ("fail", "warn")
         and (is_about(finding) or (struck and finding.severity == "warn"))
     )
