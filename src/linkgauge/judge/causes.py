@@ -37,6 +37,11 @@ class Blame(msgspec.Struct, frozen=True):
     part: str
     others: tuple[str, ...] = ()
 
+    def beside(self, blames: Iterable[Blame]) -> Blame:
+        """The same, if these explain as well."""
+        others = [part for blame in blames for part in (blame.part, *blame.others)]
+        return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
+
     @property
     def doubt(self) -> str:
         return f" (or {', '.join(self.others)}: no cell tells them apart)" if self.others else ""
@@ -146,6 +151,7 @@ def causes(
     Otherwise what is broken shows in the same phase of every cell."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases)
+    by_part = {blame.part: blame for blame in blames}
     candidates = list(_candidates(blames, bad, cases, stays=stays))
 
     def loss(chosen: tuple[_Candidate, ...]) -> float:
@@ -169,15 +175,15 @@ def causes(
     least = loss(chosen)
     parts = {one.part: one.phase for one in chosen}
 
-    def explain_as_well(part: str) -> Iterator[str]:
+    def as_good(part: str) -> Iterator[Blame]:
         rest = tuple(one for one in chosen if one.part != part)
         for other in candidates:
             if other.part not in parts and loss((*rest, other)) <= least:
-                yield from next((b.part, *b.others) for b in blames if b.part == other.part)
+                yield by_part[other.part]
 
     found = [
         Cause(
-            Blame(blame.part, tuple(dict.fromkeys((*blame.others, *explain_as_well(blame.part))))),
+            blame.beside(as_good(blame.part)),
             tuple(case for case in bad if blame.part in case.touched
                   and parts[blame.part] in (None, case.cell.phase)),
         )

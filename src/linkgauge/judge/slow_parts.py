@@ -41,6 +41,10 @@ _PART = 0.008
 """What it costs to blame a part: as much as the excuses of two cells …"""
 _UNSEEN = 0.014
 """… that its links counted no errors …"""
+_SAME = 1e-3
+"""Difference of what is unexplained that says nothing …"""
+_PREFERENCE = 0.007
+"""… and of what it costs to blame parts that makes one likelier, but not sure."""
 _SPLIT = 0.012
 """What a slow cell costs whose peers are fast, although they touch the part as well."""
 _BEGAN = 0.006
@@ -208,11 +212,21 @@ class _Class:
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """What suspects leave unexplained and cost; the logarithm of the rate that each leaves, of a
-    drift per cell."""
+    """What suspects leave `unexplained`, and what it costs to blame them; the logarithm of the rate
+    that each leaves, of a drift per cell."""
 
-    loss: float
+    unexplained: float
     levels: dict[_Suspect, float]
+    cost: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        return self.unexplained + self.cost
+
+    def is_as_good(self, other: _Fit) -> bool:
+        """Whether no cell speaks more against this one, and little else does."""
+        same = abs(self.unexplained - other.unexplained) < _SAME
+        return same and self.cost < other.cost + _PREFERENCE
 
 
 class _Model:
@@ -237,8 +251,8 @@ class _Model:
         twice = len({s.part for s in suspects}) < len(suspects)
         if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
             return _Fit(math.inf, levels)
-        loss = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
-        loss += sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
+        cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
+        loss = sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
             for member, log in zip(group.members, one.logs, strict=True):
                 expected = [
@@ -252,7 +266,7 @@ class _Model:
                     if s.part in one.base and s.strikes(member) and not s.drifts:
                         left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
                 loss += member.weight * left_over
-        return _Fit(loss, levels)
+        return _Fit(loss, levels, cost)
 
     def _is_unseen(self, s: _Suspect, suspects: tuple[_Suspect, ...]) -> bool:
         """Whether no errors speak against it, or only those that a part around it explains."""
@@ -304,14 +318,18 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     model = _Model(rates, seen)
     candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
     chosen = fewest(candidates, remembered(lambda tried: model.fit(tried).loss))
-    levels = model.fit(chosen).levels
+    fit = model.fit(chosen)
+    levels = fit.levels
     for suspect in chosen:
         others = [(s.part, levels[s]) for s in chosen if s != suspect]
         touched = [each for each in slow if suspect.part in each.case.touched]
         most = [each for each in touched if not any(
             part in each.case.touched and level < levels[suspect] for part, level in others
         )]  # fmt: skip
-        cells, blame = most or touched, blames[suspect.part]
+        beside = tuple(s for s in chosen if s != suspect)
+        as_good = [s.part for s in candidates if s.part not in {c.part for c in chosen}
+                   and model.fit((*beside, s)).is_as_good(fit)]  # fmt: skip
+        cells, blame = most or touched, blames[suspect.part].beside(blames[p] for p in as_good)
         if suspect.drifts:
             yield _drift(blame, levels[suspect], cells, evidence)
         else:
