@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,7 +44,7 @@ _UNSEEN = 0.014
 """… that its links counted no errors …"""
 _SAME = 1e-3
 """Difference of what is unexplained that says nothing …"""
-_PREFERENCE = 0.007
+_PREFERENCE = 0.015
 """… and of what it costs to blame parts that makes one likelier, but not sure."""
 _SPLIT = 0.012
 """What a slow cell costs whose peers are fast, although they touch the part as well."""
@@ -98,25 +99,42 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
         cell = case.cell
         if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
             classes.setdefault(case.peers, []).append(case)
-    ordered = [(peers, sorted(peers, key=_median, reverse=True)) for peers in classes.values()]
-    return [_pace(case, tuple(fastest)) for peers, fastest in ordered for case in peers]
+    ordered = [tuple(sorted(peers, key=_median, reverse=True)) for peers in classes.values()]
+    return [rate for peers in ordered for rate in _beside_each_other(peers)]
+
+
+def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
+    """Equal cells, the fastest first. What is expected of one is expected of all: where less is
+    expected of some, something is known to be wrong with them."""
+    top = math.log(_median(peers[0]))
+    expected = max((_expected(case) for case in peers), default=0.0)
+    low = [bool(expected) and _is_low(case, expected) for case in peers]
+    logs = [math.log(_median(case)) - top for case in peers]
+    # If one is low that is as fast as the fastest, all are.
+    all_low = any(is_low and log > math.log(SLOW) for is_low, log in zip(low, logs, strict=True))
+    for case, log, is_low in zip(peers, logs, low, strict=True):
+        slow = is_low or _highest(case) < SLOW * _lowest(peers[0])
+        share = math.log(_median(case) / expected) if expected else 0.0
+        yield RelativeRate(
+            case,
+            min(log, share) if all_low else log,
+            peers,
+            slow,
+            log,
+            weight=1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2),
+            low=all_low,
+            fine=bool(expected) and not is_low and share > math.log(SLOW),
+        )
+
+
+def _expected(case: Case) -> float:
+    """Bytes per second; 0 if that is not known from elsewhere."""
+    expected = case.cell.expected
+    return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
 
 def _median(case: Case) -> float:
     return case.cell.summary.median if case.cell.summary else 0.0
-
-
-def _pace(case: Case, peers: tuple[Case, ...]) -> RelativeRate:
-    log = math.log(_median(case) / _median(peers[0]))
-    slow = _highest(case) < SLOW * _lowest(peers[0])
-    weight = 1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2)
-    expected = case.cell.expected.achievable if case.cell.expected else None
-    if expected is None or (case.cell.expected or Expected()).measured:
-        return RelativeRate(case, log, peers, slow, log, weight)
-    share = _median(case) / expected
-    if _is_low(case, expected):
-        return RelativeRate(case, min(log, math.log(share)), peers, True, log, weight, low=True)
-    return RelativeRate(case, log, peers, slow, log, weight, fine=share > SLOW)
 
 
 def _is_low(case: Case, expected: float) -> bool:
@@ -180,6 +198,10 @@ class _Left(msgspec.Struct, frozen=True):
     base: frozenset[str] = frozenset()
     begin: int = 0
 
+    def cells_to(self, member: RelativeRate, s: _Suspect) -> int:
+        """How many cells a drift had to slow this one more than what it is compared with."""
+        return member.case.number - (self.begin if s.part in self.base else 0)
+
 
 class _Class:
     """Peers, and what is left of the rate of each beside those that are well."""
@@ -187,8 +209,7 @@ class _Class:
     def __init__(self, members: Sequence[RelativeRate]) -> None:
         self.members = members
         self.fastest = max(members, key=lambda m: m.relative)
-        # If one is low that is as fast as the fastest, all are.
-        self.is_low = any(m.low and m.relative > math.log(SLOW) for m in members)
+        self.is_low = any(m.low for m in members)
         self.logs = {m.case.number: math.log(_median(m.case)) for m in members}
 
     def left(self, suspects: tuple[_Suspect, ...]) -> _Left:
@@ -246,7 +267,7 @@ class _Model:
     def fit(self, suspects: tuple[_Suspect, ...]) -> _Fit:
         """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
         left = [group.left(suspects) for group in self._classes]
-        own = {s: self._own_level(s, suspects, left) for s in suspects}
+        own = self._own_levels(suspects, left)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
         twice = len({s.part for s in suspects}) < len(suspects)
         if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
@@ -256,7 +277,7 @@ class _Model:
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
             for member, log in zip(group.members, one.logs, strict=True):
                 expected = [
-                    level * (member.case.number - one.begin) if s.drifts else level
+                    level * one.cells_to(member, s) if s.drifts else level
                     for s in suspects
                     if s.slows(member, one)
                     for level in (own[s].get(at, levels[s]),)
@@ -273,23 +294,70 @@ class _Model:
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
-    def _own_level(
-        self, s: _Suspect, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
-    ) -> dict[int, float]:
-        """By class: from slow cells that no other suspect slows, if there are any in any class."""
-        alone: dict[int, list[float]] = {}
-        shared: dict[int, list[float]] = {}
+    def _own_levels(
+        self, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
+    ) -> dict[_Suspect, _Levels]:
+        """By class: from slow cells that no other suspect slows, if there are any in any class;
+        else from all that it slows, or from what the others leave of these if that is steadier."""
+        alone: dict[_Suspect, list[_Slowed]] = {s: [] for s in suspects}
+        shared: dict[_Suspect, list[_Slowed]] = {s: [] for s in suspects}
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
             for member, log in zip(group.members, one.logs, strict=True):
-                if member.slow and s.slows(member, one):
-                    of = shared if any(o.slows(member, one) for o in suspects if o != s) else alone
-                    away = member.case.number - one.begin or 1
-                    of.setdefault(at, []).append(log / away if s.drifts else log)
-        found = alone or shared
-        if s.drifts and found:
-            slope = statistics.median(log for logs in found.values() for log in logs)
-            return dict.fromkeys(found, slope)
-        return {at: statistics.median(logs) for at, logs in found.items()}
+                slowing = [s for s in suspects if s.slows(member, one)] if member.slow else []
+                for s in slowing:
+                    others = tuple(o for o in slowing if o != s)
+                    of = shared if others else alone
+                    of[s].append(_Slowed(at, one, member, log, others))
+        known = {s: _levels(s, slowed) for s, slowed in alone.items() if slowed}
+        return {s: known.get(s) or _of_shared(s, shared[s], known) for s in suspects}
+
+
+_Levels = dict[int, float]
+"""Logarithm of what a suspect leaves of the rate, by class; of a drift per cell."""
+
+
+class _Slowed(NamedTuple):
+    """What is left of a cell of the class `at`, and the other suspects that slow it."""
+
+    at: int
+    left: _Left
+    member: RelativeRate
+    log: float
+    others: tuple[_Suspect, ...]
+
+
+def _levels(s: _Suspect, slowed: Sequence[_Slowed]) -> _Levels:
+    by_class: dict[int, list[float]] = {}
+    for one in slowed:
+        cells = (one.left.cells_to(one.member, s) or 1) if s.drifts else 1
+        by_class.setdefault(one.at, []).append(one.log / cells)
+    if s.drifts and by_class:
+        slope = statistics.median(log for logs in by_class.values() for log in logs)
+        return dict.fromkeys(by_class, slope)
+    return {at: statistics.median(logs) for at, logs in by_class.items()}
+
+
+def _of_shared(
+    s: _Suspect, slowed: Sequence[_Slowed], known: Mapping[_Suspect, _Levels]
+) -> _Levels:
+    raw = _levels(s, slowed)
+    if not any(o in known for one in slowed for o in one.others):
+        return raw
+    rest = [
+        one._replace(log=one.log - sum(_effect(o, one, known[o]) for o in one.others if o in known))
+        for one in slowed
+    ]
+    of_rest = _levels(s, rest)
+    return of_rest if _scatter(s, rest, of_rest) < _scatter(s, slowed, raw) else raw
+
+
+def _effect(s: _Suspect, slowed: _Slowed, levels: _Levels) -> float:
+    level = levels.get(slowed.at, statistics.median(levels.values()))
+    return level * slowed.left.cells_to(slowed.member, s) if s.drifts else level
+
+
+def _scatter(s: _Suspect, slowed: Sequence[_Slowed], levels: _Levels) -> float:
+    return sum(abs(one.log - _effect(s, one, levels)) for one in slowed)
 
 
 def _unexplained_part(
