@@ -9,6 +9,7 @@ and contradict no healthy one win, by the least squares of logarithms.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.model.result import Expected
 from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation
 from linkgauge.model.units import count_of
 
@@ -327,14 +327,23 @@ class _Slowed(NamedTuple):
 
 
 def _levels(s: _Suspect, slowed: Sequence[_Slowed]) -> _Levels:
-    by_class: dict[int, list[float]] = {}
+    by_class: dict[int, list[tuple[float, float]]] = {}
     for one in slowed:
         cells = (one.left.cells_to(one.member, s) or 1) if s.drifts else 1
-        by_class.setdefault(one.at, []).append(one.log / cells)
+        by_class.setdefault(one.at, []).append((one.log / cells, one.member.weight))
     if s.drifts and by_class:
-        slope = statistics.median(log for logs in by_class.values() for log in logs)
+        slope = _weighted_median([each for logs in by_class.values() for each in logs])
         return dict.fromkeys(by_class, slope)
-    return {at: statistics.median(logs) for at, logs in by_class.items()}
+    return {at: _weighted_median(logs) for at, logs in by_class.items()}
+
+
+def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
+    """Of values with weights: what is between the lower and the upper half of the weight."""
+    ordered = sorted(values)
+    half = sum(weight for _, weight in ordered) / 2
+    passed = itertools.accumulate(weight for _, weight in ordered)
+    at = next(place for place, weight in enumerate(passed) if weight >= half - 1e-12)
+    return ordered[at][0]
 
 
 def _of_shared(
