@@ -46,6 +46,8 @@ _SAME = 1e-3
 """Difference of what is unexplained that says nothing …"""
 _PREFERENCE = 0.015
 """… and of what it costs to blame parts that makes one likelier, but not sure."""
+_SURE = 0.02
+"""By how much more a part must explain than without it to be a failure."""
 _SPLIT = 0.012
 """What a slow cell costs whose peers are fast, although they touch the part as well."""
 _BEGAN = 0.006
@@ -407,10 +409,13 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         as_good = [s.part for s in candidates if s.part not in {c.part for c in chosen}
                    and model.fit((*beside, s)).is_as_good(fit)]  # fmt: skip
         cells, blame = most or touched, blames[suspect.part].beside(blames[p] for p in as_good)
-        if suspect.drifts:
-            yield _drift(blame, levels[suspect], cells, evidence)
-        else:
-            yield _slow(blame, cells, evidence, began=suspect.since > 0)
+        finding = (
+            _drift(blame, levels[suspect], cells, evidence) if suspect.drifts
+            else _slow(blame, cells, evidence, began=suspect.since > 0)
+        )  # fmt: skip
+        # What the others explain nearly as well without it is no more than likely.
+        is_sure = model.fit(beside).loss > fit.loss + _SURE
+        yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
     parts = {s.part for s in chosen}
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
