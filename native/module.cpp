@@ -15,10 +15,12 @@
 
 #include "cache.hpp"
 #include "calls.hpp"
+#include "counting.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "pattern.hpp"
 #include "ping_pong.hpp"
+#include "primes.hpp"
 #include "race.hpp"
 #include "team.hpp"
 
@@ -156,6 +158,7 @@ void bind_team(nb::module_& module) {
           "loops"_a, "laps"_a = 1, Unlocked())
       .def("open", &Team::open, Unlocked())
       .def("wait", &wait)
+      .def("counts", &Team::counts, Unlocked())
       .def("close", &Team::close, Unlocked());
 }
 
@@ -194,9 +197,39 @@ void bind_ping_pong(nb::module_& module) {
           found = ping_pong(first, second, static_cast<std::uint64_t>(loops),
                             static_cast<std::uint64_t>(laps));
         }
-        return nb::make_tuple(found.times, found.bounces);
+        return nb::make_tuple(found.times, found.bounces, found.counts);
       },
       "first"_a, "second"_a, "loops"_a, "laps"_a = 1);
+}
+
+void bind_counts(nb::module_& module) {
+  nb::class_<Counts>(module, "Counts")
+      .def_ro("seconds", &Counts::seconds)
+      .def_ro("page_faults", &Counts::page_faults)
+      .def_ro("context_switches", &Counts::context_switches)
+      .def_ro("involuntary", &Counts::involuntary)
+      .def_ro("migrations", &Counts::migrations)
+      .def_ro("cycles", &Counts::cycles)
+      .def_ro("instructions", &Counts::instructions)
+      .def_ro("cache_misses", &Counts::cache_misses)
+      .def_ro("tlb_misses", &Counts::tlb_misses)
+      .def_ro("refused", &Counts::refused);
+}
+
+void bind_primes(nb::module_& module) {
+  nb::class_<PrimesThread>(module, "PrimesThread")
+      .def_ro("begin", &PrimesThread::begin)
+      .def_ro("end", &PrimesThread::end)
+      .def_ro("events", &PrimesThread::events)
+      .def_ro("found", &PrimesThread::found)
+      .def_ro("counts", &PrimesThread::counts);
+  module.def(
+      "find_primes",
+      [](const Cpus& cpus, std::uint64_t limit, std::int64_t events) {
+        if (events < 1) throw std::invalid_argument("events must be at least 1");
+        return find_primes(cpus, limit, static_cast<std::uint64_t>(events));
+      },
+      "cpus"_a, "limit"_a, "events"_a, Unlocked());
 }
 
 }  // namespace
@@ -206,10 +239,12 @@ void bind_ping_pong(nb::module_& module) {
 NB_MODULE(_native, module) {
   module.doc() = "Host memory, its contents, and the threads that move it.";
   nb::register_exception_translator(linkgauge::translate);
+  linkgauge::bind_counts(module);
   linkgauge::bind_memory(module);
   linkgauge::bind_pattern(module);
   linkgauge::bind_team(module);
   linkgauge::bind_kernels(module);
   linkgauge::bind_calls(module);
   linkgauge::bind_ping_pong(module);
+  linkgauge::bind_primes(module);
 }

@@ -21,6 +21,7 @@ namespace linkgauge {
 namespace {
 
 constexpr std::uint64_t kWarmUps = 1000;  // round trips
+constexpr std::uint64_t kCounted = 10;    // further ones, once both threads count
 constexpr std::size_t kPage = 4096;       // for the line alone
 constexpr std::uint64_t kMostTrips = std::numeric_limits<std::uint64_t>::max() / 4;
 
@@ -43,8 +44,10 @@ void serve(Line& line, std::uint64_t loops) {
   }
 }
 
-void answer(Line& line, std::uint64_t loops) {
-  for (std::uint64_t count = 1; count < 2 * loops; count += 2) {
+// The second thread's part of the round trips after the first `done` ones.
+void answer(Line& line, std::uint64_t done, std::uint64_t loops) {
+  std::uint64_t count = 2 * done + 1;
+  for (std::uint64_t loop = 0; loop < loops; ++loop, count += 2) {
     await(line, count);
     line.store(count + 1, std::memory_order_release);
   }
@@ -63,6 +66,7 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
   Line& line = *new (memory.address()) Line(0);
   PingPong found{};
   found.times.reserve(laps + 1);
+  Counts counts;  // of the other thread
   int unpinned = 0;
   std::exception_ptr unstarted;
   run_on(own, [&](std::size_t) {
@@ -73,24 +77,34 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
         const int error = pin_to(second);
         pinned = error;
         pinned.notify_one();
-        if (error == 0) answer(line, kWarmUps + loops * laps);
+        if (error != 0) return;
+        Counter counter;
+        answer(line, 0, kWarmUps);
+        counter.start();
+        answer(line, kWarmUps, kCounted + loops * laps);
+        counts = counter.stop();
       });
       pinned.wait(kStarting);
       unpinned = pinned;
       if (unpinned != 0) return;
+      Counter counter;
       serve(line, kWarmUps);
+      counter.start();
+      serve(line, kCounted);
       found.times.push_back(now());
       for (std::uint64_t lap = 0; lap < laps; ++lap) {
         serve(line, loops);
         found.times.push_back(now());
       }
+      found.counts = counter.stop();
     } catch (const std::system_error&) {
       unstarted = std::current_exception();
     }
   });
   if (unstarted) std::rethrow_exception(unstarted);
   if (unpinned != 0) fail_to_pin(second, unpinned);
-  found.bounces = line.load() - 2 * kWarmUps;
+  found.counts += counts;
+  found.bounces = line.load() - 2 * (kWarmUps + kCounted);
   return found;
 }
 

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "counting.hpp"
+
 namespace linkgauge {
 
 struct PingPong {
   std::vector<double> times;  // seconds of CLOCK_MONOTONIC: begin, and the end of each lap
   std::uint64_t bounces;      // how often the line changed owner, by its count
+  Counts counts;              // of both threads, of all laps
 };
 
 // A thread on CPU `first` and one on `second` take turns to count up a word that lies alone in its

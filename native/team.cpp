@@ -101,6 +101,7 @@ struct alignas(2 * kCacheLine) Team::Worker {
   std::uint64_t laps = 1;
   std::uint64_t done = 0;     // loops
   std::vector<double> times;  // begin, and the end of each lap
+  Counts counts;
   Span span{};
 };
 
@@ -174,11 +175,13 @@ std::vector<Span> Team::wait() {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<Span> spans(job_count_, Span{kNever, -kNever, 0, 0, {}});
   std::vector<double> bytes(job_count_), moved(job_count_), threads(job_count_);
+  counts_ = Counts{};
   for (const auto& worker : workers_) {
     Span& span = spans[worker->job_index];
     span.begin = std::min(span.begin, worker->span.begin);
     span.end = std::max(span.end, worker->span.end);
     span.checksum ^= worker->span.checksum;
+    counts_ += worker->counts;
     const auto size = static_cast<double>(worker->size);
     bytes[worker->job_index] += size;
     moved[worker->job_index] += size * static_cast<double>(worker->done);
@@ -191,6 +194,11 @@ std::vector<Span> Team::wait() {
     for (double& time : spans[job].progress) time /= threads[job];
   }
   return spans;
+}
+
+Counts Team::counts() const {
+  const std::unique_lock lock(mutex_);
+  return counts_;
 }
 
 void Team::close() {
@@ -215,10 +223,12 @@ void Team::require(State state, const char* message) const {
 // The body of each thread: pins itself, then runs a round at a time until the team closes.
 void Team::live(Worker& worker) {
   worker.pin_error = pin_to(worker.cpu);
+  Counter counter;
   report();
   for (std::uint32_t round = 1; next_round(worker, round); ++round) {
     report();
     if (!pass_gate(round)) return;
+    counter.start();
     worker.span.begin = now();
     worker.times.assign(1, worker.span.begin);
     worker.done = 0;
@@ -232,6 +242,7 @@ void Team::live(Worker& worker) {
     } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round : worker.done < all);
     if (worker.endless) worker.times.push_back(now());
     worker.span.end = worker.times.back();
+    worker.counts = counter.stop();
     if (!worker.endless && --bounded_ == 0) ending_.store(round, std::memory_order_relaxed);
     report();
   }

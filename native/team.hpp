@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "counting.hpp"
 #include "kernels.hpp"
 
 namespace linkgauge {
@@ -62,6 +63,8 @@ class Team {
   // Whether all threads are done, after at most this long: callers handle signals in between.
   bool done_within(std::chrono::milliseconds patience);
   std::vector<Span> wait();
+  // What all threads met with between the gate and the end of the latest round waited for.
+  Counts counts() const;
   void close();
 
  private:
@@ -77,7 +80,7 @@ class Team {
   void end_endless();
   void require(State state, const char* message) const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable work_;      // for the workers: a round is armed, or the team closes
   std::condition_variable reported_;  // for the controller: all workers have reported
   State state_ = State::Idle;
@@ -90,6 +93,7 @@ class Team {
   std::atomic<std::size_t> bounded_ = 0;   // workers of other jobs that are not done yet
   std::size_t job_count_;
   std::size_t bounded_count_ = 0;
+  Counts counts_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
 };

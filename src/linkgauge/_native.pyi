@@ -200,8 +200,45 @@ class Team:
         """Release all threads together."""
     def wait(self) -> list[Span]:
         """Return one span for each job, once all are done."""
+    def counts(self) -> Counts:
+        """Return what all threads met with in the latest round that was waited for."""
     def close(self) -> None:
         """Stop and join the threads, at the latest after the loop in progress; may be repeated."""
+
+class Counts:
+    """What threads met with while they were timed, counted for each by itself and added up.
+
+    None is what was not counted of one of them. The CPU's own events are those of user mode.
+    """
+
+    @property
+    def seconds(self) -> float:
+        """Of all threads."""
+    @property
+    def page_faults(self) -> int:
+        """Minor and major ones."""
+    @property
+    def context_switches(self) -> int:
+        """Voluntary and involuntary ones."""
+    @property
+    def involuntary(self) -> int:
+        """Switches away from a thread that could have run on."""
+    @property
+    def migrations(self) -> int | None:
+        """To another CPU."""
+    @property
+    def cycles(self) -> int | None: ...
+    @property
+    def instructions(self) -> int | None: ...
+    @property
+    def cache_misses(self) -> int | None:
+        """Of the last-level cache."""
+    @property
+    def tlb_misses(self) -> int | None:
+        """Reads that miss the data TLB."""
+    @property
+    def refused(self) -> int:
+        """The errno with which perf_event_open refused to count cycles; 0 if it did not."""
 
 def kernels(op: Op) -> list[str]:
     """Return the names of the operation's kernels that this CPU runs.
@@ -239,12 +276,38 @@ def time_calls(function: int, arguments: Sequence[int], count: int) -> tuple[flo
     address, too many arguments, or a count of 0.
     """
 
-def ping_pong(first: int, second: int, loops: int, laps: int = 1) -> tuple[list[float], int]:
-    """Bounce a cache line between two CPUs; return when, and how often.
+def ping_pong(
+    first: int, second: int, loops: int, laps: int = 1
+) -> tuple[list[float], int, Counts]:
+    """Bounce a cache line between two CPUs; return when, how often, and what both threads met with.
 
     A thread pinned to each of them waits for the other's count and counts on: ``laps`` laps of
     ``loops`` round trips, behind some that warm up. The times are those of the first lap's begin
     and of each lap's end, in seconds of CLOCK_MONOTONIC; the bounces are what the line counted
     meanwhile. Raises ValueError for equal CPUs, or loops or laps below 1, and OSError where a
     thread cannot be started or pinned.
+    """
+
+class PrimesThread:
+    """One thread's share of find_primes()."""
+
+    @property
+    def begin(self) -> float:
+        """In seconds of CLOCK_MONOTONIC."""
+    @property
+    def end(self) -> float: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def found(self) -> int:
+        """Primes, in all of its events."""
+    @property
+    def counts(self) -> Counts: ...
+
+def find_primes(cpus: Sequence[int], limit: int, events: int) -> list[PrimesThread]:
+    """Find the primes among 3 … ``limit`` - 1 by trial division, ``events`` times in all.
+
+    A thread on each of ``cpus`` takes one event after the other until none is left; what each did
+    comes in their order. Raises ValueError for less than one event, and OSError where a thread
+    cannot be started or pinned.
     """

@@ -128,7 +128,7 @@ def test_a_buffer_of_another_backend_is_an_error():
             "sim:0 has no threads",
         ),
         (
-            Transfer(parse_memory("null"), parse_memory("null"), Engine(host(0), "cpu")),
+            Transfer(host(0), parse_memory("null"), Engine(host(0), "cpu"), both_ways=True),
             "an end is null",
         ),
     ],

@@ -177,6 +177,31 @@ def test_a_line_bounces_between_any_two_cpus_lap_by_lap(subject):
             subject.backend.prepare([copy])
 
 
+def test_primes_are_searched_by_host_threads_or_refused_and_take_no_memory(subject):
+    backend = subject.backend
+    transfers = parse_transfers("null -> null by host:0.cpu*1 & null -> null by host:0.cpu*1")
+    if any(backend.refusal(transfer) for transfer in transfers):
+        return
+    copies = [Copy(transfer, None, None, 0, 1) for transfer in transfers]
+    with pytest.raises(Unsupported, match="moves nothing"):
+        backend.prepare(copies)
+    if backend.name != "host":
+        with pytest.raises(Unsupported, match="searches no prime numbers"):
+            backend.prepare(copies, "primes")
+        return
+    group = backend.prepare(copies, "primes")
+    with pytest.raises(BackendError):
+        group.wait()
+    group.arm(2)
+    group.open()
+    timing = group.wait()
+    assert len(timing.seconds) == 2
+    assert all(seconds > 0 for seconds in timing.seconds)
+    assert timing.counters is not None
+    assert sum(thread.steps for thread in timing.counters.threads) == 4
+    group.close()
+
+
 def test_progress_tells_when_each_lap_ended(subject):
     for text in (str(paths(subject)[0]), *subject.groups):
         transfers = parse_transfers(text)

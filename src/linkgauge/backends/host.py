@@ -2,7 +2,8 @@
 
 Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/huge`. Engine:
 `cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier. Between
-the caches of two CPUs (`cpu:N`), a thread on each bounces a line.
+the caches of two CPUs (`cpu:N`), a thread on each bounces a line. From `null` to `null`, threads
+search prime numbers.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from . import native
+from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
+from .host_primes import PrimesGroup
 from .native import native_errors
 from .protocol import (
     Addressed,
@@ -34,6 +37,7 @@ from .protocol import (
     Pattern,
     Timing,
     check_exchanges,
+    check_work,
     exchange_refusal,
     lacking,
 )
@@ -110,6 +114,7 @@ class HostGroup:
             span=max(span.end for span in spans) - min(span.begin for span in spans),
             checksums=tuple(span.checksum for span in spans),
             progress=tuple(tuple(at - self._opened for at in span.progress) for span in spans),
+            counters=counters_of(self._team.counts()),
         )
 
     def close(self) -> None:
@@ -129,12 +134,13 @@ class PingPongGroup(Gated):
         """Raises BackendError if the line did not bounce as often as it should."""
         loops, laps = self.pass_gate()
         with native_errors("bounce a cache line"):
-            times, bounces = _native.ping_pong(*self._cpus, loops, laps)
+            times, bounces, counts = _native.ping_pong(*self._cpus, loops, laps)
         if bounces != 2 * loops * laps:
             problem = f"{bounces} bounces instead of {2 * loops * laps}"
             raise BackendError("bounce a cache line", problem)
         progress = tuple(at - times[0] for at in times)
-        return Timing((progress[-1],), progress[-1], (None,), (progress,))
+        counters = counters_of(counts)
+        return Timing((progress[-1],), progress[-1], (None,), (progress,), counters)
 
 
 class HostBackend:
@@ -196,12 +202,15 @@ class HostBackend:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation not in ("copy", "ping-pong"):
+        if operation not in ("copy", "ping-pong", "primes"):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
+        check_work(copies, operation)
         if operation == "ping-pong":
             return PingPongGroup(copies[0].transfer)
         placed = self._place(copies)
+        if operation == "primes":
+            return PrimesGroup(placed)
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):
             threads[copy.transfer.engine.owner] += len(cpus)

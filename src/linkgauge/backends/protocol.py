@@ -25,6 +25,7 @@ from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
+from linkgauge.model.counters import Counters
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
@@ -101,13 +102,15 @@ class Timing(msgspec.Struct, frozen=True):
 
     `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
     other copies. `progress` holds each copy's start and the end of each of its laps, in seconds
-    since the gate opened; only its start and end if the copy cannot distinguish laps.
+    since the gate opened; only its start and end if the copy cannot distinguish laps. `counters`
+    are those of all threads, of a backend that counts.
     """
 
     seconds: tuple[float, ...]
     span: float
     checksums: tuple[int | None, ...] = ()
     progress: tuple[tuple[float, ...], ...] = ()
+    counters: Counters | None = None
 
 
 MOST_LAPS = 64
@@ -118,7 +121,8 @@ class Pace(msgspec.Struct, frozen=True):
     """How to sample a group: a sample lasts at least `seconds` and `loops`. In a cell that reports
     its first copy, up to `laps` samples may follow each other behind one gate. For a `sustained`
     total, all copies must run together for several loops of the slowest one in each sample. A loop
-    has `steps`, and a latency is that of one step, such as an access of a pointer chase."""
+    has `steps`: a latency is that of one, such as an access of a pointer chase, and a rate is of
+    steps per second."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -182,6 +186,7 @@ _LACKING: Mapping[Operation, str] = {
     "chase": "does not measure latency",
     "enqueue": "does not tell what enqueueing takes",
     "ping-pong": "bounces no cache lines",
+    "primes": "searches no prime numbers",
 }
 
 
@@ -211,6 +216,14 @@ def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
         if copy.transfer.source.is_cpu != (operation == "ping-pong"):
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
             raise Unsupported(f"{copy.transfer}: {problem}, and nothing else goes there")
+
+
+def check_work(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for a copy from null to null, and for primes that have a memory."""
+    for copy in copies:
+        if (not copy.transfer.memories) != (operation == "primes"):
+            problem = "primes take no memory" if copy.transfer.memories else "moves nothing"
+            raise Unsupported(f"{copy.transfer}: {problem} (null -> null is for cpu_primes_*)")
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -308,11 +321,12 @@ class Backend(Protocol):
         ...
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        """A group that can be armed any number of times. Only copies can be several in a group.
+        """A group that can be armed any number of times. Copies and `primes` can be several.
         `chase`: one thread of the engine follows pointers through all of the source buffer.
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
-        Raises Unsupported for an operation that it lacks, in general or for this copy."""
+        `primes`: threads search prime numbers, an event a loop. Raises Unsupported for an operation
+        that it lacks, in general or for this copy."""
         ...
 
     def close(self) -> None:

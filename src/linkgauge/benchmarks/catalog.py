@@ -9,9 +9,10 @@ from linkgauge.model.errors import InputError
 
 from .copies import HOST, NVBANDWIDTH
 from .host_sweeps import SWEEPS
+from .primes import PRIMES
 from .table import Row, Sweep
 
-_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS)
+_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *PRIMES)
 CATALOG = {row.name: row for row in _ALL}
 
 

@@ -46,7 +46,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     """Whether everything is measured, however long that takes."""
 
 
-Profile = Literal["quick", "standard", "full"]
+Profile = Literal["quick", "standard", "full", "vm"]
 EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
 
 

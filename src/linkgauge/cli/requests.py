@@ -50,11 +50,12 @@ def settings_of(
     if simulation is not None and engines.host_kernel is not None:
         raise InputError("--host-kernel is of real threads: a simulated machine has none")
     base, precision = PROFILES[profile], sampling.precision
+    if max_time is not None:
+        base = replace(base, max_time=max_time, rate_time=max_time)
     return replace(
         base,
         sizes=base.sizes if size is None else parse_sizes(size),
         precision=base.precision if precision is None else parse_fraction(precision),
-        max_time=base.max_time if max_time is None else max_time,
         samples=at_least_one("--samples", sampling.samples),
         loops=at_least_one("--loops", sampling.loops),
         verify=not sampling.no_verify,

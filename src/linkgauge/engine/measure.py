@@ -84,7 +84,7 @@ class _Together:
         self._known = known
         self.phase: Phase = "plan"
         self._cells = cells
-        self._settings = settings
+        self._settings = settings.of(cells[0].planned.report)
         self._on_phase = on_phase
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
@@ -139,7 +139,7 @@ class _Together:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
         operation = self._cells[0].planned.operation
-        if operation != "copy" and len(copies) > 1:
+        if operation not in ("copy", "primes") and len(copies) > 1:
             raise Unsupported("latencies are measured one at a time")
         places: defaultdict[Backend, list[int]] = defaultdict(list)
         # Host threads last: their endless copies end once the others have.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern, Timing, seed_of
+from linkgauge.model.counters import total
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
@@ -56,7 +57,13 @@ class Measurement:
         """The headline figure of one sample, in the result's unit."""
         if self.planned.report.is_latency:
             return timing.seconds[0] / loops / self.steps
+        if self.planned.report is Report.RATE:
+            return sum(self._rate(seconds, loops) for seconds in timing.seconds)
         return headline(self.planned, self._size, timing, loops, definition)
+
+    def _rate(self, seconds: float, loops: int) -> float:
+        """Steps per second of one transfer."""
+        return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
         """Borrows buffers, different from those of the previous visit except for pure interference.
@@ -181,6 +188,7 @@ class Measurement:
             definition=definition,
             kind="wrong-bytes" if problem else None,
             operation=planned.operation,
+            counters=total(timing.counters for timing in timings),
         )
 
     def _buffers(self) -> Iterator[Buffer]:
@@ -190,7 +198,11 @@ class Measurement:
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, transfer in enumerate(self.planned.transfers):
             size = transfer.counted(self._size, self.planned.report)
-            figures = tuple(size * loops / timing.seconds[number] for timing in timings)
+            times = [timing.seconds[number] for timing in timings]
+            if self.planned.report is Report.RATE:
+                figures = tuple(self._rate(seconds, loops) for seconds in times)
+            else:
+                figures = tuple(size * loops / seconds for seconds in times)
             yield Part(number, size, figures, None)
 
     def _warnings(self) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.model.counters import total
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
@@ -31,6 +32,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     """Merges alike cells, each from its visits. A cell that ended in an error has no figures. Wrong
     bytes in any visit fail the cell. A cell skipped in a later visit, because a device was set
     aside for example, keeps the figures of the visits before."""
+    settings = settings.of(cells[0][0].report) if cells else settings
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
     borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
     counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
@@ -83,6 +85,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         seconds=sum(seconds) if seconds else None,
         parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
         readings=tuple(reading for visit in whole for reading in visit.readings),
+        counters=total(visit.counters for visit in whole),
     )
 
 

@@ -236,7 +236,7 @@ def _why_not(
 ) -> str | None:
     """Why the cell's buffers cannot fit, or None. Memory that shares the host's DRAM counts there
     too."""
-    if any(transfer.bytes_each_way(size) == 0 for transfer in transfers):
+    if any(transfer.both_ways and not transfer.bytes_each_way(size) for transfer in transfers):
         return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
     for place, need in _buffers(transfers, size):
         one = rooms.get(place, _UNKNOWN).one
@@ -289,7 +289,10 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
         return None
     if settings.simulation is not None:
         return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able(plan))
-    return sum(settings.max_time + SETUP_SECONDS + s.size / SETUP_RATE for s, _ in able(plan))
+    return sum(
+        settings.of(cell.report).max_time + SETUP_SECONDS + sheet.size / SETUP_RATE
+        for sheet, cell in able(plan)
+    )
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:

@@ -64,8 +64,9 @@ def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
     group.open()
     whole = group.wait()
     others = tuple(seconds / laps for seconds in whole.seconds[1:])
-    for begin, end in pairwise(whole.progress[0]):
-        yield Timing((end - begin, *others), end - begin, whole.checksums)
+    for lap, (begin, end) in enumerate(pairwise(whole.progress[0]), start=1):
+        counters = whole.counters if lap == laps else None  # those of all laps
+        yield Timing((end - begin, *others), end - begin, whole.checksums, counters=counters)
 
 
 SampleSeconds = Callable[[Timing], float]

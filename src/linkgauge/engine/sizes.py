@@ -8,7 +8,7 @@ from linkgauge.model.transfer import Benchmark
 
 _MI = 1 << 20
 
-ENLARGED = ("quick", "standard")
+ENLARGED = ("quick", "standard", "vm")
 """Profiles with one size, which must measure memory. The others sweep over sizes."""
 TIMES = 4
 """A buffer is this many times as large as the caches behind its threads (STREAM's rule)."""

@@ -184,7 +184,8 @@ class Visits:
         """Whether a cell may end before it has its least number of visits."""
         visits = self._taken.get(key, ())
         spent = sum(visit.seconds or 0.0 for visit in visits)
-        return spent >= self._settings.max_time or any(v.status != "pass" for v in visits)
+        settings = self._settings.of(visits[0].report) if visits else self._settings
+        return spent >= settings.max_time or any(v.status != "pass" for v in visits)
 
     def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
         if self._rounds:
@@ -207,6 +208,7 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
     """Whether a cell needs no more visits, none would help (of noise), or it can have none: its
     device was set aside."""
     cell = merged.cell
+    settings = settings.of(cell.report)
     spent, error = cell.seconds or 0.0, merged.error
     if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
         return True

@@ -50,6 +50,8 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
         for cell in result.cells:
             if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
                 continue
+            if cell.operation != "copy":
+                continue
             (transfer,) = cell.transfers
             node = transfer.engine.owner.index or 0
             if node in nodes and _is_local(transfer) and _all_cpus(transfer, machine):

@@ -204,7 +204,7 @@ class Wiring:
         }
 
     def _touched(self, transfer: Transfer) -> Touched:
-        ends = [str(memory.place) for memory in transfer.memories]
+        ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
         parts = {*ends, owner}
         kinds: list[str] = [transfer.engine.kind]

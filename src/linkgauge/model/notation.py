@@ -5,7 +5,8 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ]
 
-Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them.
+Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them. Work that moves
+nothing goes from `null` to `null` by an engine whose owner is named (`null -> null by host:0.cpu`).
 
 Without `by`, a copy engine does the work if a device is involved, else all CPUs. Printing is
 `str()` of the value; reading what was printed gives the same value. Every error is a NotationError
@@ -208,8 +209,6 @@ class _TransferParser:
         self.blank()
         middle = self.at
         destination = self.memory()
-        if source.is_null and destination.is_null:
-            raise NotationError("null to null moves nothing", self.text, middle)
         if both_ways and (source.is_null or destination.is_null):
             at = start if source.is_null else middle
             raise NotationError("'<->' needs a memory at both ends", self.text, at)
@@ -217,6 +216,8 @@ class _TransferParser:
         engine = Engine(default, "ce" if default.is_device else "cpu")
         if self.keyword("by"):
             engine = self.engine(default)
+        if source.is_null and destination.is_null and not engine.owner.is_host:
+            raise NotationError("null to null moves nothing", self.text, middle)
         if len({memory.is_cpu for memory in (source, destination, engine.owner)}) > 1:
             problem = "the caches of a CPU exchange lines with another CPU's alone"
             raise NotationError(problem, self.text, start)

@@ -10,14 +10,16 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
+from .counters import Counters
 from .errors import OutcomeKind, Phase
 from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
 from .notes import Note
 from .statistics import Summary
-from .transfer import Cell, Place
+from .transfer import Cell, Place, Report
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -98,7 +100,7 @@ class CellResult(Cell, frozen=True, gc=False):
     the figure is not a total, or comes from an earlier version, which divided by the span). Why it
     did not pass is in `reason` for people and in `kind`, with the `phase` that it was in, for
     programs; other remarks are in `warnings` and `notes`. Warnings exist only in files: once read,
-    a cell has its notes."""
+    a cell has its notes. `counters` are of its host threads."""
 
     status: Status
     reason: str | None = None
@@ -123,6 +125,7 @@ class CellResult(Cell, frozen=True, gc=False):
     kind: OutcomeKind | None = None
     notes: tuple[Note, ...] = ()
     phase: Phase | None = None
+    counters: Counters | None = None
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +236,8 @@ class Settings(msgspec.Struct, frozen=True):
     relative (0: sample for all of `max_time`); `max_time` is seconds per cell; `sizes` are bytes.
     With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
     takes longer than `timeout` seconds is abandoned (null: one that makes no progress). `pattern`
-    is the 64-bit word that one-way copies move (null: words that all differ)."""
+    is the 64-bit word that one-way copies move (null: words that all differ). Cells that report a
+    rate over time take `rate_time` seconds each, however precise they are by then."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -247,6 +251,13 @@ class Settings(msgspec.Struct, frozen=True):
     timeout: float | None = None
     pattern: int | None = None
     simulation: Simulation | None = None
+    rate_time: float = 2.0
+
+    def of(self, report: Report) -> Settings:
+        """Those of a cell with this report."""
+        if report is not Report.RATE:
+            return self
+        return replace(self, max_time=self.rate_time, precision=0.0)
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

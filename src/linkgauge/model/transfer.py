@@ -16,9 +16,9 @@ from msgspec.structs import force_setattr
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-Operation = Literal["copy", "chase", "enqueue", "ping-pong"]
-"""What a cell does: moves bytes, follows pointers, enqueues copies on a device, or bounces a cache
-line."""
+Operation = Literal["copy", "chase", "enqueue", "ping-pong", "primes"]
+"""What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
+line, or searches prime numbers."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -221,6 +221,8 @@ class Report(StrEnum):
     """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
     LATENCY = "latency"
     """Seconds that one step of the first transfer's operation takes."""
+    RATE = "rate"
+    """Steps of the operation per second, of all transfers together."""
     ENQUEUE = "enqueue"
     """In files of earlier versions: the latency of an enqueue."""
 

@@ -16,21 +16,24 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """`symbol` is stored in results; a figure is shown as value ÷ `scale` in `shown`."""
+    """`symbol` is stored in results; a figure of this `quantity` is shown as value ÷ `scale` in
+    `shown`."""
 
     symbol: str
     shown: str
     scale: float
     better: Better
     note: str = ""
+    quantity: str = "bandwidth"
 
 
 BANDWIDTH = Unit(
     "B/s", "GB/s", 1e9, "higher", "payload bytes counted once; GB/s is 10^9 bytes a second"
 )
-LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access")
+LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access", "time")
+RATE = Unit("1/s", "events/s", 1.0, "higher", "events of all threads together", "rate")
 
-UNITS = {unit.symbol: unit for unit in (BANDWIDTH, LATENCY)}
+UNITS = {unit.symbol: unit for unit in (BANDWIDTH, LATENCY, RATE)}
 
 
 def unit_of(symbol: str) -> Unit:

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
 from linkgauge.model.result import Settings
-from linkgauge.model.units import approximate_size, format_size
+from linkgauge.model.units import approximate_size
 
-from .run_text import simulated
+from .run_text import simulated, where
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -32,8 +32,7 @@ def plan_lines(dry: DryRun) -> Iterator[Text]:
     if any(sheet.simulated for sheet in plan):
         yield simulated()
     for sheet in plan:
-        where = f"  {sheet.backend}  {format_size(sheet.size)}"
-        head = Text.assemble((sheet.benchmark, "bold"), where)
+        head = Text.assemble((sheet.benchmark, "bold"), where(sheet))
         cells = ((Text(f"  {cell.place}  {cell}"), cell.reason) for cell in sheet.cells)
         for line, reason in ((head, sheet.reason), *cells):
             yield line if reason is None else line.append(f"  skip: {reason}", "yellow")

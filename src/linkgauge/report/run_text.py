@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from linkgauge.model.result import CellResult, Result, Status, Verdict
+from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 
@@ -21,6 +21,7 @@ from .expectations import STYLES, expectation_lines
 from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .run_notes import mode_lines
 from .sentences import first_of
+from .thread_lines import thread_lines
 
 WIDTH = 10
 UNKNOWN = (ABSENT, "dim")
@@ -73,8 +74,7 @@ def render_result(result: Result) -> RenderableType:
     if not any(cell.summary for cell in result.cells):
         return _unmeasured(result)
     unit = unit_of(result.unit)
-    what = "bandwidth" if unit.better == "higher" else "time"
-    lines: list[Text] = [_heading(result), Text(f"{result.title} {what} ({unit.shown})")]
+    lines: list[Text] = [_heading(result), Text(f"{result.title} {unit.quantity} ({unit.shown})")]
     cells: dict[tuple[str, str], CellResult] = {cell.place: cell for cell in result.cells}
     for matrix in matrices(result):
         if result.parts:
@@ -82,6 +82,7 @@ def render_result(result: Result) -> RenderableType:
         lines += matrix_lines(matrix, partial(_entry, matrix.figures, cells, result.unit))
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
+    lines += thread_lines(result)
     lines += mode_lines(result)
     lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
@@ -92,12 +93,15 @@ def render_result(result: Result) -> RenderableType:
 
 
 def _heading(result: Result) -> Text:
-    heading = Text.assemble(
-        (result.benchmark, "bold"), f"  {result.backend}  {format_size(result.size)}"
-    )
+    heading = Text.assemble((result.benchmark, "bold"), where(result))
     if (word := _word(result)) is not None:
         heading.append("  ").append(word)
     return heading.append("  ").append(simulated()) if result.simulated else heading
+
+
+def where(sheet: Sheet) -> str:
+    """Backend and size of a heading; work that is in no memory has no size."""
+    return f"  {sheet.backend}  {format_size(sheet.size)}" if sheet.size else f"  {sheet.backend}"
 
 
 def _word(result: Result) -> Text | None:

@@ -16,7 +16,9 @@ from linkgauge.backends.protocol import (
     Pace,
     Pattern,
     check_exchanges,
+    check_work,
     exchange_refusal,
+    lacking,
 )
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
@@ -171,6 +173,9 @@ class SimBackend:
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
         check_exchanges(copies, operation)
+        check_work(copies, operation)
+        if operation == "primes":
+            raise lacking(self.name, operation)
         demands = [self._demand(self._on_nodes(copy.transfer), copies) for copy in copies]
         demands = self._trouble.begin(copies, demands)
         noise = self._description.noise

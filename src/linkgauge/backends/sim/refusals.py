@@ -24,7 +24,7 @@ def refusal(transfer: Transfer, hardware: Hardware, topology: Topology) -> str |
 def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iterator[str]:
     for place in (*transfer.memories, transfer.engine.owner):
         yield from _absent(place, hardware)
-    if not transfer.memories or (transfer.both_ways and len(transfer.memories) < 2):
+    if transfer.both_ways and len(transfer.memories) < 2:
         yield "nothing to move: an end is null"
     of_kind = _of_threads if transfer.engine.kind == "cpu" else _of_device
     yield from of_kind(transfer, hardware)

@@ -1,0 +1,54 @@
+"""Counters of the native core as plain values, with the reason why the CPU's events are missing."""
+
+from __future__ import annotations
+
+import errno
+from functools import cache
+
+from linkgauge import _native
+from linkgauge.machine.environment import hypervisor
+from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.model.counters import Counters
+
+_PARANOID = "proc/sys/kernel/perf_event_paranoid"
+_USER_MODE = 2
+"""The highest level of perf_event_paranoid at which everybody may count their own threads."""
+
+
+def counters_of(counts: _native.Counts) -> Counters:
+    """What threads of the native core met with."""
+    return Counters(
+        seconds=counts.seconds,
+        page_faults=counts.page_faults,
+        context_switches=counts.context_switches,
+        involuntary=counts.involuntary,
+        migrations=counts.migrations,
+        cycles=counts.cycles,
+        instructions=counts.instructions,
+        cache_misses=counts.cache_misses,
+        tlb_misses=counts.tlb_misses,
+        refused=_refused_here(counts.refused) if counts.refused else None,
+    )
+
+
+@cache
+def _refused_here(code: int) -> str:
+    return refused(code, ROOT)
+
+
+def refused(code: int, root: Root) -> str:
+    """Why perf_event_open does not count cycles, from its errno and the machine."""
+    level = read_text(root, _PARANOID)
+    if code in (errno.EACCES, errno.EPERM):
+        if level is not None and level.lstrip("-").isdecimal() and int(level) > _USER_MODE:
+            return f"kernel.perf_event_paranoid is {level}: set it to {_USER_MODE} (sysctl)"
+        return "perf_event_open is not allowed: a container needs CAP_PERFMON or a seccomp profile"
+    if code == errno.ENOSYS or level is None:
+        return "the kernel or a seccomp profile has no perf_event_open"
+    if code == errno.EMFILE:
+        return "too few open files for every thread: raise the limit (ulimit -n)"
+    if code in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
+        beneath = hypervisor(root)[0]
+        guest = f"{beneath} gives this guest no performance counters (PMU)"
+        return guest if beneath else "the kernel knows no performance counters (PMU) of this CPU"
+    return f"perf_event_open: {errno.errorcode.get(code, code)}"

@@ -1,0 +1,84 @@
+"""Prime numbers by trial division on host threads: the work of sysbench's cpu test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from linkgauge import _native
+from linkgauge.machine.steal import steal_seconds
+from linkgauge.machine.tree import ROOT
+from linkgauge.model.counters import Counters, ThreadSteps, total
+from linkgauge.model.errors import BackendError
+
+from .counting import counters_of
+from .native import native_errors
+from .protocol import Gated, Pace, Timing
+
+LIMIT = 10_000
+"""An event verifies the numbers below this: sysbench's default."""
+FOUND = 1228
+"""Primes from 3 to there."""
+LEAST_RATE = 1e-12
+"""Events per second of threads that came too late for any."""
+
+
+class PrimesGroup(Gated):
+    """Threads on the CPUs of each transfer. A loop is one event of each transfer; all threads take
+    events from one store until it is empty, so that they end within an event of each other."""
+
+    pace = Pace(seconds=0.25, loops=1)
+
+    def __init__(self, placed: Sequence[Sequence[int]]) -> None:
+        self._placed = placed
+        self._cpus = [cpu for cpus in placed for cpu in cpus]
+
+    def wait(self) -> Timing:
+        """Raises BackendError if a thread does not find the primes."""
+        loops, laps = self.pass_gate()
+        events = loops * laps
+        before = steal_seconds(ROOT, self._cpus)
+        with native_errors("search for primes"):
+            threads = _native.find_primes(self._cpus, LIMIT, events * len(self._placed))
+        steal = _passed(before, steal_seconds(ROOT, self._cpus))
+        for cpu, thread in zip(self._cpus, threads, strict=True):
+            if thread.found != FOUND * thread.events:
+                problem = f"CPU {cpu} found {thread.found} primes in {thread.events} events"
+                raise BackendError("search for primes", f"{problem} of {FOUND} each")
+        span = max(one.end for one in threads) - min(one.begin for one in threads)
+        each = iter(threads)
+        rates = [_rate(islice(each, len(cpus))) for cpus in self._placed]
+        return Timing(
+            seconds=tuple(events / rate for rate in rates),
+            span=span,
+            checksums=(None,) * len(rates),
+            progress=((0.0, span),) * len(rates),
+            counters=replace(self._counters(threads), steal=steal),
+        )
+
+    def _counters(self, threads: Sequence[_native.PrimesThread]) -> Counters:
+        counted = (
+            replace(
+                counters_of(thread.counts),
+                threads=(
+                    ThreadSteps(
+                        cpu, thread.events, thread.end - thread.begin, thread.counts.involuntary
+                    ),
+                ),
+            )
+            for cpu, thread in zip(self._cpus, threads, strict=True)
+        )
+        return total(counted) or Counters()
+
+
+def _passed(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else round(after - before, 6)
+
+
+def _rate(threads: Iterable[_native.PrimesThread]) -> float:
+    """The sum of the threads' own rates, in events per second: the wait for the slowest thread's
+    last event counts for none of the others."""
+    own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
+    return max(sum(own), LEAST_RATE)

@@ -1,0 +1,52 @@
+"""What the CPUs compute, by the work of sysbench's cpu test: one thread, and all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from linkgauge.model.machine import Node
+from linkgauge.model.transfer import NULL, Cell, Engine, Report, Transfer, host
+from linkgauge.model.units import RATE
+
+from .table import HOST_ROW, DeviceSet, Sweep
+
+_NO_BYTES = 0
+"""The size of what is in no memory."""
+
+
+def _nodes(fabric: DeviceSet) -> list[Node]:
+    """Those with CPUs that this process may use."""
+    return [node for node in fabric.nodes if node.cpus]
+
+
+def _one_thread(fabric: DeviceSet) -> Iterator[Cell]:
+    for node in _nodes(fabric)[:1]:
+        yield _cell([Engine(host(node.index), "cpu", 1)])
+
+
+def _all_threads(fabric: DeviceSet) -> Iterator[Cell]:
+    nodes = _nodes(fabric)
+    if nodes:
+        yield _cell(Engine(host(node.index), "cpu", len(node.cpus)) for node in nodes)
+
+
+def _cell(engines: Iterable[Engine]) -> Cell:
+    transfers = tuple(Transfer(NULL, NULL, engine) for engine in engines)
+    threads = sum(transfer.engine.count or 0 for transfer in transfers)
+    return Cell(HOST_ROW, str(threads), transfers, Report.RATE, operation="primes")
+
+
+PRIMES: tuple[Sweep, ...] = tuple(
+    Sweep(
+        name,
+        f"primes up to 10,000 (sysbench cpu), {threads}(column)",
+        cells,
+        RATE,
+        _NO_BYTES,
+        "no CPU may be used by this process (cpuset)",
+    )
+    for name, threads, cells in (
+        ("cpu_primes_single", "one thread", _one_thread),
+        ("cpu_primes_all", "all threads", _all_threads),
+    )
+)

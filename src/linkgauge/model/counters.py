@@ -1,0 +1,127 @@
+"""What the threads of a cell met with while they were timed: events counted by the kernel and by
+the CPU, and, of an operation that each thread carries out by itself, how much each did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+_N = TypeVar("_N", int, float)
+
+
+class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
+    """What the thread on one CPU did: steps of the cell's operation, in so many seconds, in which
+    it was switched out `involuntary` times although it could have run on."""
+
+    cpu: int
+    steps: int
+    seconds: float
+    involuntary: int = 0
+
+
+class Fairness(msgspec.Struct, frozen=True, gc=False):
+    """How alike threads did: mean and standard deviation (of all of them, as sysbench has it) of
+    their steps per second, and the coefficient of variation, which is their ratio."""
+
+    mean: float
+    stddev: float
+    variation: float
+
+
+class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Sums over the timed parts of all samples and all threads; null: not counted, for the reason
+    `refused` where the CPU's own events are not.
+
+    `seconds` are those of all threads. `involuntary` are the context switches away from a thread
+    that could have run on. Cycles, instructions, misses of the last-level cache and of the data TLB
+    (reads) are those of user mode. `steal` are seconds in which the hypervisor ran something else
+    on the CPUs used. `threads` and their `fairness` are of operations that each thread carries out
+    by itself.
+    """
+
+    seconds: float = 0.0
+    page_faults: int | None = None
+    context_switches: int | None = None
+    involuntary: int | None = None
+    migrations: int | None = None
+    cycles: int | None = None
+    instructions: int | None = None
+    cache_misses: int | None = None
+    tlb_misses: int | None = None
+    refused: str | None = None
+    steal: float | None = None
+    threads: tuple[ThreadSteps, ...] = ()
+    fairness: Fairness | None = None
+
+
+_SUMMED = (
+    "page_faults",
+    "context_switches",
+    "involuntary",
+    "migrations",
+    "cycles",
+    "instructions",
+    "cache_misses",
+    "tlb_misses",
+    "steal",
+)
+
+
+def total(counters: Iterable[Counters | None]) -> Counters | None:
+    """The sum of several samples' or visits'; None if none was counted. What one of them lacks, the
+    sum lacks."""
+    counted = [one for one in counters if one is not None]
+    if not counted:
+        return None
+    threads = _threads(counted)
+    return Counters(
+        seconds=sum(one.seconds for one in counted),
+        **{name: _sum([getattr(one, name) for one in counted]) for name in _SUMMED},
+        refused=next((one.refused for one in counted if one.refused), None),
+        threads=threads,
+        fairness=fairness(threads),
+    )
+
+
+_DIGITS = 6
+"""After the point: steal is in hundredths of a second."""
+
+
+def _sum(values: Iterable[_N | None]) -> _N | None:
+    total: _N | None = None
+    for value in values:
+        if value is None:
+            return None
+        total = value if total is None else total + value
+    return round(total, _DIGITS) if isinstance(total, float) else total
+
+
+def _threads(counted: Iterable[Counters]) -> tuple[ThreadSteps, ...]:
+    """The threads of each CPU as one, in the order of CPUs."""
+    found: dict[int, ThreadSteps] = {}
+    for thread in (thread for one in counted for thread in one.threads):
+        known = found.get(thread.cpu)
+        found[thread.cpu] = thread if known is None else _joined(known, thread)
+    return tuple(found[cpu] for cpu in sorted(found))
+
+
+def _joined(one: ThreadSteps, other: ThreadSteps) -> ThreadSteps:
+    return ThreadSteps(
+        one.cpu,
+        one.steps + other.steps,
+        one.seconds + other.seconds,
+        one.involuntary + other.involuntary,
+    )
+
+
+def fairness(threads: Iterable[ThreadSteps]) -> Fairness | None:
+    """None of less than two threads, and where nothing was done."""
+    rates = [thread.steps / thread.seconds for thread in threads if thread.seconds > 0]
+    mean = sum(rates) / len(rates) if rates else 0.0
+    if len(rates) < 2 or not mean:
+        return None
+    stddev = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates))
+    return Fairness(mean, stddev, stddev / mean)
