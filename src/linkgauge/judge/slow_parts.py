@@ -1,388 +1,33 @@
 """Bandwidth below what equal cells reach, or below what is expected: which parts slow it?
 
-Each cell is compared with the fastest of its peers (the same benchmark over routes of the same
-kinds) and, where that is known, with what is expected of it. A part that is to blame has a constant
-fraction of its rate wherever it is the bottleneck, from the beginning or from some cell on, or a
-rate that falls exponentially with the cell's number. The fewest parts that explain all slow cells
-and contradict no healthy one win, by the least squares of logarithms.
+Each cell is compared with its peers and, where that is known, with what is expected of it. The
+fewest parts that explain all slow cells and contradict no healthy one win.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation
 from linkgauge.model.units import count_of
 
-from .cases import Case, named, timed_cases_of
+from .cases import named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
+from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
+from .slow_model import Model, Suspect
 from .vendor import tools
-from .verdict import LOOSE, LOW
 
-SLOW = 0.9
-"""Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
-median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
-that."""
 FAR = 0.75
 """Part below which it is a failure: down to it, an unlucky placement may be all there is."""
-_SPARED = 0.004
-"""What a cell costs that touches the part and is not slow, in squared logarithms (6 % off): other
-parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
-
-
-_PART = 0.008
-"""What it costs to blame a part: as much as the excuses of two cells …"""
-_UNSEEN = 0.014
-"""… that its links counted no errors …"""
-_SAME = 1e-3
-"""Difference of what is unexplained that says nothing …"""
-_PREFERENCE = 0.015
-"""… and of what it costs to blame parts that makes one likelier, but not sure."""
 _SURE = 0.02
 """By how much more a part must explain than without it to be a failure."""
-_SPLIT = 0.012
-"""What a slow cell costs whose peers are fast, although they touch the part as well."""
-_BEGAN = 0.006
-"""… that it was well at first …"""
-_DRIFTS = 0.008
-"""… that it changes from cell to cell: time is blamed only where it explains better than parts."""
-_NOISY = 0.02
-"""Error of a median from which a cell counts for half."""
-_LEAST = math.log(0.95)
-_LEAST_DRIFT = math.log(0.9995)
-"""Levels above which a part is as good as well, as logarithms; of a drift per cell."""
 _LEAST_TREND = math.log(0.985)
 """Logarithm by which the last slow cell is below the first if the rate falls."""
-_LEAST_OF_DRIFT = 2
-"""Fewest slow cells that distinguish a trend from a level."""
-_ANYTHING = math.log(1000)
-"""A figure that is known no better may be any."""
-_DEVIATIONS = 3.5
-"""Standard deviations that a median may be off: one in 2000 is further."""
-_NORMAL = 1.4826
-"""Standard deviation of normal samples, as a multiple of their median distance from the median."""
-_STEADY = 0.05
-"""A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
-
-
-class RelativeRate(msgspec.Struct, frozen=True, eq=False):
-    """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
-    above 0); `slow` where it is below by more than chance. What is expected of it may be
-    known: then it may be `low`, by more than chance as well (and the logarithm over what is
-    expected, if that is less), or `fine`.
-    `relative` is over the peer's in any case. `weight` is how much it counts: as the inverse of its
-    variance and of what other things vary."""
-
-    case: Case
-    log: float
-    peers: tuple[Case, ...]
-    slow: bool
-    relative: float
-    weight: float
-    low: bool = False
-    fine: bool = False
-
-    @property
-    def fastest(self) -> Case:
-        return self.peers[0]
-
-
-def relative_rates(evidence: Evidence) -> list[RelativeRate]:
-    classes: dict[tuple[str, ...], list[Case]] = {}
-    for case in timed_cases_of(evidence):
-        cell = case.cell
-        if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
-            classes.setdefault(case.peers, []).append(case)
-    ordered = [tuple(sorted(peers, key=_median, reverse=True)) for peers in classes.values()]
-    return [rate for peers in ordered for rate in _beside_each_other(peers)]
-
-
-def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
-    """Equal cells, the fastest first. What is expected of one is expected of all: where less is
-    expected of some, something is known to be wrong with them."""
-    top = math.log(_median(peers[0]))
-    expected = max((_expected(case) for case in peers), default=0.0)
-    low = [bool(expected) and _is_low(case, expected) for case in peers]
-    logs = [math.log(_median(case)) - top for case in peers]
-    # If one is low that is as fast as the fastest, all are.
-    all_low = any(is_low and log > math.log(SLOW) for is_low, log in zip(low, logs, strict=True))
-    for case, log, is_low in zip(peers, logs, low, strict=True):
-        slow = is_low or _highest(case) < SLOW * _lowest(peers[0])
-        share = math.log(_median(case) / expected) if expected else 0.0
-        yield RelativeRate(
-            case,
-            min(log, share) if all_low else log,
-            peers,
-            slow,
-            log,
-            weight=1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2),
-            low=all_low,
-            fine=bool(expected) and not is_low and share > math.log(SLOW),
-        )
-
-
-def _expected(case: Case) -> float:
-    """Bytes per second; 0 if that is not known from elsewhere."""
-    expected = case.cell.expected
-    return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
-
-
-def _median(case: Case) -> float:
-    return case.cell.summary.median if case.cell.summary else 0.0
-
-
-def _is_low(case: Case, expected: float) -> bool:
-    """A verdict is of the median: where that may be off, so must the end of its interval be."""
-    if case.cell.verdict != "low" or _error(case) < _STEADY:
-        return case.cell.verdict == "low"
-    bound = LOW if _median(case) >= LOOSE * expected else LOOSE
-    return _highest(case) < bound * expected
-
-
-def _highest(case: Case) -> float:
-    return _median(case) * math.exp(_error(case))
-
-
-def _lowest(case: Case) -> float:
-    return _median(case) * math.exp(-_error(case))
-
-
-def _error(case: Case) -> float:
-    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
-    little, so an interval of ranks would be too narrow. Stalls, which no median minds, count as
-    little as the median distance from it lets them."""
-    summary = case.cell.summary
-    if summary is None or not summary.stddev:
-        return 0.0
-    usual = statistics.median(abs(sample - summary.median) for sample in case.cell.samples)
-    stddev = min(summary.stddev, _NORMAL * usual) if summary.n >= LEAST_SAMPLES else summary.stddev
-    deviation = median_deviation(stddev, summary.n)
-    return min(_DEVIATIONS * deviation / summary.median, _ANYTHING)
-
-
-class _Suspect(msgspec.Struct, frozen=True):
-    """A part, and how it may be slow: by a constant fraction `since` the cell of that number, or
-    ever slower (`drifts`)."""
-
-    part: str
-    drifts: bool = False
-    since: int = 0
-
-    @property
-    def cost(self) -> float:
-        return _PART + (_BEGAN if self.since else 0.0) + (_DRIFTS if self.drifts else 0.0)
-
-    @property
-    def least(self) -> float:
-        return _LEAST_DRIFT if self.drifts else _LEAST
-
-    def strikes(self, member: RelativeRate) -> bool:
-        return self.part in member.case.touched and member.case.number >= self.since
-
-    def slows(self, member: RelativeRate, left: _Left) -> bool:
-        """Whether a cell should be slower for it than the one that it is compared with."""
-        return self.strikes(member) and (self.drifts or self.part not in left.base)
-
-
-class _Left(msgspec.Struct, frozen=True):
-    """What is left of the rate of each cell of a class, as logarithms, beside one that is taken to
-    be well. That one, of number `begin`, touches suspects of its own: `base`."""
-
-    logs: list[float]
-    base: frozenset[str] = frozenset()
-    begin: int = 0
-
-    def cells_to(self, member: RelativeRate, s: _Suspect) -> int:
-        """How many cells a drift had to slow this one more than what it is compared with."""
-        return member.case.number - (self.begin if s.part in self.base else 0)
-
-
-class _Class:
-    """Peers, and what is left of the rate of each beside those that are well."""
-
-    def __init__(self, members: Sequence[RelativeRate]) -> None:
-        self.members = members
-        self.fastest = max(members, key=lambda m: m.relative)
-        self.is_low = any(m.low for m in members)
-        self.logs = {m.case.number: math.log(_median(m.case)) for m in members}
-
-    def left(self, suspects: tuple[_Suspect, ...]) -> _Left:
-        """Beside those that are well and that none of them strikes, else what is expected if all
-        are low, else the fastest."""
-        if self.is_low and not any(s.drifts and s.strikes(self.fastest) for s in suspects):
-            return _Left([m.log for m in self.members])
-        free = [m for m in self.members if not any(s.strikes(m) for s in suspects)]
-        well = [m for m in free if not m.slow]
-        top = self._mean(well) if well else self.logs[self.fastest.case.number]
-        logs = [min(0.0, self.logs[m.case.number] - top) for m in self.members]
-        if well:
-            return _Left(logs)
-        base = frozenset(s.part for s in suspects if s.strikes(self.fastest))
-        return _Left(logs, base, self.fastest.case.number if base else 0)
-
-    def _mean(self, members: Sequence[RelativeRate]) -> float:
-        """The fastest of many that scatter is faster than any of them."""
-        weights = [m.weight for m in members]
-        return sum(self.logs[m.case.number] * m.weight for m in members) / sum(weights)
-
-
-class _Fit(msgspec.Struct, frozen=True):
-    """What suspects leave `unexplained`, and what it costs to blame them; the logarithm of the rate
-    that each leaves, of a drift per cell."""
-
-    unexplained: float
-    levels: dict[_Suspect, float]
-    cost: float = 0.0
-
-    @property
-    def loss(self) -> float:
-        return self.unexplained + self.cost
-
-    def is_as_good(self, other: _Fit) -> bool:
-        """Whether no cell speaks more against this one, and little else does."""
-        same = abs(self.unexplained - other.unexplained) < _SAME
-        return same and self.cost < other.cost + _PREFERENCE
-
-
-class _Model:
-    """What suspects leave unexplained of all cells."""
-
-    def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[str]) -> None:
-        self._seen = seen
-        by_peers: dict[tuple[str, ...] | None, list[RelativeRate]] = {}
-        for rate in rates:
-            by_peers.setdefault(rate.case.peers, []).append(rate)
-        self._classes = [_Class(members) for members in by_peers.values()]
-        self._cells: dict[str, set[int]] = {}
-        for rate in rates:
-            for part in rate.case.touched:
-                self._cells.setdefault(part, set()).add(rate.case.number)
-
-    def fit(self, suspects: tuple[_Suspect, ...]) -> _Fit:
-        """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
-        left = [group.left(suspects) for group in self._classes]
-        own = self._own_levels(suspects, left)
-        levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
-        twice = len({s.part for s in suspects}) < len(suspects)
-        if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
-            return _Fit(math.inf, levels)
-        cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
-        loss = sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
-        for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
-            for member, log in zip(group.members, one.logs, strict=True):
-                expected = [
-                    level * one.cells_to(member, s) if s.drifts else level
-                    for s in suspects
-                    if s.slows(member, one)
-                    for level in (own[s].get(at, levels[s]),)
-                ]
-                left_over = _unexplained_part(member, log, expected, bool(one.base))
-                for s in suspects:
-                    if s.part in one.base and s.strikes(member) and not s.drifts:
-                        left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
-                loss += member.weight * left_over
-        return _Fit(loss, levels, cost)
-
-    def _is_unseen(self, s: _Suspect, suspects: tuple[_Suspect, ...]) -> bool:
-        """Whether no errors speak against it, or only those that a part around it explains."""
-        around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
-        return s.part not in self._seen or not self._seen.isdisjoint(around)
-
-    def _own_levels(
-        self, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
-    ) -> dict[_Suspect, _Levels]:
-        """By class: from slow cells that no other suspect slows, if there are any in any class;
-        else from all that it slows, or from what the others leave of these if that is steadier."""
-        alone: dict[_Suspect, list[_Slowed]] = {s: [] for s in suspects}
-        shared: dict[_Suspect, list[_Slowed]] = {s: [] for s in suspects}
-        for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
-            for member, log in zip(group.members, one.logs, strict=True):
-                slowing = [s for s in suspects if s.slows(member, one)] if member.slow else []
-                for s in slowing:
-                    others = tuple(o for o in slowing if o != s)
-                    of = shared if others else alone
-                    of[s].append(_Slowed(at, one, member, log, others))
-        known = {s: _levels(s, slowed) for s, slowed in alone.items() if slowed}
-        return {s: known.get(s) or _of_shared(s, shared[s], known) for s in suspects}
-
-
-_Levels = dict[int, float]
-"""Logarithm of what a suspect leaves of the rate, by class; of a drift per cell."""
-
-
-class _Slowed(NamedTuple):
-    """What is left of a cell of the class `at`, and the other suspects that slow it."""
-
-    at: int
-    left: _Left
-    member: RelativeRate
-    log: float
-    others: tuple[_Suspect, ...]
-
-
-def _levels(s: _Suspect, slowed: Sequence[_Slowed]) -> _Levels:
-    by_class: dict[int, list[tuple[float, float]]] = {}
-    for one in slowed:
-        cells = (one.left.cells_to(one.member, s) or 1) if s.drifts else 1
-        by_class.setdefault(one.at, []).append((one.log / cells, one.member.weight))
-    if s.drifts and by_class:
-        slope = _weighted_median([each for logs in by_class.values() for each in logs])
-        return dict.fromkeys(by_class, slope)
-    return {at: _weighted_median(logs) for at, logs in by_class.items()}
-
-
-def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Of values with weights: what is between the lower and the upper half of the weight."""
-    ordered = sorted(values)
-    half = sum(weight for _, weight in ordered) / 2
-    passed = itertools.accumulate(weight for _, weight in ordered)
-    at = next(place for place, weight in enumerate(passed) if weight >= half - 1e-12)
-    return ordered[at][0]
-
-
-def _of_shared(
-    s: _Suspect, slowed: Sequence[_Slowed], known: Mapping[_Suspect, _Levels]
-) -> _Levels:
-    raw = _levels(s, slowed)
-    if not any(o in known for one in slowed for o in one.others):
-        return raw
-    rest = [
-        one._replace(log=one.log - sum(_effect(o, one, known[o]) for o in one.others if o in known))
-        for one in slowed
-    ]
-    of_rest = _levels(s, rest)
-    return of_rest if _scatter(s, rest, of_rest) < _scatter(s, slowed, raw) else raw
-
-
-def _effect(s: _Suspect, slowed: _Slowed, levels: _Levels) -> float:
-    level = levels.get(slowed.at, statistics.median(levels.values()))
-    return level * slowed.left.cells_to(slowed.member, s) if s.drifts else level
-
-
-def _scatter(s: _Suspect, slowed: Sequence[_Slowed], levels: _Levels) -> float:
-    return sum(abs(one.log - _effect(s, one, levels)) for one in slowed)
-
-
-def _unexplained_part(
-    member: RelativeRate, log: float, expected: Sequence[float], is_within: bool
-) -> float:
-    """What is left unexplained of a cell of which suspects leave so much. Where even the fastest
-    peer touches a suspect (`is_within`), that a cell is as fast as it should be speaks against."""
-    if expected:
-        # Several slow it by as much as the slowest at least, by all of them together at most.
-        off = max(0.0, log - min(expected), sum(expected) - log)
-        return min(off**2, log**2 + _SPARED)
-    if is_within:
-        return member.relative**2 + (_SPARED if member.fine else 0.0)
-    return (member.log if member.low else log) ** 2
 
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
@@ -394,7 +39,7 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
     blames = {blame.part: blame for blame in found}
-    model = _Model(rates, seen)
+    model = Model(rates, seen)
     candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
     chosen = fewest(candidates, remembered(lambda tried: model.fit(tried).loss))
     fit = model.fit(chosen)
@@ -421,22 +66,22 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         yield _unexplained(rest, evidence)
 
 
-def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[_Suspect]:
+def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[Suspect]:
     """From the beginning; since some cell, if cells like those that are slow were well before it;
     ever slower."""
     touching = [each for each in rates if part in each.case.touched]
     slow = sorted((each for each in touching if each.slow), key=_number)
-    yield _Suspect(part)
+    yield Suspect(part)
     kinds = {each.case.peers for each in slow}
     well = [each for each in touching if not each.slow and each.case.peers in kinds]
     alike = (each for each in slow if any(_is_well_before(other, each) for other in touching))
     any_kind = (each for each in slow if any(_number(other) < _number(each) for other in well))
     for first in dict.fromkeys((next(alike, None), next(any_kind, None))):
         if first is not None:
-            yield _Suspect(part, since=_number(first))
+            yield Suspect(part, since=_number(first))
     equal = [[each for each in slow if each.case.peers == kind] for kind in kinds]
     if any(_falls(some) for some in equal) or (len(slow) == len(equal) and _falls(slow)):
-        yield _Suspect(part, drifts=True)
+        yield Suspect(part, drifts=True)
 
 
 def _falls(slow: Sequence[RelativeRate]) -> bool:
@@ -472,7 +117,7 @@ def _slow(
 
 
 def _compared(each: RelativeRate) -> str:
-    if each.log < math.log(_median(each.case) / _median(each.fastest)) - 1e-9:
+    if each.log < math.log(median_of(each.case) / median_of(each.fastest)) - 1e-9:
         return "the hardware should"
     return f"equal cells do, as {each.fastest.name}"
 

@@ -1,0 +1,128 @@
+"""Each cell's bandwidth beside that of its peers, and beside what is expected of it.
+
+Peers are cells of the same benchmark over routes of the same kinds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator
+
+import msgspec
+
+from linkgauge.model.statistics import LEAST_SAMPLES, median_deviation
+
+from .cases import Case, timed_cases_of
+from .findings import Evidence
+from .verdict import LOOSE, LOW
+
+SLOW = 0.9
+"""Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
+median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
+that."""
+_NOISY = 0.02
+"""Error of a median from which a cell counts for half."""
+_ANYTHING = math.log(1000)
+"""A figure that is known no better may be any."""
+_DEVIATIONS = 3.5
+"""Standard deviations that a median may be off: one in 2000 is further."""
+_NORMAL = 1.4826
+"""Standard deviation of normal samples, as a multiple of their median distance from the median."""
+_STEADY = 0.05
+"""A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
+
+
+class RelativeRate(msgspec.Struct, frozen=True, eq=False):
+    """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
+    above 0); `slow` where it is below by more than chance. What is expected of it may be
+    known: then it may be `low`, by more than chance as well (and the logarithm over what is
+    expected, if that is less), or `fine`.
+    `relative` is over the peer's in any case. `weight` is how much it counts: as the inverse of its
+    variance and of what other things vary."""
+
+    case: Case
+    log: float
+    peers: tuple[Case, ...]
+    slow: bool
+    relative: float
+    weight: float
+    low: bool = False
+    fine: bool = False
+
+    @property
+    def fastest(self) -> Case:
+        return self.peers[0]
+
+
+def relative_rates(evidence: Evidence) -> list[RelativeRate]:
+    classes: dict[tuple[str, ...], list[Case]] = {}
+    for case in timed_cases_of(evidence):
+        cell = case.cell
+        if case.peers and case.result.better == "higher" and cell.summary and cell.summary.median:
+            classes.setdefault(case.peers, []).append(case)
+    ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
+    return [rate for peers in ordered for rate in _beside_each_other(peers)]
+
+
+def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
+    """Equal cells, the fastest first. What is expected of one is expected of all: where less is
+    expected of some, something is known to be wrong with them."""
+    top = math.log(median_of(peers[0]))
+    expected = max((_expected(case) for case in peers), default=0.0)
+    low = [bool(expected) and _is_low(case, expected) for case in peers]
+    logs = [math.log(median_of(case)) - top for case in peers]
+    # If one is low that is as fast as the fastest, all are.
+    all_low = any(is_low and log > math.log(SLOW) for is_low, log in zip(low, logs, strict=True))
+    for case, log, is_low in zip(peers, logs, low, strict=True):
+        slow = is_low or _highest(case) < SLOW * _lowest(peers[0])
+        share = math.log(median_of(case) / expected) if expected else 0.0
+        yield RelativeRate(
+            case,
+            min(log, share) if all_low else log,
+            peers,
+            slow,
+            log,
+            weight=1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2),
+            low=all_low,
+            fine=bool(expected) and not is_low and share > math.log(SLOW),
+        )
+
+
+def _expected(case: Case) -> float:
+    """Bytes per second; 0 if that is not known from elsewhere."""
+    expected = case.cell.expected
+    return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
+
+
+def median_of(case: Case) -> float:
+    return case.cell.summary.median if case.cell.summary else 0.0
+
+
+def _is_low(case: Case, expected: float) -> bool:
+    """A verdict is of the median: where that may be off, so must the end of its interval be."""
+    if case.cell.verdict != "low" or _error(case) < _STEADY:
+        return case.cell.verdict == "low"
+    bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
+    return _highest(case) < bound * expected
+
+
+def _highest(case: Case) -> float:
+    return median_of(case) * math.exp(_error(case))
+
+
+def _lowest(case: Case) -> float:
+    return median_of(case) * math.exp(-_error(case))
+
+
+def _error(case: Case) -> float:
+    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
+    little, so an interval of ranks would be too narrow. Stalls, which no median minds, count as
+    little as the median distance from it lets them."""
+    summary = case.cell.summary
+    if summary is None or not summary.stddev:
+        return 0.0
+    usual = statistics.median(abs(sample - summary.median) for sample in case.cell.samples)
+    stddev = min(summary.stddev, _NORMAL * usual) if summary.n >= LEAST_SAMPLES else summary.stddev
+    deviation = median_deviation(stddev, summary.n)
+    return min(_DEVIATIONS * deviation / summary.median, _ANYTHING)
