@@ -20,7 +20,7 @@ class Kind(enum.IntEnum):
     HUGE = 2
     """Pages of the huge page pool where it has enough, else as PINNED, and collapsed."""
     BASE = 3
-    """Pages of the system's base size (4 KiB, mostly) and never huge ones, prefaulted and locked."""
+    """Pages of the system's base size (mostly 4 KiB), never huge ones; prefaulted and locked."""
 
 class Memory:
     """A private mapping of host memory, 2 MiB aligned, zeroed, bound and first-touched.
