@@ -16,6 +16,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -24,7 +26,7 @@ import msgspec
 from linkgauge import _native
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_chase import HOPS
-from linkgauge.backends.protocol import Copy
+from linkgauge.backends.protocol import Copy, Group
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
@@ -32,12 +34,16 @@ from linkgauge.model.statistics import median_interval
 
 SOURCE = Path(__file__).with_name("latency_references.c")
 FLAGS = ("-O3", "-march=native", "-pthread", "-shared", "-fPIC")
-ROUNDS = 15
+ROUNDS, PASSES = 15, 5
 SMALLEST, TIMES = 16 << 20, 4
 """Bytes of the smaller chase, and multiple of the caches of the larger one."""
-TRIPS = 100_000
+TRIPS = 20_000
 BARS = {"chase": 0.05, "line": 0.25}
 """Largest distance of the ratio's median from 1."""
+
+
+Side = Callable[[], float]
+"""Seconds of an access, measured once."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -82,20 +88,22 @@ def compiled(folder: Path) -> ctypes.CDLL:
     return found
 
 
-def compare(
-    name: str, bar: float, rounds: int, ours: Callable[[], float], theirs: Callable[[], float]
-) -> Outcome:
-    """Both sides in turns, the first of a pair now one and now the other."""
+def compare(name: str, bar: float, rounds: int, sides: tuple[Side, Side]) -> Outcome:
+    """Both sides in turns, the first of a pair now one and now the other; the fastest of a round's
+    passes counts, because what disturbs one is of neither side."""
     taken: tuple[list[float], list[float]] = ([], [])
-    sides = (ours, theirs)
     for number in range(rounds):
-        for side in (0, 1) if number % 2 else (1, 0):
-            taken[side].append(sides[side]())
-    ratios = sorted(other / own for own, other in zip(*taken, strict=True))
+        passes: tuple[list[float], list[float]] = ([], [])
+        for _ in range(PASSES):
+            for side in (0, 1) if number % 2 else (1, 0):
+                passes[side].append(sides[side]())
+        for own, all_own in zip(passes, taken, strict=True):
+            all_own.append(min(own))
+    ours, theirs = taken
+    ratios = sorted(other / own for own, other in zip(ours, theirs, strict=True))
     low, high = median_interval(ratios) or (ratios[0], ratios[-1])
-    return Outcome(
-        name, bar, *map(median, taken), median(ratios), low, high, tuple(map(scatter, taken))
-    )
+    scattered = scatter(ours), scatter(theirs)
+    return Outcome(name, bar, median(ours), median(theirs), median(ratios), low, high, scattered)
 
 
 def scatter(figures: list[float]) -> float:
@@ -103,34 +111,34 @@ def scatter(figures: list[float]) -> float:
     return (upper - lower) / 2 / middle
 
 
-def chases(library: ctypes.CDLL, backend: HostBackend, node: int, rounds: int) -> Iterator[Outcome]:
+def by_group(group: Group, loops: int, steps: int) -> Side:
+    def once() -> float:
+        group.arm(loops)
+        group.open()
+        return group.wait().seconds[0] / (loops * steps)
+
+    return once
+
+
+def chases(library: ctypes.CDLL, backend: HostBackend, rounds: int) -> Iterator[Outcome]:
     """Chases of both sizes, in pages of both kinds. The references' pointers lie in the lines of
     linkgauge's own."""
-    cpu = read_host().nodes[node].cpus[0]
-    index = read_host().nodes[node].index
-    for size in dict.fromkeys((SMALLEST, max(SMALLEST, TIMES * _native.last_level_cache([cpu])))):
-        for pages in ("base", "huge"):
-            transfer = parse_transfer(f"host:{index}/{pages} -> null by cpu*1")
-            buffer = backend.allocate(transfer.source, size, transfer.engine)
-            copy = Copy(transfer, buffer, None, size, seed=1)
-            lines = size // _native.LINK
-            address = ctypes.c_void_p(buffer.address)
-            with closing(backend.prepare([copy], "chase")) as group:
-                if library.make_cycle(address, ctypes.c_size_t(size)) != lines:
-                    raise RuntimeError("the reference has no cycle over all lines")
-                loops = lines // HOPS
-
-                def ours() -> float:
-                    group.arm(loops)
-                    group.open()
-                    return group.wait().seconds[0] / (loops * HOPS)
-
-                def theirs() -> float:
-                    return float(library.chase(address, ctypes.c_uint64(lines), cpu)) / lines
-
-                name = f"chase, {size >> 20} MiB, {pages} pages"
-                yield compare(name, BARS["chase"], rounds, ours, theirs)
-            buffer.free()
+    node = next(node for node in read_host().nodes if node.cpus)
+    large = TIMES * _native.last_level_cache(node.cpus[:1])
+    for size, pages in product(dict.fromkeys((SMALLEST, max(SMALLEST, large))), ("base", "huge")):
+        transfer = parse_transfer(f"host:{node.index}/{pages} -> null by cpu*1")
+        buffer = backend.allocate(transfer.source, size, transfer.engine)
+        count = size // _native.LINK
+        of_c = ctypes.c_void_p(buffer.address), ctypes.c_uint64(count), node.cpus[0]
+        copy = Copy(transfer, buffer, None, size, seed=1)
+        with closing(backend.prepare([copy], "chase")) as group:
+            if library.make_cycle(of_c[0], ctypes.c_size_t(size)) != count:
+                raise RuntimeError("the reference has no cycle over all lines")
+            ours = by_group(group, count // HOPS, HOPS)
+            theirs = partial(lambda given, count: library.chase(*given) / count, of_c, count)
+            name = f"chase, {size >> 20} MiB, {pages} pages"
+            yield compare(name, BARS["chase"], rounds, (ours, theirs))
+        buffer.free()
 
 
 def lines(library: ctypes.CDLL, backend: HostBackend, rounds: int) -> Iterator[Outcome]:
@@ -142,17 +150,10 @@ def lines(library: ctypes.CDLL, backend: HostBackend, rounds: int) -> Iterator[O
     first, second = cpus[:2]
     transfer = parse_transfer(f"cpu:{first} -> cpu:{second} by cpu")
     with closing(backend.prepare([Copy(transfer, None, None, 64, 0)], "ping-pong")) as group:
-
-        def ours() -> float:
-            group.arm(TRIPS)
-            group.open()
-            return group.wait().seconds[0] / TRIPS / 2
-
-        def theirs() -> float:
-            return float(library.ping_pong(first, second, ctypes.c_uint64(TRIPS))) / TRIPS / 2
-
+        of_c = first, second, ctypes.c_uint64(TRIPS)
+        theirs = partial(lambda given: library.ping_pong(*given) / TRIPS / 2, of_c)
         name = f"cache line, CPU {first} and {second}"
-        yield compare(name, BARS["line"], rounds, ours, theirs)
+        yield compare(name, BARS["line"], rounds, (by_group(group, TRIPS, 2), theirs))
 
 
 def main() -> int:
@@ -168,7 +169,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             library = compiled(Path(folder))
             backend = HostBackend(read_host().nodes)
-            cases = (chases(library, backend, 0, rounds), lines(library, backend, rounds))
+            cases = (chases(library, backend, rounds), lines(library, backend, rounds))
             for outcome in (outcome for case in cases for outcome in case):
                 outcomes.append(outcome)
                 print(outcome, flush=True)

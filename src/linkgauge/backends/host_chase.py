@@ -89,10 +89,9 @@ def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
             spans = team.wait()
             each = (spans[0].end - spans[0].begin) / loops
             loops = max(1, math.ceil(RATE_SECONDS / max(each, 1e-9)))
-            found = (
-                job.size * s.passes / (s.end - s.begin) for job, s in zip(jobs, spans, strict=True)
-            )
-            most = list(map(max, most, found))
+            for number, (job, span) in enumerate(zip(jobs, spans, strict=True)):
+                rate = job.size * span.passes / (span.end - span.begin)
+                most[number] = max(most[number], rate)
     return most
 
 

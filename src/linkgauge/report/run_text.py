@@ -100,12 +100,18 @@ def render_result(result: Result) -> RenderableType:
 
 
 def _heading(result: Result) -> Text:
-    heading = Text.assemble(
-        (result.benchmark, "bold"), f"  {result.backend}  {format_size(result.size)}"
-    )
+    heading = Text.assemble((result.benchmark, "bold"), f"  {result.backend}  {_sizes(result)}")
     if (word := _word(result)) is not None:
         heading.append("  ").append(word)
     return heading.append("  ").append(simulated()) if result.simulated else heading
+
+
+def _sizes(result: Result) -> str:
+    """The size, or of a curve the least and the largest one."""
+    chases = [cell.transfers[0] for cell in result.cells if cell.operation == "chase"]
+    sizes = {chase.bytes_moved(result.size) for chase in chases} or {result.size}
+    ends = dict.fromkeys((min(sizes), max(sizes)))
+    return " to ".join(map(format_size, ends))
 
 
 def _word(result: Result) -> Text | None:
