@@ -34,7 +34,8 @@ from linkgauge.model.statistics import median_interval
 
 SOURCE = Path(__file__).with_name("latency_references.c")
 FLAGS = ("-O3", "-march=native", "-pthread", "-shared", "-fPIC")
-ROUNDS, PASSES = 15, 5
+ROUNDS = 15
+PASSES = {"chase": 3, "line": 20}
 SMALLEST, TIMES = 16 << 20, 4
 """Bytes of the smaller chase, and multiple of the caches of the larger one."""
 TRIPS = 20_000
@@ -88,13 +89,13 @@ def compiled(folder: Path) -> ctypes.CDLL:
     return found
 
 
-def compare(name: str, bar: float, rounds: int, sides: tuple[Side, Side]) -> Outcome:
+def compare(name: str, kind: str, rounds: int, sides: tuple[Side, Side]) -> Outcome:
     """Both sides in turns, the first of a pair now one and now the other; the fastest of a round's
     passes counts, because what disturbs one is of neither side."""
     taken: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):
         passes: tuple[list[float], list[float]] = ([], [])
-        for _ in range(PASSES):
+        for _ in range(PASSES[kind]):
             for side in (0, 1) if number % 2 else (1, 0):
                 passes[side].append(sides[side]())
         for own, all_own in zip(passes, taken, strict=True):
@@ -103,7 +104,9 @@ def compare(name: str, bar: float, rounds: int, sides: tuple[Side, Side]) -> Out
     ratios = sorted(other / own for own, other in zip(ours, theirs, strict=True))
     low, high = median_interval(ratios) or (ratios[0], ratios[-1])
     scattered = scatter(ours), scatter(theirs)
-    return Outcome(name, bar, median(ours), median(theirs), median(ratios), low, high, scattered)
+    return Outcome(
+        name, BARS[kind], median(ours), median(theirs), median(ratios), low, high, scattered
+    )
 
 
 def scatter(figures: list[float]) -> float:
@@ -137,7 +140,7 @@ def chases(library: ctypes.CDLL, backend: HostBackend, rounds: int) -> Iterator[
             ours = by_group(group, count // HOPS, HOPS)
             theirs = partial(lambda given, count: library.chase(*given) / count, of_c, count)
             name = f"chase, {size >> 20} MiB, {pages} pages"
-            yield compare(name, BARS["chase"], rounds, (ours, theirs))
+            yield compare(name, "chase", rounds, (ours, theirs))
         buffer.free()
 
 
@@ -153,7 +156,7 @@ def lines(library: ctypes.CDLL, backend: HostBackend, rounds: int) -> Iterator[O
         of_c = first, second, ctypes.c_uint64(TRIPS)
         theirs = partial(lambda given: library.ping_pong(*given) / TRIPS / 2, of_c)
         name = f"cache line, CPU {first} and {second}"
-        yield compare(name, BARS["line"], rounds, (by_group(group, TRIPS, 2), theirs))
+        yield compare(name, "line", rounds, (by_group(group, TRIPS, 2), theirs))
 
 
 def main() -> int:
