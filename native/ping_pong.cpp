@@ -27,27 +27,21 @@ constexpr std::uint64_t kMostTrips = std::numeric_limits<std::uint64_t>::max() /
 using Line = std::atomic<std::uint64_t>;
 static_assert(Line::is_always_lock_free);
 
-// The loop has no pause, which would count as latency.
-void await(const Line& line, std::uint64_t count) {
-  while (line.load(std::memory_order_acquire) != count) {
+// Waits until the line has this count, and counts on, by compare-and-swap alone: it asks for the
+// line exclusively, once. A load while waiting would fetch it shared, and the store that follows
+// ask again: two exchanges a bounce. The loop has no pause, which would count as latency.
+void count_on(Line& line, std::uint64_t count) {
+  std::uint64_t expected = count;
+  while (!line.compare_exchange_weak(expected, count + 1, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+    expected = count;
   }
 }
 
-// The first thread makes the count odd and waits until it is even again.
-void serve(Line& line, std::uint64_t loops) {
-  std::uint64_t count = line.load(std::memory_order_relaxed);
-  for (std::uint64_t loop = 0; loop < loops; ++loop) {
-    line.store(count + 1, std::memory_order_release);
-    count += 2;
-    await(line, count);
-  }
-}
-
-void answer(Line& line, std::uint64_t loops) {
-  for (std::uint64_t count = 1; count < 2 * loops; count += 2) {
-    await(line, count);
-    line.store(count + 1, std::memory_order_release);
-  }
+// Each thread waits for its turn at the beginning of a trip: the first for even counts, from this
+// one on, the other for odd ones.
+void serve(Line& line, std::uint64_t first, std::uint64_t loops) {
+  for (std::uint64_t loop = 0; loop < loops; ++loop) count_on(line, first + 2 * loop);
 }
 
 }  // namespace
@@ -73,15 +67,15 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
         const int error = pin_to(second);
         pinned = error;
         pinned.notify_one();
-        if (error == 0) answer(line, kWarmUps + loops * laps);
+        if (error == 0) serve(line, 1, kWarmUps + loops * laps);
       });
       pinned.wait(kStarting);
       unpinned = pinned;
       if (unpinned != 0) return;
-      serve(line, kWarmUps);
+      serve(line, 0, kWarmUps);
       found.times.push_back(now());
       for (std::uint64_t lap = 0; lap < laps; ++lap) {
-        serve(line, loops);
+        serve(line, 2 * (kWarmUps + lap * loops), loops);
         found.times.push_back(now());
       }
     } catch (const std::system_error&) {
