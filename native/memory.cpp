@@ -158,7 +158,8 @@ bool Memory::map_from_huge_page_pool(std::optional<int> node, std::span<const in
 
 void Memory::map(Kind kind, std::optional<int> node, std::span<const int> cpus) {
   const std::size_t page = page_size();
-  length_ = round_up(size_, kind == Kind::Pageable ? page : kHugePage);
+  const bool huge = kind == Kind::Pinned || kind == Kind::Huge;
+  length_ = round_up(size_, huge ? kHugePage : page);
   const std::size_t whole = length_ + kHugePage + 2 * page;
   try {
     mapping_ = Mapping(whole, 0);
@@ -173,7 +174,8 @@ void Memory::map(Kind kind, std::optional<int> node, std::span<const int> cpus) 
   mprotect(mapping_.start(), lead, PROT_NONE);
   mprotect(address_ + length_, whole - lead - length_, PROT_NONE);
   bind(node);
-  if (kind != Kind::Pageable) madvise(address_, length_, MADV_HUGEPAGE);
+  if (huge) madvise(address_, length_, MADV_HUGEPAGE);
+  if (kind == Kind::Base) madvise(address_, length_, MADV_NOHUGEPAGE);
   if (populate_on(cpus, address_, length_) != 0) touch_on(cpus, address_, length_);
   if (kind == Kind::Huge && huge_bytes() < length_) madvise(address_, length_, MADV_COLLAPSE);
 }

@@ -9,7 +9,8 @@
 
 namespace linkgauge {
 
-enum class Kind { Pinned, Pageable, Huge };
+// Pinned may be in huge pages, where the kernel has them ready; Base never is, and Huge must be.
+enum class Kind { Pinned, Pageable, Huge, Base };
 
 // A private anonymous mapping with a start and a length; unmapped when destroyed.
 class Mapping {

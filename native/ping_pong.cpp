@@ -28,29 +28,21 @@ constexpr std::uint64_t kMostTrips = std::numeric_limits<std::uint64_t>::max() /
 using Line = std::atomic<std::uint64_t>;
 static_assert(Line::is_always_lock_free);
 
-// The loop has no pause, which would count as latency.
-void await(const Line& line, std::uint64_t count) {
-  while (line.load(std::memory_order_acquire) != count) {
+// Waits until the line has this count, and counts on, by compare-and-swap alone: it asks for the
+// line exclusively, once. A load while waiting would fetch it shared, and the store that follows
+// ask again: two exchanges a bounce. The loop has no pause, which would count as latency.
+void count_on(Line& line, std::uint64_t count) {
+  std::uint64_t expected = count;
+  while (!line.compare_exchange_weak(expected, count + 1, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
+    expected = count;
   }
 }
 
-// The first thread makes the count odd and waits until it is even again.
-void serve(Line& line, std::uint64_t loops) {
-  std::uint64_t count = line.load(std::memory_order_relaxed);
-  for (std::uint64_t loop = 0; loop < loops; ++loop) {
-    line.store(count + 1, std::memory_order_release);
-    count += 2;
-    await(line, count);
-  }
-}
-
-// The second thread's part of the round trips after the first `done` ones.
-void answer(Line& line, std::uint64_t done, std::uint64_t loops) {
-  std::uint64_t count = 2 * done + 1;
-  for (std::uint64_t loop = 0; loop < loops; ++loop, count += 2) {
-    await(line, count);
-    line.store(count + 1, std::memory_order_release);
-  }
+// Each thread waits for its turn at the beginning of a trip: the first for even counts, from this
+// one on, the other for odd ones.
+void serve(Line& line, std::uint64_t first, std::uint64_t loops) {
+  for (std::uint64_t loop = 0; loop < loops; ++loop) count_on(line, first + 2 * loop);
 }
 
 }  // namespace
@@ -79,21 +71,21 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
         pinned.notify_one();
         if (error != 0) return;
         Counter counter;
-        answer(line, 0, kWarmUps);
+        serve(line, 1, kWarmUps);
         counter.start();
-        answer(line, kWarmUps, kCounted + loops * laps);
+        serve(line, 1 + 2 * kWarmUps, kCounted + loops * laps);
         counts = counter.stop();
       });
       pinned.wait(kStarting);
       unpinned = pinned;
       if (unpinned != 0) return;
       Counter counter;
-      serve(line, kWarmUps);
+      serve(line, 0, kWarmUps);
       counter.start();
-      serve(line, kCounted);
+      serve(line, 2 * kWarmUps, kCounted);
       found.times.push_back(now());
       for (std::uint64_t lap = 0; lap < laps; ++lap) {
-        serve(line, loops);
+        serve(line, 2 * (kWarmUps + kCounted + lap * loops), loops);
         found.times.push_back(now());
       }
       found.counts = counter.stop();

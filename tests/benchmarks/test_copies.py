@@ -8,7 +8,8 @@ import pytest
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.host_sweeps import chosen_cpus, thread_counts
+from linkgauge.benchmarks.host_latency import chosen_cpus
+from linkgauge.benchmarks.host_sweeps import thread_counts
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
@@ -171,25 +172,37 @@ def test_threads_double_up_to_all_cpus(cpus, counts):
     assert thread_counts(cpus) == counts
 
 
+CORES = (*range(56), *range(112, 168))
 BIG = tuple(Node(n, tuple(range(112 * n, 112 * (n + 1))), cores=tuple(range(112 * n, 112 * n + 56)))
             for n in (0, 1))  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("nodes", "full", "chosen"),
+    ("nodes", "much", "chosen"),
     [
-        (BIG, False, (0, 14, 28, 42, 112, 126, 140, 154)),
-        (BIG, True, tuple(range(224))),
-        ((Node(0, (3, 5, 9, 11), cores=(3, 5)),), False, (3, 5)),
-        ((Node(0, (0, 1), cores=(0,)),), False, (0, 1)),  # two threads of the only core
-        ((Node(0, (2, 4, 6)),), False, (2, 4, 6)),  # nothing says what they share
-        ((Node(0, (7,), cores=(7,)),), True, (7,)),
-        ((Node(0, tuple(range(2048))),), True, tuple(range(0, 2048, 4))),  # a rack
-        ((Node(0, ()),), False, ()),
+        (BIG, "quick", (0, 14, 28, 42, 112, 126, 140, 154)),
+        (BIG, "full", tuple(range(224))),
+        (
+            BIG,
+            "standard",
+            tuple(CORES[at * 112 // 64] for at in range(64)),
+        ),
+        ((Node(0, (3, 5, 9, 11), cores=(3, 5)),), "quick", (3, 5)),
+        ((Node(0, (3, 5, 9, 11), cores=(3, 5)),), "standard", (3, 5, 9, 11)),
+        ((Node(0, (0, 1), cores=(0,)),), "quick", (0, 1)),  # two threads of the only core
+        ((Node(0, (2, 4, 6)),), "quick", (2, 4, 6)),  # nothing says what they share
+        ((Node(0, (7,), cores=(7,)),), "full", (7,)),
+        ((Node(0, tuple(range(2048))),), "full", tuple(range(0, 2048, 4))),  # a rack
+        ((Node(0, ()),), "standard", ()),
     ],
 )
-def test_cache_lines_go_between_one_cpu_of_each_core_or_all(nodes, full, chosen):
-    assert chosen_cpus(DeviceSet("host", nodes, full=full)) == chosen
+def test_cache_lines_go_between_all_cpus_or_a_stated_sample(nodes, much, chosen):
+    over = DeviceSet("host", nodes, full=much == "full", brief=much == "quick")
+    assert chosen_cpus(over) == chosen
+    there = sum(len(node.cpus) for node in nodes)
+    stated = f", {len(chosen)} of {there} CPUs"
+    title = CATALOG["core_to_core_latency"].lay_out(over).title if there <= 224 else stated
+    assert title.endswith(stated) is (len(chosen) < there)
 
 
 def test_a_line_bounces_between_every_two_cpus_in_both_orders():

@@ -181,12 +181,12 @@ def test_only_rows_of_the_backends_asked_for_are_laid_out():
         lay_out(rows[:1], (), here.host.nodes)
 
 
-def test_cache_lines_need_no_memory_and_all_cpus_only_in_full():
+def test_cache_lines_need_no_memory_and_few_cpus_only_in_quick():
     here = machine(nodes=6)
     rows = select(["core_to_core_latency"], ())
     (some,), (all_of_them,) = (
         make_plan(lay_out(rows, (), here.host.nodes, profile), here, (1 << 50, GI))
-        for profile in (None, "full")
+        for profile in ("quick", "standard")
     )
     assert (len(some.cells), len(all_of_them.cells)) == (8 * 7, 12 * 11)
     assert {(cell.reason, cell.operation) for cell in some.cells} == {(None, "ping-pong")}

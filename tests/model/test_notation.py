@@ -52,7 +52,8 @@ def transfers(draw):
     ends = (draw(memories), draw(memories))
     if not both_ways:
         ends = draw(st.sampled_from([ends, (NULL, ends[1]), (ends[0], NULL)]))
-    return Transfer(*ends, draw(engines()), draw(st.integers(1, 64)), both_ways)
+    load = draw(st.sampled_from([100, 100, 1, 25, 99]))
+    return Transfer(*ends, draw(engines()), draw(st.integers(1, 64)), both_ways, load)
 
 
 @given(memories | cpus)
@@ -70,7 +71,7 @@ def test_every_cell_is_read_back_as_it_was_printed(cell):
     assert parse_transfers(" & ".join(map(str, cell))) == tuple(cell)
 
 
-NEAR_MISSES = st.text(alphabet="hostcuda:0123456789 -><&xbye./*@mnul\t\n\u0663é", max_size=60)
+NEAR_MISSES = st.text(alphabet="hostcuda:0123456789 -><&xbyate%./*@mnul\t\n\u0663é", max_size=60)
 
 
 @given(st.text(max_size=60) | NEAR_MISSES)

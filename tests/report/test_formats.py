@@ -55,7 +55,7 @@ def test_each_benchmark_is_listed_with_its_profiles(capsys):
     }
     formats()["terminal"].write("benchmarks", rows)
     words = capsys.readouterr().out.split()
-    assert words[:4] == ["device_local_copy", "quick", "standard", "full"]
+    assert words[:5] == ["device_local_copy", "quick", "standard", "full", "vm"]
 
 
 def command(*, form: RunFormat) -> int:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from linkgauge.model.errors import InputError
 
 from .copies import HOST, NVBANDWIDTH
+from .host_latency import LATENCIES
 from .host_sweeps import SWEEPS
 from .primes import PRIMES
 from .table import Row, Sweep
 
-_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *PRIMES)
+_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *LATENCIES, *PRIMES)
 CATALOG = {row.name: row for row in _ALL}
 
 

@@ -1,0 +1,151 @@
+"""Pointers lead through every line of a range once; what is wrong with a cycle is seen."""
+
+import ctypes
+import os
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linkgauge._native import LINK, Job, Kind, Memory, Op, Team, cycle_length, link_cycle
+
+CPU = min(os.sched_getaffinity(0))
+CPUS = sorted(os.sched_getaffinity(0))
+MOST = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def memory():
+    with closing(Memory(MOST, Kind.BASE, None, [CPU])) as held:
+        yield held
+
+
+def words(memory, size):
+    return (ctypes.c_uint64 * (size // 8)).from_address(memory.address)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(LINK, 40_000), st.integers(0, (1 << 64) - 1))
+def test_the_pointers_are_one_cycle_through_all_whole_lines(memory, size, seed):
+    link_cycle(memory.address, size, seed, CPU)
+    held = words(memory, size // LINK * LINK)
+    seen, at = [], memory.address
+    for _ in range(size // LINK):
+        seen.append(at)
+        at = held[(at - memory.address) // 8]
+    assert at == memory.address
+    assert sorted(seen) == [memory.address + LINK * line for line in range(size // LINK)]
+    before = list(held)
+    assert cycle_length(memory.address, size, CPU) == size // LINK
+    assert list(held) == before  # counting leaves no mark
+
+
+def test_seeds_give_different_orders():
+    with closing(Memory(4096, Kind.BASE, None, [CPU])) as own:
+        orders = set()
+        for seed in range(20):
+            link_cycle(own.address, 4096, seed, CPU)
+            orders.add(tuple(words(own, 4096)))
+    assert len(orders) == 20
+
+
+def test_a_large_range_is_one_cycle_too(memory):
+    link_cycle(memory.address, MOST, 3, CPU)
+    assert cycle_length(memory.address, MOST, CPU) == MOST // LINK
+
+
+LINES = 1000
+WORDS = LINK // 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(*2 * [st.integers(0, LINES - 1)]), min_size=1, max_size=3))
+def test_exchanged_pointers_split_the_cycle_and_the_rest_is_counted(memory, pairs):
+    link_cycle(memory.address, LINES * LINK, 7, CPU)
+    held = words(memory, LINES * LINK)
+    for one, other in pairs:
+        a, b = one * WORDS, other * WORDS
+        held[a], held[b] = held[b], held[a]
+    count, at = 0, memory.address
+    while count == 0 or at != memory.address:
+        at = held[(at - memory.address) // 8]
+        count += 1
+    assert cycle_length(memory.address, LINES * LINK, CPU) == count
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, LINES - 1), st.integers(0, LINES - 1))
+def test_a_pointer_to_a_line_that_another_leads_to_is_no_longer_cycle_of_all(memory, one, to):
+    link_cycle(memory.address, LINES * LINK, 7, CPU)
+    held = words(memory, LINES * LINK)
+    was = held[one * WORDS]
+    held[one * WORDS] = memory.address + to * LINK
+    found = cycle_length(memory.address, LINES * LINK, CPU)
+    assert (found == LINES) is (was == memory.address + to * LINK)
+
+
+@pytest.mark.parametrize("offset", [-LINK, 8, LINES * LINK, 1 << 40])
+def test_a_pointer_out_of_the_range_is_no_cycle_and_no_crash(memory, offset):
+    link_cycle(memory.address, LINES * LINK, 7, CPU)
+    words(memory, LINES * LINK)[500 * WORDS] = memory.address + offset
+    assert cycle_length(memory.address, LINES * LINK, CPU) == 0
+
+
+@pytest.mark.parametrize("call", [link_cycle, lambda at, size, _, cpu: cycle_length(at, size, cpu)])
+def test_less_than_a_line_and_null_are_refused(memory, call):
+    with pytest.raises(ValueError, match="one line"):
+        call(memory.address, LINK - 1, 1, CPU)
+    with pytest.raises(ValueError, match="null"):
+        call(0, 4096, 1, CPU)
+
+
+def run(jobs, loops=1, laps=1):
+    with closing(Team(jobs)) as team:
+        team.arm(loops, laps)
+        team.open()
+        return team.wait()
+
+
+def chase(memory, hops, size=4096):
+    link_cycle(memory.address, size, 1, CPU)
+    return Job(Op.READ, memory.address, 0, size, 0, [CPU], chase=hops)
+
+
+def test_no_hop_takes_less_than_a_load_can(memory):
+    """An access to the fastest cache takes three cycles at least: 0.3 ns at 10 GHz."""
+    (span,) = run([chase(memory, 1 << 14)], loops=3, laps=2)
+    assert (span.end - span.begin) / (6 << 14) > 0.3e-9
+    assert len(span.progress) == 3
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+@pytest.mark.parametrize("op", list(Op)[:3])
+def test_what_is_held_back_moves_no_more_than_its_rate(memory, op):
+    """It may be slower on a busy machine, and faster by a millisecond that it was behind."""
+    size, rate = 256 << 10, 50e6
+    half = memory.address + MOST // 2
+    ends = {Op.READ: (half, 0), Op.WRITE: (0, half), Op.COPY: (half, half + size)}[op]
+    beside = Job(op, *ends, size, 0, [CPUS[1]], endless=True, rate=rate)
+    first, other = run([chase(memory, 1 << 16), beside], loops=200)
+    seconds = other.end - other.begin
+    assert 0 < other.passes * size <= rate * (seconds + 2e-3) + (64 << 10)
+    assert other.end >= first.end - 1e-3
+
+
+def test_odd_chases_and_rates_are_refused(memory):
+    of = (Op.READ, memory.address, 0, 4096, 0)
+    with pytest.raises(ValueError, match="one thread"):
+        Job(*of, [CPU, CPU], chase=5)
+    with pytest.raises(ValueError, match="one thread"):
+        Job(Op.WRITE, 0, memory.address, 4096, 0, [CPU], chase=5)
+    for rate in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="rate"):
+            Job(*of, [CPU], endless=True, rate=rate)
+    with pytest.raises(ValueError, match="endless"):
+        Job(*of, [CPU], rate=5.0)
+
+
+def test_base_memory_is_never_in_huge_pages():
+    with closing(Memory(8 << 20, Kind.BASE, None, [CPU])) as base:
+        assert base.huge_bytes() == 0

@@ -1,0 +1,60 @@
+"""What is shown of latencies: levels, what runs beside, and long curves upright."""
+
+from msgspec.structs import replace
+
+from linkgauge.judge.plateaus import with_levels
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult, Part, Result
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+from linkgauge.report.run_text import make_console, render_result
+
+KI = 1 << 10
+
+
+def cell(row, column, text, seconds, rate=None):
+    transfers = parse_transfers(text)
+    made = CellResult(row, column, transfers, Report.LATENCY, "pass", operation="chase")
+    parts = (Part(0, 0, (seconds,), summarize([seconds], "lower")),)
+    parts += () if rate is None else (Part(1, 0, (rate,), summarize([rate], "higher")),)
+    return replace(made, summary=summarize([seconds], "lower"), parts=parts)
+
+
+def text_of(cells, title):
+    result = Result(
+        benchmark="memory_latency", title=title, backend="host", size=2 * KI, unit="s",
+        better="lower", sweep=True, status="pass", cells=tuple(cells),
+    )  # fmt: skip
+    console = make_console()
+    with console.capture() as taken:
+        console.print(render_result(with_levels(result)))
+    return taken.get().splitlines()
+
+
+def test_a_long_curve_stands_upright_with_its_levels_below():
+    sizes = [2 << k for k in range(1, 19)]  # KiB
+    cells = [
+        cell("0 huge", f"{size} KiB", f"host:0/huge -> null by cpu*1 x{size // 2}",
+             1.5e-9 if size <= 32 else 90e-9)
+        for size in sizes
+    ]  # fmt: skip
+    lines = text_of(cells, "latency of pages(row) by size(column)")
+    assert lines[0].startswith("memory_latency  host  4 KiB to 512 MiB")
+    assert lines[1].startswith("latency of pages(column) by size(row)")
+    assert lines[2].split() == ["0", "huge"]
+    assert lines[3].split() == ["4", "KiB", "1.50"]
+    assert lines[3 + len(sizes)] == (
+        "0 huge level 1: 1.50 ns up to 32 KiB, level 2: 90.00 ns from 64 KiB"
+    )
+
+
+def test_what_loads_the_memory_has_a_matrix_of_its_own_unit():
+    load = "host:0 -> null by cpu*1 & host:0 -> null by cpu*3"
+    cells = [
+        cell("0 read", "0%", "host:0 -> null by cpu*1", 1e-7),
+        cell("0 read", "100%", load, 3e-7, 12.5e9),
+    ]
+    lines = text_of(cells, "latency")
+    assert lines[3].split() == ["0", "read", "100.00", "300.00"]
+    assert "(GB/s)" in lines[4]
+    assert lines[6].split() == ["0", "read", "12.50"]
