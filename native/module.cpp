@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -13,8 +14,10 @@
 #include <system_error>
 #include <vector>
 
+#include "affinity.hpp"
 #include "cache.hpp"
 #include "calls.hpp"
+#include "chase.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
 #include "pattern.hpp"
@@ -146,9 +149,9 @@ void bind_team(nb::module_& module) {
       .value("COPY", Op::Copy);
   nb::class_<Job>(module, "Job")
       .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus, bool,
-                    std::optional<std::string>>(),
+                    std::optional<std::string>, std::uint64_t, double>(),
            "op"_a, "source"_a, "destination"_a, "size"_a, "seed"_a, "cpus"_a, "endless"_a = false,
-           "kernel"_a.none() = nb::none())
+           "kernel"_a.none() = nb::none(), "chase"_a = 0, "rate"_a = 0.0)
       .def_ro("op", &Job::op)
       .def_ro("source", &Job::source)
       .def_ro("destination", &Job::destination)
@@ -156,7 +159,9 @@ void bind_team(nb::module_& module) {
       .def_ro("seed", &Job::seed)
       .def_ro("cpus", &Job::cpus)
       .def_ro("endless", &Job::endless)
-      .def_ro("kernel", &Job::kernel);
+      .def_ro("kernel", &Job::kernel)
+      .def_ro("chase", &Job::chase)
+      .def_ro("rate", &Job::rate);
   nb::class_<Span>(module, "Span")
       .def_ro("begin", &Span::begin)
       .def_ro("end", &Span::end)
@@ -203,6 +208,31 @@ void bind_calls(nb::module_& module) {
       "function"_a, "arguments"_a, "count"_a);
 }
 
+std::byte* cycle_at(std::uintptr_t address, std::size_t size) {
+  if (size < kLink) throw std::invalid_argument("a cycle takes at least one line");
+  return at(address, size);
+}
+
+void bind_chase(nb::module_& module) {
+  module.attr("LINK") = kLink;
+  module.def(
+      "link_cycle",
+      [](std::uintptr_t address, std::size_t size, std::uint64_t seed, int cpu) {
+        std::byte* start = cycle_at(address, size);
+        run_on(std::array{cpu}, [&](std::size_t) { link_cycle(start, size, seed); });
+      },
+      "address"_a, "size"_a, "seed"_a, "cpu"_a, Unlocked());
+  module.def(
+      "cycle_length",
+      [](std::uintptr_t address, std::size_t size, int cpu) {
+        std::byte* start = cycle_at(address, size);
+        std::size_t length = 0;
+        run_on(std::array{cpu}, [&](std::size_t) { length = cycle_length(start, size); });
+        return length;
+      },
+      "address"_a, "size"_a, "cpu"_a, Unlocked());
+}
+
 void bind_ping_pong(nb::module_& module) {
   module.def(
       "ping_pong",
@@ -231,5 +261,6 @@ NB_MODULE(_native, module) {
   linkgauge::bind_team(module);
   linkgauge::bind_kernels(module);
   linkgauge::bind_calls(module);
+  linkgauge::bind_chase(module);
   linkgauge::bind_ping_pong(module);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "affinity.hpp"
+#include "chase.hpp"
 #include "clock.hpp"
 #include "kernels.hpp"
 #include "pattern.hpp"
@@ -20,6 +21,10 @@ namespace {
 constexpr std::uint32_t kClosing = std::numeric_limits<std::uint32_t>::max();
 constexpr double kSpinTime = 0.01;  // seconds at a shut gate before a thread goes to sleep
 constexpr int kSpinsAYield = 64;
+// What a thread that is held back moves at once: a few microseconds' work, so that its load is
+// smooth, and whole groups of the pages that kernels walk side by side.
+constexpr std::size_t kPiece = 32 * 1024;
+constexpr double kCredit = 1e-3;  // seconds behind its rate that a thread may make up for
 
 void relax() {
 #if defined(__x86_64__)
@@ -40,7 +45,7 @@ Kernels kernels_of(const Job& job) {
 
 Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_t size_,
          std::uint64_t seed_, std::vector<int> cpus_, bool endless_,
-         std::optional<std::string> kernel_)
+         std::optional<std::string> kernel_, std::uint64_t chase_, double rate_)
     : op(op_),
       source(source_),
       destination(destination_),
@@ -48,13 +53,19 @@ Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_
       seed(seed_),
       cpus(std::move(cpus_)),
       endless(endless_),
-      kernel(std::move(kernel_)) {
+      kernel(std::move(kernel_)),
+      chase(chase_),
+      rate(rate_) {
   check_cpus(cpus);
   if (kernel) kernels_named(op, *kernel);
   if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
   if (op != Op::Write && source == 0) throw std::invalid_argument("this job needs a source");
   if (op != Op::Read && destination == 0)
     throw std::invalid_argument("this job needs a destination");
+  if (chase != 0 && (op != Op::Read || cpus.size() != 1))
+    throw std::invalid_argument("a chase is a read by one thread");
+  if (!(rate >= 0) || (rate > 0 && !endless))
+    throw std::invalid_argument("a rate is above 0, and of an endless job");
 }
 
 // One thread's share of a job, and its result, in cache lines of its own, so that no thread's
@@ -66,23 +77,34 @@ struct alignas(2 * kCacheLine) Team::Worker {
         word(word_of(job.seed, 0)),
         job_index(job_index_),
         cpu(job.cpus[index]),
-        endless(job.endless) {
+        endless(job.endless),
+        chase(job.chase),
+        at(reinterpret_cast<const std::byte*>(job.source)) {
     const Slice part = slice(job.size, job.cpus.size(), index, kCacheLine);
     size = part.size;
     if (op != Op::Write) source = reinterpret_cast<const std::byte*>(job.source) + part.offset;
     if (op != Op::Read) destination = reinterpret_cast<std::byte*>(job.destination) + part.offset;
+    rate = job.rate / static_cast<double>(job.size) * static_cast<double>(size);
   }
 
   void once() {
+    if (chase != 0) {
+      at = follow(at, chase);
+    } else {
+      move(0, size);
+    }
+  }
+
+  void move(std::size_t offset, std::size_t bytes) {
     switch (op) {
       case Op::Read:
-        span.checksum = kernels.read(source, size);
+        span.checksum = kernels.read(source + offset, bytes);
         break;
       case Op::Write:
-        kernels.write(destination, size, word);
+        kernels.write(destination + offset, bytes, word);
         break;
       case Op::Copy:
-        kernels.copy(destination, source, size);
+        kernels.copy(destination + offset, source + offset, bytes);
         break;
     }
   }
@@ -93,13 +115,16 @@ struct alignas(2 * kCacheLine) Team::Worker {
   std::size_t job_index;
   int cpu;
   bool endless;
+  std::uint64_t chase;
+  const std::byte* at;  // of a chase: where it is
+  double rate = 0;      // bytes/s of this share
   const std::byte* source = nullptr;
   std::byte* destination = nullptr;
   std::size_t size = 0;
   int pin_error = 0;
   std::uint64_t loops = 0;  // per lap
   std::uint64_t laps = 1;
-  std::uint64_t done = 0;     // loops
+  double passes = 0;
   std::vector<double> times;  // begin, and the end of each lap
   Span span{};
 };
@@ -181,7 +206,7 @@ std::vector<Span> Team::wait() {
     span.checksum ^= worker->span.checksum;
     const auto size = static_cast<double>(worker->size);
     bytes[worker->job_index] += size;
-    moved[worker->job_index] += size * static_cast<double>(worker->done);
+    moved[worker->job_index] += size * worker->passes;
     threads[worker->job_index] += 1;
     span.progress.resize(worker->times.size());
     for (std::size_t i = 0; i < worker->times.size(); ++i) span.progress[i] += worker->times[i];
@@ -221,20 +246,44 @@ void Team::live(Worker& worker) {
     if (!pass_gate(round)) return;
     worker.span.begin = now();
     worker.times.assign(1, worker.span.begin);
-    worker.done = 0;
-    const std::uint64_t all = worker.loops * worker.laps;
-    do {
-      worker.once();
-      ++worker.done;
-      if (!worker.endless && worker.done % worker.loops == 0) worker.times.push_back(now());
-      // Lets the team close in the middle of a long sample.
-      if (gate_.load(std::memory_order_relaxed) == kClosing) return;
-    } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round : worker.done < all);
+    if (!(worker.rate > 0 ? run_at_rate(worker, round) : run(worker, round))) return;
     if (worker.endless) worker.times.push_back(now());
     worker.span.end = worker.times.back();
     if (!worker.endless && --bounded_ == 0) ending_.store(round, std::memory_order_relaxed);
     report();
   }
+}
+
+// False when the team closes in the middle of a long sample.
+bool Team::run(Worker& worker, std::uint32_t round) {
+  const std::uint64_t all = worker.loops * worker.laps;
+  std::uint64_t done = 0;
+  do {
+    worker.once();
+    ++done;
+    if (!worker.endless && done % worker.loops == 0) worker.times.push_back(now());
+    if (gate_.load(std::memory_order_relaxed) == kClosing) return false;
+  } while (worker.endless ? ending_.load(std::memory_order_relaxed) != round : done < all);
+  worker.passes = static_cast<double>(done);
+  return true;
+}
+
+// Each piece has its time, and waits for it. False when the team closes.
+bool Team::run_at_rate(Worker& worker, std::uint32_t round) {
+  double bytes = 0;
+  double due = worker.span.begin;
+  std::size_t offset = 0;
+  do {
+    const std::size_t piece = std::min(kPiece, worker.size - offset);
+    worker.move(offset, piece);
+    offset = offset + piece == worker.size ? 0 : offset + piece;
+    bytes += static_cast<double>(piece);
+    due = std::max(due + static_cast<double>(piece) / worker.rate, now() - kCredit);
+    while (now() < due && ending_.load(std::memory_order_relaxed) != round) relax();
+    if (gate_.load(std::memory_order_relaxed) == kClosing) return false;
+  } while (ending_.load(std::memory_order_relaxed) != round);
+  worker.passes = bytes / static_cast<double>(worker.size);
+  return true;
 }
 
 // Sleeps until the round is armed; false when the team closes.

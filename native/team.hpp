@@ -20,13 +20,16 @@ namespace linkgauge {
 
 // One transfer: each listed CPU gets a thread, and each thread a contiguous share of the bytes.
 // An endless one runs until the team's others have ended, or without others until wait(). One
-// without a kernel uses that of kernels_for().
+// without a kernel uses that of kernels_for(). A `chase` is a read by one thread, a loop of which
+// takes so many hops along the pointers of `source`. A `rate` (bytes/s of the whole job) holds an
+// endless job back; it then stops amid a pass, and so does one at an infinite rate.
 struct Job {
-  // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, or a
-  // kernel that this CPU does not run.
+  // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, a
+  // kernel that this CPU does not run, a chase by several threads, or a rate below 0 or of a job
+  // that is not endless.
   Job(Op op, std::uintptr_t source, std::uintptr_t destination, std::size_t size,
       std::uint64_t seed, std::vector<int> cpus, bool endless = false,
-      std::optional<std::string> kernel = std::nullopt);
+      std::optional<std::string> kernel = std::nullopt, std::uint64_t chase = 0, double rate = 0);
 
   Op op;
   std::uintptr_t source;
@@ -36,6 +39,8 @@ struct Job {
   std::vector<int> cpus;
   bool endless;
   std::optional<std::string> kernel;
+  std::uint64_t chase;  // hops a loop; 0: none
+  double rate;          // 0: whole passes, as fast as they can be
 };
 
 struct Span {
@@ -70,6 +75,8 @@ class Team {
 
   void start();
   void live(Worker& worker);
+  bool run(Worker& worker, std::uint32_t round);
+  bool run_at_rate(Worker& worker, std::uint32_t round);
   bool next_round(Worker& worker, std::uint32_t round);
   bool pass_gate(std::uint32_t round);
   void report();

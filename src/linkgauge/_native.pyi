@@ -19,6 +19,8 @@ class Kind(enum.IntEnum):
     """Pages by the system's own policy, prefaulted but not locked."""
     HUGE = 2
     """Pages of the huge page pool where it has enough, else as PINNED, and collapsed."""
+    BASE = 3
+    """Pages of the system's base size (4 KiB, mostly) and never huge ones, prefaulted and locked."""
 
 class Memory:
     """A private mapping of host memory, 2 MiB aligned, zeroed, bound and first-touched.
@@ -130,15 +132,21 @@ class Job:
         cpus: Sequence[int],
         endless: bool = False,
         kernel: str | None = None,
+        chase: int = 0,
+        rate: float = 0.0,
     ) -> None:
         """Describe a transfer; any size from 1 on and any alignment. 0 as an address is unused.
 
         An endless one goes on until the team's other jobs have ended, or without others until
         ``wait``; the loop in progress is finished. ``kernel`` is one of kernels(op); without it,
-        the one of default_kernel() that suits the size.
+        the one of default_kernel() that suits the size. With ``chase``, a loop is so many hops
+        along the pointers of the source, which link_cycle() laid; the next loop goes on there.
+        With ``rate``, an endless one moves so many bytes/s, or as many as it can, and may end amid
+        a pass.
 
-        Raises ValueError for a size below 1, an empty ``cpus``, a missing address, or a kernel
-        that this CPU does not run.
+        Raises ValueError for a size below 1, an empty ``cpus``, a missing address, a kernel that
+        this CPU does not run, a chase other than READ by one thread, or a rate below 0 or of one
+        that is not endless.
         """
 
     @property
@@ -157,6 +165,10 @@ class Job:
     def endless(self) -> bool: ...
     @property
     def kernel(self) -> str | None: ...
+    @property
+    def chase(self) -> int: ...
+    @property
+    def rate(self) -> float: ...
 
 class Span:
     """When a job ran, in seconds of CLOCK_MONOTONIC (the clock of time.monotonic())."""
@@ -237,6 +249,23 @@ def time_calls(function: int, arguments: Sequence[int], count: int) -> tuple[flo
     ``arguments`` are integers and pointers, at most 11, each 0 to 2**64 - 1. A call that does not
     return 0 is the last one, and what it returned comes instead of 0. Raises ValueError for a null
     address, too many arguments, or a count of 0.
+    """
+
+LINK: int
+"""Bytes from one pointer of a cycle to the next in memory: a cache line."""
+
+def link_cycle(address: int, size: int, seed: int, cpu: int) -> None:
+    """Link all whole lines of the range into one random cycle, by Sattolo's algorithm.
+
+    A thread on this CPU works. Raises ValueError for a null address or less than a line, and
+    OSError where the thread cannot be started or pinned.
+    """
+
+def cycle_length(address: int, size: int, cpu: int) -> int:
+    """Return the lines of the cycle through the first line, counted by walking it.
+
+    Many walks take turns, each from a marked line to the next one. 0 if a pointer leads out of the
+    range, or no cycle leads back. Raises as link_cycle() does.
     """
 
 def ping_pong(first: int, second: int, loops: int, laps: int = 1) -> tuple[list[float], int]:

@@ -8,7 +8,8 @@ import pytest
 from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.host_sweeps import chosen_cpus, thread_counts
+from linkgauge.benchmarks.host_latency import chosen_cpus
+from linkgauge.benchmarks.host_sweeps import thread_counts
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node

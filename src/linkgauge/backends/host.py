@@ -1,25 +1,27 @@
 """Backend `host`: threads of the native core move bytes between the memories of NUMA nodes.
 
-Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/huge`. Engine:
+Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/base` (never in
+huge pages), `host:N/huge`. Engine:
 `cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier. Between
-the caches of two CPUs (`cpu:N`), a thread on each bounces a line.
+the caches of two CPUs (`cpu:N`), a thread on each bounces a line. One thread chases pointers.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
 from linkgauge import _native
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.transfer import FULL_LOAD, Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
-from . import native
+from . import host_chase, native
 from .host_arena import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .native import native_errors
@@ -33,6 +35,7 @@ from .protocol import (
     Pace,
     Pattern,
     Timing,
+    check_alone,
     check_exchanges,
     exchange_refusal,
     lacking,
@@ -55,7 +58,10 @@ class HostBuffer:
         self._placement = placement
         self.size = pages.size
         self.address = pages.address
-        self.warnings = tuple(self._warn(cache or 0))
+        self.cycle: int | None = None
+        """Bytes through which a cycle of pointers leads, if it still does."""
+        self.warnings = tuple(self._warn())
+        self._cache = cache or 0
 
     def placement(self) -> Placement:
         return self._placement
@@ -63,13 +69,17 @@ class HostBuffer:
     def free(self) -> None:
         self._pages.close()
 
-    def _warn(self, cache: int) -> Iterator[str]:
+    def _warn(self) -> Iterator[str]:
         if self._placement.locked is False:
             yield (
                 f"{self.memory} is not locked in memory ({self._pages.lock_error}): "
                 "raise the memlock limit (ulimit -l)"
             )
         yield from native.misplaced(self.memory, self._placement)
+
+    def near_cache(self) -> Iterator[str]:
+        """That it is too small for a figure of the memory alone."""
+        cache = self._cache
         if self.size < BEYOND * cache:
             fits = self.size < cache
             how = "fit into" if fits else f"are less than {BEYOND} times"
@@ -83,9 +93,9 @@ class HostGroup:
     """Copies by threads: one native team, started at a barrier, timed by a monotonic clock."""
 
     most_loops = 1 << 30
-    pace = Pace()
 
-    def __init__(self, jobs: Sequence[_native.Job]) -> None:
+    def __init__(self, jobs: Sequence[_native.Job], pace: Pace = Pace()) -> None:  # noqa: B008
+        self.pace = pace
         with native_errors("make threads"):
             self._team = _native.Team(jobs)
         self._loops = 0
@@ -149,6 +159,8 @@ class HostBackend:
         """The kernels of the group prepared last."""
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
+        self._near: dict[Transfer, tuple[str, ...]] = {}
+        """What copies of the group prepared last have to do with caches."""
         self._crowded: dict[Memory, int] = {}
         """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
 
@@ -169,6 +181,7 @@ class HostBackend:
 
     def _remarks(self, transfer: Transfer) -> Iterator[str]:
         owner = transfer.engine.owner
+        yield from self._near.get(transfer, ())
         if transfer in self._chosen:
             chosen = self._chosen[transfer]
             yield f"{owner}.cpu: {OPS[_op(transfer)]} by {chosen.kernel}, {chosen.why}"
@@ -187,6 +200,7 @@ class HostBackend:
         return HostBuffer(memory, pages, placement, node.last_level_cache)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        _forget_cycle(buffer)
         native.fill(_address(buffer), size, pattern, seed, inverted, self._all_cpus)
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
@@ -196,11 +210,16 @@ class HostBackend:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation not in ("copy", "ping-pong"):
+        if operation not in ("copy", "chase", "ping-pong"):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         if operation == "ping-pong":
+            check_alone(copies)
             return PingPongGroup(copies[0].transfer)
+        for copy in copies:
+            _forget_cycle(copy.destination)
+        if operation == "chase":
+            return self._chase(copies)
         placed = self._place(copies)
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):
@@ -210,16 +229,42 @@ class HostBackend:
             for owner, count in threads.items()
             if count > len(self._nodes[owner.index or 0].cpus)
         }
-        self._chosen = {
-            copy.transfer: self._kernels.choose(_op(copy.transfer), cpus, copy.size)
-            for copy, cpus in zip(copies, placed, strict=True)
-        }
+        self._choose(list(zip(copies, placed, strict=True)))
+        self._near = {copy.transfer: tuple(_near_cache(copy)) for copy in copies}
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
-    def _job(self, copy: Copy, cpus: Sequence[int]) -> _native.Job:
+    def _chase(self, copies: Sequence[Copy]) -> HostGroup:
+        """Prepares the cycle and the caches, and measures the full rate of what runs beside."""
+        host_chase.check(copies)
+        placed = host_chase.place(copies, self._nodes)
+        first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
+        (cpu,), buffer = placed[0], first.source
+        if not isinstance(buffer, HostBuffer):
+            raise Unsupported(f"{first.transfer}: host threads chase through their own memory")
+        self._crowded, self._near = {}, {}
+        self._choose(others)
+        host_chase.link(buffer, first.size, first.seed, cpu)
+        chase = host_chase.chase_job(first, buffer.address, cpu)
+        warm_up = host_chase.warm_up_loops(first.size, _native.last_level_cache([cpu]))
+        most = host_chase.rates([chase, *(self._job(*o, math.inf) for o in others)], warm_up)[1:]
+        held = (
+            self._job(*other, math.inf if load == FULL_LOAD else rate * load / FULL_LOAD)
+            for other, rate in zip(others, most, strict=True)
+            for load in (other[0].transfer.load,)
+        )
+        return HostGroup([chase, *held], host_chase.PACE)
+
+    def _choose(self, placed: Sequence[tuple[Copy, Sequence[int]]]) -> None:
+        self._chosen = {
+            copy.transfer: self._kernels.choose(_op(copy.transfer), cpus, copy.size)
+            for copy, cpus in placed
+        }
+
+    def _job(self, copy: Copy, cpus: Sequence[int], rate: float = 0) -> _native.Job:
         ends = _address(copy.source), _address(copy.destination)
         op, kernel = _op(copy.transfer), self._chosen[copy.transfer].kernel
-        return _native.Job(op, *ends, copy.size, copy.seed, cpus, copy.endless, kernel)
+        size, seed = copy.size, copy.seed
+        return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """CPUs of each copy's threads. Copies of one node take its CPUs in turn; those that set no
@@ -240,6 +285,17 @@ def _op(transfer: Transfer) -> _native.Op:
     if transfer.source.is_null:
         return _native.Op.WRITE
     return _native.Op.READ if transfer.destination.is_null else _native.Op.COPY
+
+
+def _forget_cycle(buffer: Buffer | None) -> None:
+    if isinstance(buffer, HostBuffer):
+        buffer.cycle = None
+
+
+def _near_cache(copy: Copy) -> Iterator[str]:
+    for buffer in (copy.source, copy.destination):
+        if isinstance(buffer, HostBuffer):
+            yield from buffer.near_cache()
 
 
 def _address(buffer: Buffer | None) -> int:

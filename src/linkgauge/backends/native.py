@@ -14,7 +14,13 @@ from linkgauge.model.units import approximate_size
 
 from .protocol import Pattern
 
-KINDS = {"": Kind.PINNED, "pageable": Kind.PAGEABLE, "huge": Kind.HUGE, STAGING: Kind.PINNED}
+KINDS = {
+    "": Kind.PINNED,
+    "pageable": Kind.PAGEABLE,
+    "base": Kind.BASE,
+    "huge": Kind.HUGE,
+    STAGING: Kind.PINNED,
+}
 """What the native core allocates, by the notation's kinds of host memory."""
 
 
@@ -33,7 +39,8 @@ def allocate(
     """Host memory on `node` (None: anywhere), touched by `cpus`, and its actual placement.
 
     Raises AllocationError if it cannot be allocated, and Unsupported if it cannot be bound to its
-    node and that is not `alone`, or if huge memory is not entirely in huge pages.
+    node and that is not `alone`, if huge memory is not entirely in huge pages, or base memory is
+    partly in such.
     """
     try:
         native = _native.Memory(size, kind, node, cpus)
@@ -51,6 +58,9 @@ def allocate(
             f"only {approximate_size(huge)} of {approximate_size(size)} could be had in huge "
             "pages: reserve some (vm.nr_hugepages) or allow transparent ones (madvise)"
         )
+    if kind == Kind.BASE and huge:
+        native.close()
+        raise Unsupported(f"{approximate_size(huge)} of {memory} lie in huge pages")
     return native, Placement(
         memory=str(memory),
         bytes=size,

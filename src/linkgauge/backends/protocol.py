@@ -207,6 +207,12 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
     return None
 
 
+def check_alone(copies: Sequence[Copy]) -> None:
+    """Raises Unsupported for several at once, from a backend that measures latencies alone."""
+    if len(copies) > 1:
+        raise Unsupported("latencies are measured one at a time")
+
+
 def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
     """Raises Unsupported for a ping-pong between memories other than CPU caches, and for another
     operation between CPU caches."""
@@ -312,7 +318,8 @@ class Backend(Protocol):
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
         """A group that can be armed any number of times. Only copies can be several in a group.
-        `chase`: one thread of the engine follows pointers through all of the source buffer.
+        `chase`: one thread of the engine follows pointers through all of the source buffer;
+        what runs beside it, if the backend allows that, is endless.
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
         Raises Unsupported for an operation that it lacks, in general or for this copy."""

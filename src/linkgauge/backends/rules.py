@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import FULL_LOAD, Memory, Transfer
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
@@ -33,6 +33,12 @@ def of_threads(
         yield "'<->' is one kernel of a device: join two transfers with '&' instead"
     if (transfer.engine.count or 0) > count:
         yield f"{owner} has {count} CPUs to use"
+
+
+def of_load(transfer: Transfer) -> Iterator[str]:
+    """That a backend cannot hold a transfer to a share of its rate."""
+    if transfer.load != FULL_LOAD:
+        yield f"only host threads hold a transfer to {transfer.load}% of its rate"
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[str]:

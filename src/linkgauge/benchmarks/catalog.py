@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from linkgauge.model.errors import InputError
 
 from .copies import HOST, NVBANDWIDTH
+from .host_latency import LATENCIES
 from .host_sweeps import SWEEPS
 from .table import Row, Sweep
 
-_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS)
+_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *LATENCIES)
 CATALOG = {row.name: row for row in _ALL}
 
 

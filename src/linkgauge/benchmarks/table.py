@@ -44,9 +44,11 @@ class DeviceSet(msgspec.Struct, frozen=True):
     """Why there are no devices."""
     full: bool = False
     """Whether everything is measured, however long that takes."""
+    brief: bool = False
+    """Whether little is measured, for a first look."""
 
 
-Profile = Literal["quick", "standard", "full"]
+Profile = Literal["quick", "standard", "full", "vm"]
 EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
 
 
@@ -152,24 +154,28 @@ class Row(msgspec.Struct, frozen=True):
 
 class Sweep(msgspec.Struct, frozen=True):
     """A benchmark whose columns are not memories: `cells` computes them from the nodes. `size` is
-    bytes if it has its own, `reason` why there may be no cells."""
+    bytes if it has its own, `reason` why there may be no cells; `left_out` ends the title where
+    only some of what there is are measured."""
 
     name: str
     title: str
     cells: Callable[[DeviceSet], Iterator[Cell]]
     unit: Unit = BANDWIDTH
-    size: int | None = None
+    size: int | Callable[[DeviceSet], int] | None = None
     reason: str | None = None
     profiles: tuple[Profile, ...] = EVERY_PROFILE
+    left_out: Callable[[DeviceSet], str] | None = None
 
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))
-        named = self.name, self.title, "host"
+        title = self.title + (self.left_out(fabric) if self.left_out else "")
+        size = self.size(fabric) if callable(self.size) else self.size
         reason = None if cells else self.reason
-        return Benchmark(*named, cells, self.unit, sweep=True, size=self.size, reason=reason)
+        named = self.name, title, "host"
+        return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
 
 
 @cache
@@ -203,4 +209,5 @@ def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
         Engine(at(engine.owner), engine.kind, engine.count),
         transfer.scale,
         transfer.both_ways,
+        transfer.load,
     )

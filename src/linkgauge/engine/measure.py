@@ -139,9 +139,9 @@ class _Together:
         copies = [copy for cell in self._cells for copy in cell.copies]
         owners = [backend for cell in self._cells for backend in cell.backends]
         operation = self._cells[0].planned.operation
-        if operation != "copy" and len(copies) > 1:
-            raise Unsupported("latencies are measured one at a time")
         places: defaultdict[Backend, list[int]] = defaultdict(list)
+        if operation != "copy" and (len(self._cells) > 1 or len(set(owners)) > 1):
+            raise Unsupported("latencies are measured one at a time")
         # Host threads last: their endless copies end once the others have.
         for place, owner in sorted(enumerate(owners), key=lambda one: one[1].name == "host"):
             places[owner].append(place)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern, Timing, seed_of
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import Report, Transfer
+from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool
@@ -52,6 +53,11 @@ class Measurement:
         """Whether each transfer's progress over time matters."""
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
+    @property
+    def _is_loaded(self) -> bool:
+        """Whether it is a latency while other transfers run, for as long as it is measured."""
+        return self.planned.operation == "chase"
+
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
         if self.planned.report.is_latency:
@@ -65,7 +71,7 @@ class Measurement:
         self.copies = tuple(self._allocate(pool, first_seed, visit))
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self.planned.report is Report.FIRST
+        only_first = self.planned.report is Report.FIRST or self._is_loaded
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
@@ -73,6 +79,9 @@ class Measurement:
         ):
             size = self._size * transfer.scale
             interferes = only_first and number > 0
+            endless = self.staging.is_endless(transfer) or (self._is_loaded and number > 0)
+            if transfer.load != FULL_LOAD and not endless:
+                raise Unsupported(f"{transfer}: a load is for what runs beside a pointer chase")
             seed = first_seed if touches(transfer) else first_seed + number
             if self._has_own_pattern(transfer):
                 seed = seed_of(self._settings.pattern or 0)
@@ -90,7 +99,7 @@ class Measurement:
                 size,
                 seed=seed,
                 interference=interferes,
-                endless=self.staging.is_endless(transfer),
+                endless=endless,
                 tracked=self.is_tracked,
                 warm_ups=SPAN_WARM_UPS if spans else None,
             )
@@ -189,6 +198,9 @@ class Measurement:
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, transfer in enumerate(self.planned.transfers):
+            if number == 0 and self.planned.report.is_latency:
+                yield Part(0, 0, tuple(self.figure(timing, loops) for timing in timings), None)
+                continue
             size = transfer.counted(self._size, self.planned.report)
             figures = tuple(size * loops / timing.seconds[number] for timing in timings)
             yield Part(number, size, figures, None)

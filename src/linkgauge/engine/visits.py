@@ -230,7 +230,7 @@ def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
             *sorted((_kind(transfer.source), _kind(transfer.destination))),
             transfer.source.place == transfer.destination.place,
             transfer.both_ways,
-            transfer.scale,
+            1 if cell.operation == "chase" else transfer.scale,  # a size, of a curve
         )
         for transfer in cell.transfers
     )

@@ -1,13 +1,14 @@
 """Reads the transfer notation: `host:0 -> cuda:0 by ce & cuda:0 -> host:0 by cuda:0.ce x2`.
 
     cell      = transfer { "&" transfer }
-    transfer  = memory ( "->" | "<->" ) memory [ "by" engine ] [ "x" scale ]
+    transfer  = memory ( "->" | "<->" ) memory [ "by" engine ] [ "x" scale ] [ "at" percent "%" ]
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ]
 
 Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them.
 
-Without `by`, a copy engine does the work if a device is involved, else all CPUs. Printing is
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. What
+loads a memory at a share of its own rate says so: `host:0 -> null by cpu*7 at 25%`. Printing is
 `str()` of the value; reading what was printed gives the same value. Every error is a NotationError
 that points at the first bad character.
 """
@@ -19,7 +20,16 @@ from collections.abc import Callable
 from typing import get_args
 
 from .errors import NotationError
-from .transfer import HOST_KINDS, NULL, Engine, EngineKind, Memory, Transfer, default_owner
+from .transfer import (
+    FULL_LOAD,
+    HOST_KINDS,
+    NULL,
+    Engine,
+    EngineKind,
+    Memory,
+    Transfer,
+    default_owner,
+)
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -223,7 +233,19 @@ class _TransferParser:
         scale = 1
         if self.take("x"):
             scale = self.number("a factor after 'x'", least=1)
-        return Transfer(source, destination, engine, scale, both_ways)
+        return Transfer(source, destination, engine, scale, both_ways, self.load())
+
+    def load(self) -> int:
+        if not self.keyword("at"):
+            return FULL_LOAD
+        self.blank()
+        at = self.at
+        load = self.number("a percentage after 'at'", least=1)
+        if load > FULL_LOAD:
+            raise self.error(f"a load is at most {FULL_LOAD}%", at)
+        if not self.adjoining("%"):
+            raise self.error("expected '%'")
+        return load
 
     def keyword(self, name: str) -> bool:
         self.blank()

@@ -24,7 +24,10 @@ Access = Literal["read", "write"]
 STAGING = "staging"
 """Pinned host memory, and one buffer for all transfers of a cell that name it."""
 
-HOST_KINDS = ("pageable", "huge", "mapped", "wc", "managed", STAGING)
+FULL_LOAD = 100
+"""Percent of its own rate at which a transfer runs if nothing holds it back."""
+
+HOST_KINDS = ("pageable", "base", "huge", "mapped", "wc", "managed", STAGING)
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -119,14 +122,15 @@ class Transfer:
     """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
 
     `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
-    split warps), so each direction carries half the size.
+    split warps), so each direction carries half the size. `load` is percent of its own full rate,
+    for what loads a memory while something else is measured.
 
     Not a Struct, because in files and messages a transfer is its notation: msgspec passes types it
     does not know to the hooks of `notation`. The notation is kept as `text` and identifies the
     transfer.
     """
 
-    __slots__ = ("both_ways", "destination", "engine", "scale", "source", "text")
+    __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
 
     def __init__(
         self,
@@ -135,17 +139,20 @@ class Transfer:
         engine: Engine,
         scale: int = 1,
         both_ways: bool = False,
+        load: int = FULL_LOAD,
     ) -> None:
         self.source = source
         self.destination = destination
         self.engine = engine
         self.scale = scale
         self.both_ways = both_ways
+        self.load = load
         default = default_owner(source, destination)
         by = engine.bare if engine.owner == default else str(engine)
         arrow = "<->" if both_ways else "->"
         times = "" if scale == 1 else f" x{scale}"
-        self.text = f"{source} {arrow} {destination} by {by}{times}"
+        share = "" if load == FULL_LOAD else f" at {load}%"
+        self.text = f"{source} {arrow} {destination} by {by}{times}{share}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Transfer) and self.text == other.text
@@ -279,7 +286,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     def bytes_reported(self, size: int) -> int:
         """Payload bytes of one loop that the headline figure counts."""
         counted = [transfer.counted(size, self.report) for transfer in self.transfers]
-        return counted[0] if self.report is Report.FIRST else sum(counted)
+        return counted[0] if self.report.is_first else sum(counted)
 
     def __str__(self) -> str:
         return " & ".join(map(str, self.transfers))

@@ -14,8 +14,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pace, Pattern, Tried, lacking
-from linkgauge.backends.rules import no_node
+from linkgauge.backends.protocol import (
+    Backend,
+    Buffer,
+    Copy,
+    Group,
+    Pace,
+    Pattern,
+    Tried,
+    check_alone,
+    lacking,
+)
+from linkgauge.backends.rules import no_node, of_load
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
@@ -88,6 +98,8 @@ class CudaBackend:
         owner = transfer.engine.owner
         if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
             return f"there is no {owner}: this machine has {len(self._devices)} CUDA devices"
+        for held in of_load(transfer):
+            return held
         for memory in transfer.memories:
             reason = self._unreachable(memory, transfer)
             if reason is not None:
@@ -177,6 +189,7 @@ class CudaBackend:
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
         if operation == "copy":
             return self.prepare_with(copies, None)
+        check_alone(copies)
         if operation == "chase":
             return self._chase(copies[0])
         if operation == "enqueue":

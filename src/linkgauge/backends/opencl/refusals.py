@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from linkgauge.backends.rules import of_copy_engine
+from linkgauge.backends.rules import of_copy_engine, of_load
 from linkgauge.model.machine import Device
 from linkgauge.model.transfer import STAGING, Memory, Transfer
 
@@ -45,6 +45,7 @@ def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
 def _reasons(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) -> Iterator[str]:
     for memory in (*transfer.memories, transfer.engine.owner):
         yield from _unreachable(memory, len(facts), nodes)
+    yield from of_load(transfer)
     yield from _wrong_engine(transfer)
     yield from _wrong_ends(transfer)
     owner = facts[transfer.engine.owner.index or 0]

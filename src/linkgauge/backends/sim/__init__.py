@@ -16,6 +16,7 @@ from linkgauge.backends.protocol import (
     Pace,
     Pattern,
     Phase,
+    check_alone,
     check_exchanges,
     exchange_refusal,
 )
@@ -182,6 +183,7 @@ class SimBackend:
         if operation == "copy":
             moving = self._moving(copies, demands)
             return SimGroup(copies, moving, sigmas, self._course, self._stall)
+        check_alone(copies)
         seconds, steps = self._step(copies[0], operation)
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # work of the host, independent of the links

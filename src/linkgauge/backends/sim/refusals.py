@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.backends.rules import of_copy_engine, of_threads
-from linkgauge.model.transfer import STAGING, Memory, Transfer
+from linkgauge.model.transfer import FULL_LOAD, STAGING, Memory, Transfer
 
 from .hardware import Hardware
 from .topology import Topology
 
 SPACE = "sim"
-_OF_THREADS = ("", "pageable", "huge", STAGING)
-_PINNED = ("", "huge", "mapped", "wc", STAGING)
+_OF_THREADS = ("", "pageable", "base", "huge", STAGING)
+_PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 """Kinds of host memory that device engines reach, all treated alike."""
 
 
@@ -26,6 +26,8 @@ def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iter
         yield from _absent(place, hardware)
     if not transfer.memories or (transfer.both_ways and len(transfer.memories) < 2):
         yield "nothing to move: an end is null"
+    if transfer.load != FULL_LOAD:
+        yield f"a simulated machine holds nothing to {transfer.load}% of its rate"
     of_kind = _of_threads if transfer.engine.kind == "cpu" else _of_device
     yield from of_kind(transfer, hardware)
     owner = str(transfer.engine.owner)

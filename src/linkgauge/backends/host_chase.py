@@ -1,0 +1,102 @@
+"""Pointer chases by a host thread, alone or while other threads load the memory.
+
+The chased memory holds one random cycle, a pointer in each cache line. The others are endless: each
+moves its bytes at the share of its full rate that its transfer's load says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from linkgauge import _native
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.machine import Node
+from linkgauge.model.transfer import FULL_LOAD
+
+from .native import native_errors
+from .protocol import Copy, Pace
+
+if TYPE_CHECKING:
+    from .host import HostBuffer
+
+HOPS = 1 << 14
+"""Accesses of one loop: 16 to 20 µs in the fastest caches, a thousand times the clock's reading."""
+PACE = Pace(loops=1, steps=HOPS)
+RATE_SECONDS = 0.03
+"""Shortest run that determines a full rate."""
+
+
+def check(copies: Sequence[Copy]) -> None:
+    """Raises Unsupported for what is no chase by a host thread, or loads no memory beside it."""
+    chase = copies[0].transfer
+    if chase.source.is_null or not chase.destination.is_null or chase.load != FULL_LOAD:
+        raise Unsupported(f"{chase}: a chase only reads: write host:0 -> null by cpu*1")
+    if (chase.engine.count or 1) > 1:
+        raise Unsupported(f"{chase}: one thread follows pointers: write cpu*1")
+    if not all(copy.endless for copy in copies[1:]):
+        raise Unsupported("only what loads the memory runs beside a chase")
+
+
+def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
+    """CPUs of each copy's threads: no two share one. Raises Unsupported if there are too few."""
+    owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
+    counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
+    needed: Counter[int] = Counter()
+    placed = []
+    for node, count in zip(owners, counts, strict=True):
+        first = needed[node]
+        needed[node] += count
+        placed.append(nodes[node].cpus[first : first + count])
+    for node, count in needed.items():
+        has = len(nodes[node].cpus)
+        if count > has:
+            of = f"{count} CPUs of host:{node}, which has {has}"
+            raise Unsupported(f"needs {of}: one follows pointers, the others load the memory")
+    return placed
+
+
+def link(buffer: HostBuffer, size: int, seed: int, cpu: int) -> None:
+    """Lays a cycle through the buffer, unless it still holds one, and proves that it is one cycle
+    over all lines. Raises BackendError if it is not."""
+    if buffer.cycle == size:
+        return
+    with native_errors("link pointers"):
+        _native.link_cycle(buffer.address, size, (seed + buffer.address) % (1 << 64), cpu)
+        found = _native.cycle_length(buffer.address, size, cpu)
+    if found != size // _native.LINK:
+        problem = f"a cycle of {found} lines instead of {size // _native.LINK}"
+        raise BackendError("link pointers", problem)
+    buffer.cycle = size
+
+
+def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
+    return _native.Job(_native.Op.READ, address, 0, copy.size, copy.seed, [cpu], chase=HOPS)
+
+
+def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
+    """Bytes/s of each job while all of them run, the first of them at least `warm_up` loops, so
+    that the caches are as a chase leaves them."""
+    with native_errors("load the memory"), closing(_native.Team(jobs)) as team:
+        loops = warm_up
+        while True:
+            team.arm(loops)
+            team.open()
+            spans = team.wait()
+            seconds = spans[0].end - spans[0].begin
+            if len(jobs) == 1 or seconds >= RATE_SECONDS:
+                break
+            loops = math.ceil(1.2 * loops * RATE_SECONDS / max(seconds, 1e-6))
+    return [
+        job.size * span.passes / (span.end - span.begin)
+        for job, span in zip(jobs, spans, strict=True)
+    ]
+
+
+def warm_up_loops(size: int, cache: int) -> int:
+    """Loops after which the last-level cache holds what a chase through `size` bytes leaves in it:
+    as many lines as it has, or a whole cycle."""
+    return math.ceil(min(size, cache) / _native.LINK / HOPS)
