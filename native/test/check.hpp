@@ -1,5 +1,5 @@
-// What the tests of native/ are written with. They need neither Python nor any library, so that they
-// run wherever a compiler or an emulator of the CPU is.
+// What the tests of native/ are written with. They need neither Python nor any library, so that
+// they run wherever a compiler or an emulator of the CPU is.
 #pragma once
 
 #include <cstddef>

@@ -185,6 +185,7 @@ _LACKING: Mapping[Operation, str] = {
     "chase": "does not measure latency",
     "enqueue": "does not tell what enqueueing takes",
     "ping-pong": "bounces no cache lines",
+    "touch": "hands out no fresh memory",
 }
 
 
@@ -322,6 +323,7 @@ class Backend(Protocol):
         what runs beside it, if the backend allows that, is endless.
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
+        `touch`: the destination's pages are given back and faulted in anew.
         Raises Unsupported for an operation that it lacks, in general or for this copy."""
         ...
 

@@ -8,7 +8,7 @@ import msgspec
 
 from linkgauge.model.machine import Machine, Node
 from linkgauge.model.result import Result
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import SPREAD, Memory, Transfer
 
 from .path import ExpectedPath, Segment, Unknown, Use
 
@@ -49,6 +49,8 @@ def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
             continue
         for cell in result.cells:
             if cell.status != "pass" or cell.summary is None or len(cell.transfers) > 1:
+                continue
+            if cell.operation == "touch":
                 continue
             (transfer,) = cell.transfers
             node = transfer.engine.owner.index or 0
@@ -133,7 +135,9 @@ def _operation(transfer: Transfer) -> str:
 
 def _is_local(transfer: Transfer) -> bool:
     owner = transfer.engine.owner
-    return owner.is_host and all(memory.place == owner for memory in transfer.memories)
+    return owner.is_host and all(
+        memory.place == owner and memory.kind not in SPREAD for memory in transfer.memories
+    )
 
 
 def _all_cpus(transfer: Transfer, machine: Machine) -> bool:

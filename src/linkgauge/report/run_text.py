@@ -19,6 +19,7 @@ from linkgauge.model.units import format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
 from .matrix import ABSENT, Matrix, grid, matrices, shown
+from .pages import page_lines
 from .run_notes import mode_lines
 from .sentences import first_of
 
@@ -82,6 +83,7 @@ def render_result(result: Result) -> RenderableType:
         lines += matrix_lines(matrix, partial(_entry, matrix.figures, cells, result.unit))
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
+    lines += page_lines(result)
     lines += mode_lines(result)
     lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
