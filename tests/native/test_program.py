@@ -1,4 +1,4 @@
-"""The test program of native/, without Python: on this CPU, and on others that qemu-user stands for.
+"""The test program of native/, without Python: on this CPU, and on others that qemu stands for.
 
 What it takes for those (.ci/run installs it) is either there, or its absence is said. With
 LINKGAUGE_REQUIRE=qemu in the environment, it must be there.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
@@ -39,8 +39,7 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Text]:
-    """The TLB's share of a latency in base pages: what the same accesses save in huge ones. Figures
-    whose intervals overlap are not told apart."""
+    """The TLB's share of a latency in base pages: what the same accesses save in huge ones."""
     curves: dict[str, dict[str, dict[str, CellResult]]] = {}
     for cell in cells:
         row = cell.row.removesuffix(_kind(cell)).strip()
@@ -49,18 +48,27 @@ def _shares(cells: Sequence[CellResult]) -> Iterator[Text]:
         base = kinds.get("base", {})
         for kind in HUGE:
             huge = kinds.get(kind, {})
-            sizes = _some([size for size in base if size in huge])
-            if sizes:
-                shares = (f"{_share(base[size], huge[size])} at {size}" for size in sizes)
-                text = f"{', '.join(shares)} of the base pages' latency"
-                yield _line(f"TLB ({row} {kind})", text)
+            shares = {size: _share(base[size], huge[size]) for size in base if size in huge}
+            if shares:
+                some = {size: shares[size] for size in _some([*shares])}
+                yield _line(f"TLB ({row} {kind})", "; ".join(_told(some)))
 
 
-def _share(base: CellResult, huge: CellResult) -> str:
+def _told(shares: Mapping[str, float | None]) -> Iterator[str]:
+    told = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
+    if told:
+        yield f"{', '.join(told)} of the base pages' latency"
+    noise = [size for size, share in shares.items() if share is None]
+    if noise:
+        yield f"within noise at {', '.join(noise)}"
+
+
+def _share(base: CellResult, huge: CellResult) -> float | None:
+    """The share of `base` that `huge` saves; None if their intervals overlap."""
     ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
     if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
-        return "within noise"
-    return f"{1 - _median(huge) / _median(base):.0%}"
+        return None
+    return 1 - _median(huge) / _median(base)
 
 
 def _some(sizes: Sequence[str]) -> list[str]:
