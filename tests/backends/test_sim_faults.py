@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.backends.protocol import Phase
 from linkgauge.backends.sim.faults import (
     FAULTS,
     PARAMETERS,
@@ -29,7 +28,7 @@ from linkgauge.backends.sim.faults import (
     parse_fault,
 )
 from linkgauge.backends.sim.schedule import Schedule, act, check_targets
-from linkgauge.model.errors import AllocationError, BackendError, InputError, NotationError
+from linkgauge.model.errors import AllocationError, BackendError, InputError, NotationError, Phase
 
 PHASES = get_args(Phase)[1:]  # what is planned only is not struck
 

@@ -5,14 +5,18 @@ from hypothesis import strategies as st
 
 from linkgauge.judge.cases import Case
 from linkgauge.judge.causes import causes, fewest, remembered, suspects
+from linkgauge.model.result import CellResult
+from linkgauge.model.transfer import Report
+
+
+def case(number, parts, phase=None):
+    cell = CellResult("0", "0", (), Report.FIRST, "error", phase=phase)
+    return Case(number, None, cell, parts, parts, None)
 
 
 def cells(**touched):
     """Cells in their order, each by what it touches: `a="sim:0 bridge"`."""
-    return [
-        Case(number, None, None, frozenset(parts.split()), frozenset(parts.split()), None)
-        for number, parts in enumerate(touched.values())
-    ]
+    return [case(number, frozenset(parts.split())) for number, parts in enumerate(touched.values())]
 
 
 def named(bad, good, **more):
@@ -42,6 +46,21 @@ def test_a_good_cell_later_tells_that_what_was_lost_is_something_else():
     assert named([one, two], [good], stays=True) == ({"sim:2", "sim:3"}, [])
 
 
+def test_cells_that_end_in_different_phases_have_different_causes():
+    ended = [case(0, frozenset({"sim:0", "switch"}), "fill"),
+             case(1, frozenset({"sim:1", "switch"}), "verify"),
+             case(2, frozenset({"sim:0", "switch"}), "fill")]  # fmt: skip
+    assert named(ended, []) == ({"sim:0", "sim:1"}, [])
+    assert named(ended, [], stays=True) == ({"switch"}, [])
+
+
+def test_a_part_that_ends_cells_early_ends_none_late():
+    early = [case(n, frozenset({"sim:0", "sim:1"}), "allocate") for n in (0, 1)]
+    late = case(2, frozenset({"sim:0", "sim:2"}), "verify")
+    blamed, _ = named([*early, late], [])
+    assert "sim:1" in blamed
+
+
 def test_parts_that_no_cell_tells_apart_are_named_together():
     one, two = cells(a="sim:0 sim:0-switch", b="sim:0 sim:0-switch")
     (cause,), _ = causes([one, two], [])
@@ -56,7 +75,7 @@ def test_what_was_seen_in_trouble_is_named_before_its_device():
 
 @given(st.lists(st.tuples(st.frozensets(st.sampled_from("abcdef"), min_size=1), st.booleans())))
 def test_each_bad_cell_touches_a_cause_or_is_left_over(drawn):
-    all_cells = [Case(n, None, None, parts, parts, None) for n, (parts, _) in enumerate(drawn)]
+    all_cells = [case(n, parts) for n, (parts, _) in enumerate(drawn)]
     bad = [case for case, (_, is_bad) in zip(all_cells, drawn, strict=True) if is_bad]
     good = [case for case in all_cells if case not in bad]
     found, rest = causes(bad, good)

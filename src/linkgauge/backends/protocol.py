@@ -21,18 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from enum import IntEnum
-from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
-
-Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
-"""The phases of a cell, in order."""
 
 
 class Pattern(IntEnum):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.backends.protocol import Backend, Group, Pace, Phase, Timing, Virtual, follows
-from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.backends.protocol import Backend, Group, Pace, Timing, Virtual, follows
+from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Definition, Settings
 

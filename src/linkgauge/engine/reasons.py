@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.backends.protocol import Phase
-from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Unsupported
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, Unsupported
 from linkgauge.model.result import CellResult, PlannedCell, Status
 from linkgauge.model.transfer import Cell
 
@@ -25,10 +24,12 @@ def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
     return f"while {DOING[phase]} ({places}): {what}"
 
 
-def unmeasured(planned: Cell, status: Status, reason: str, kind: OutcomeKind) -> CellResult:
-    """A cell without figures, and why."""
+def unmeasured(
+    planned: Cell, status: Status, reason: str, kind: OutcomeKind, phase: Phase | None = None
+) -> CellResult:
+    """A cell without figures, and why: while it was in this phase."""
     place = planned.row, planned.column, planned.transfers, planned.report
-    return CellResult(*place, status, reason, operation=planned.operation, kind=kind)
+    return CellResult(*place, status, reason, operation=planned.operation, kind=kind, phase=phase)
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
@@ -42,4 +43,5 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
     """The result of a cell that failed with an error in this phase."""
     if isinstance(error, Unsupported):
         return unmeasured(planned, "skip", str(error), error.kind)
-    return unmeasured(planned, "error", failure_reason(planned, phase, str(error)), error.kind)
+    reason = failure_reason(planned, phase, str(error))
+    return unmeasured(planned, "error", reason, error.kind, phase)

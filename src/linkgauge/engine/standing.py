@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from linkgauge.backends.protocol import Phase
+from linkgauge.model.errors import Phase
 
 SIGN_SECONDS = 0.1
 """Least interval between signs of life while samples are taken: each wakes the controller."""

@@ -243,7 +243,7 @@ class _Watch:
             return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
         what = failure_reason(cell, at.phase, f"no end after {took:.3g} s")
-        return unmeasured(cell, "timeout", what, lost.kind)
+        return unmeasured(cell, "timeout", what, lost.kind, at.phase)
 
 
 def _devices(cell: PlannedCell) -> list[str]:

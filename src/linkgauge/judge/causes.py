@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
+
+from linkgauge.model.errors import PHASES, Phase
 
 from .cases import Case
 
@@ -20,8 +23,10 @@ _MISSED = 4.0
 """Loss of a bad cell that no part accounts for, where a good cell that touches one costs 1 …"""
 _PART = 1.5
 """… each part that is blamed this …"""
-_BEGAN = 1.0
-"""… and that it was well at first this."""
+BEGAN = 1.0
+"""… that it was well at first this …"""
+_MIXED = 2.0
+"""… and that cells end for it in several phases this."""
 _STAYS = 3.0
 """Loss of a good cell that touches what stays bad."""
 
@@ -31,6 +36,11 @@ class Blame(msgspec.Struct, frozen=True):
 
     part: str
     others: tuple[str, ...] = ()
+
+    def beside(self, blames: Iterable[Blame]) -> Blame:
+        """The same, if these explain as well."""
+        others = [part for blame in blames for part in (blame.part, *blame.others)]
+        return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def doubt(self) -> str:
@@ -120,55 +130,96 @@ class Cause(msgspec.Struct, frozen=True, eq=False):
     cases: tuple[Case, ...]
 
 
+class _Candidate(msgspec.Struct, frozen=True):
+    """A part that ends the cells that touch it in this phase (None: in any). As sets of cells, a
+    bit each: those that it explains, and those that contradict it. `is_mixed`: those that it
+    explains ended in several phases."""
+
+    part: str
+    phase: Phase | None
+    struck: int
+    well: int
+    is_mixed: bool = False
+
+
 def causes(
-    bad: Sequence[Case], good: Sequence[Case], *, stays: bool = False
+    bad: Sequence[Case], good: Sequence[Case], *, stays: bool = False, began: float = BEGAN
 ) -> tuple[list[Cause], list[Case]]:
     """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
-    left. Before the first bad cell that touches a part, good ones cost `_BEGAN` in all: it was well
-    then. What `stays` bad from then on is always well before, and hardly explains a good cell."""
+    left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
+    then. What `stays` bad from then on is always well before, and hardly explains a good cell.
+    Otherwise what is broken shows in the same phase of every cell."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
-    place = {case.number: 1 << at for at, case in enumerate(cases)}
     blames = suspects(bad, cases)
-    masks = {blame.part: (_mask(bad, blame, place), _mask(good, blame, place)) for blame in blames}
+    by_part = {blame.part: blame for blame in blames}
+    candidates = list(_candidates(blames, bad, cases, stays=stays))
 
-    def loss(parts: tuple[str, ...]) -> float:
+    def loss(chosen: tuple[_Candidate, ...]) -> float:
         covered = spared = 0
-        cost = _PART * len(parts)
-        for part in parts:
-            struck, well = masks[part]
-            own = struck
-            for other in parts:
-                own &= ~masks[other][0] if other != part else own
-            own = own or struck  # of what no other part explains, the first bad cell
-            since = well & -(own & -own)
-            cost += _BEGAN if since != well and not stays else 0.0
-            covered |= struck
+        cost = sum(_PART + (_MIXED if one.is_mixed else 0.0) for one in chosen)
+        if len({one.part for one in chosen}) < len(chosen):
+            return math.inf
+        for one in chosen:
+            own = one.struck
+            for other in chosen:
+                own &= ~other.struck if other is not one else own
+            own = own or one.struck  # of what no other part explains, the first bad cell
+            since = one.well & -(own & -own)
+            cost += began if since != one.well and not stays else 0.0
+            covered |= one.struck
             spared |= since
         contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
         return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
 
-    chosen = fewest(list(masks), remembered(loss))
+    chosen = fewest(candidates, remembered(loss))
     least = loss(chosen)
+    parts = {one.part: one.phase for one in chosen}
 
-    def explain_as_well(part: str) -> Iterator[str]:
-        rest = tuple(one for one in chosen if one != part)
-        for other in blames:
-            if other.part not in chosen and loss((*rest, other.part)) <= least:
-                yield from (other.part, *other.others)
+    def as_good(part: str) -> Iterator[Blame]:
+        rest = tuple(one for one in chosen if one.part != part)
+        for other in candidates:
+            if other.part not in parts and loss((*rest, other)) <= least:
+                yield by_part[other.part]
 
     found = [
         Cause(
-            Blame(blame.part, (*blame.others, *explain_as_well(blame.part))),
-            tuple(case for case in bad if blame.part in case.touched),
+            blame.beside(as_good(blame.part)),
+            tuple(case for case in bad if blame.part in case.touched
+                  and parts[blame.part] in (None, case.cell.phase)),
         )
         for blame in blames
-        if blame.part in chosen
-    ]
-    return found, [case for case in bad if case.touched.isdisjoint(chosen)]
+        if blame.part in parts
+    ]  # fmt: skip
+    return found, [case for case in bad if case.touched.isdisjoint(parts)]
 
 
-def _mask(cases: Iterable[Case], blame: Blame, place: dict[int, int]) -> int:
-    return sum(place[case.number] for case in cases if blame.part in case.touched)
+def _candidates(
+    blames: Iterable[Blame], bad: Sequence[Case], cases: Sequence[Case], *, stays: bool
+) -> Iterator[_Candidate]:
+    place = {case.number: 1 << at for at, case in enumerate(cases)}
+    ended = {case.number for case in bad}
+    for blame in blames:
+        touching = [case for case in cases if blame.part in case.touched]
+        struck = [case for case in touching if case.number in ended]
+        well = [case for case in touching if case.number not in ended]
+        phases = sorted({PHASES.index(case.cell.phase) for case in struck if case.cell.phase})
+        if stays or len(phases) < 2:
+            phase = struck[0].cell.phase
+            yield _Candidate(blame.part, phase, _mask(struck, place), _mask(well, place))
+            continue
+        yield _Candidate(blame.part, None, _mask(struck, place), _mask(well, place), is_mixed=True)
+        for phase in (PHASES[at] for at in phases):
+            own = [case for case in struck if case.cell.phase == phase]
+            passed = [case for case in struck if _is_later(case.cell.phase, phase)]
+            yield _Candidate(blame.part, phase, _mask(own, place), _mask([*well, *passed], place))
+
+
+def _is_later(one: Phase | None, other: Phase) -> bool:
+    return one is not None and PHASES.index(one) > PHASES.index(other)
+
+
+def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
+    return sum(place[case.number] for case in cases)
 
 
 def remembered(loss: Callable[[tuple[_H, ...]], float]) -> Callable[[tuple[_H, ...]], float]:

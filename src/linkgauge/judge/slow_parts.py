@@ -41,9 +41,13 @@ _PART = 0.008
 """What it costs to blame a part: as much as the excuses of two cells …"""
 _UNSEEN = 0.014
 """… that its links counted no errors …"""
+_SAME = 1e-3
+"""Difference of what is unexplained that says nothing …"""
+_PREFERENCE = 0.007
+"""… and of what it costs to blame parts that makes one likelier, but not sure."""
 _SPLIT = 0.012
 """What a slow cell costs whose peers are fast, although they touch the part as well."""
-_BEGAN = 0.01
+_BEGAN = 0.006
 """… that it was well at first …"""
 _DRIFTS = 0.008
 """… that it changes from cell to cell: time is blamed only where it explains better than parts."""
@@ -52,6 +56,8 @@ _NOISY = 0.02
 _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
 """Levels above which a part is as good as well, as logarithms; of a drift per cell."""
+_LEAST_TREND = math.log(0.985)
+"""Logarithm by which the last slow cell is below the first if the rate falls."""
 _LEAST_OF_DRIFT = 2
 """Fewest slow cells that distinguish a trend from a level."""
 _ANYTHING = math.log(1000)
@@ -186,24 +192,41 @@ class _Class:
         self.logs = {m.case.number: math.log(_median(m.case)) for m in members}
 
     def left(self, suspects: tuple[_Suspect, ...]) -> _Left:
-        """Beside the fastest that none of them strikes, else what is expected if all are low, else
-        the fastest."""
+        """Beside those that are well and that none of them strikes, else what is expected if all
+        are low, else the fastest."""
         if self.is_low and not any(s.drifts and s.strikes(self.fastest) for s in suspects):
             return _Left([m.log for m in self.members])
         free = [m for m in self.members if not any(s.strikes(m) for s in suspects)]
-        best = max(free, key=lambda m: m.relative) if free else self.fastest
-        top = self.logs[best.case.number]
+        well = [m for m in free if not m.slow]
+        top = self._mean(well) if well else self.logs[self.fastest.case.number]
         logs = [min(0.0, self.logs[m.case.number] - top) for m in self.members]
-        base = frozenset(s.part for s in suspects if s.strikes(best))
-        return _Left(logs, base, best.case.number if base else 0)
+        if well:
+            return _Left(logs)
+        base = frozenset(s.part for s in suspects if s.strikes(self.fastest))
+        return _Left(logs, base, self.fastest.case.number if base else 0)
+
+    def _mean(self, members: Sequence[RelativeRate]) -> float:
+        """The fastest of many that scatter is faster than any of them."""
+        weights = [m.weight for m in members]
+        return sum(self.logs[m.case.number] * m.weight for m in members) / sum(weights)
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """What suspects leave unexplained and cost; the logarithm of the rate that each leaves, of a
-    drift per cell."""
+    """What suspects leave `unexplained`, and what it costs to blame them; the logarithm of the rate
+    that each leaves, of a drift per cell."""
 
-    loss: float
+    unexplained: float
     levels: dict[_Suspect, float]
+    cost: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        return self.unexplained + self.cost
+
+    def is_as_good(self, other: _Fit) -> bool:
+        """Whether no cell speaks more against this one, and little else does."""
+        same = abs(self.unexplained - other.unexplained) < _SAME
+        return same and self.cost < other.cost + _PREFERENCE
 
 
 class _Model:
@@ -215,6 +238,10 @@ class _Model:
         for rate in rates:
             by_peers.setdefault(rate.case.peers, []).append(rate)
         self._classes = [_Class(members) for members in by_peers.values()]
+        self._cells: dict[str, set[int]] = {}
+        for rate in rates:
+            for part in rate.case.touched:
+                self._cells.setdefault(part, set()).add(rate.case.number)
 
     def fit(self, suspects: tuple[_Suspect, ...]) -> _Fit:
         """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
@@ -224,8 +251,8 @@ class _Model:
         twice = len({s.part for s in suspects}) < len(suspects)
         if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
             return _Fit(math.inf, levels)
-        loss = sum(s.cost + (0.0 if s.part in self._seen else _UNSEEN) for s in suspects)
-        loss += sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
+        cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
+        loss = sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
             for member, log in zip(group.members, one.logs, strict=True):
                 expected = [
@@ -239,7 +266,12 @@ class _Model:
                     if s.part in one.base and s.strikes(member) and not s.drifts:
                         left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
                 loss += member.weight * left_over
-        return _Fit(loss, levels)
+        return _Fit(loss, levels, cost)
+
+    def _is_unseen(self, s: _Suspect, suspects: tuple[_Suspect, ...]) -> bool:
+        """Whether no errors speak against it, or only those that a part around it explains."""
+        around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
+        return s.part not in self._seen or not self._seen.isdisjoint(around)
 
     def _own_level(
         self, s: _Suspect, suspects: tuple[_Suspect, ...], left: Sequence[_Left]
@@ -271,7 +303,7 @@ def _unexplained_part(
         return min(off**2, log**2 + _SPARED)
     if is_within:
         return member.relative**2 + (_SPARED if member.fine else 0.0)
-    return member.log**2
+    return (member.log if member.low else log) ** 2
 
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
@@ -286,14 +318,18 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     model = _Model(rates, seen)
     candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
     chosen = fewest(candidates, remembered(lambda tried: model.fit(tried).loss))
-    levels = model.fit(chosen).levels
+    fit = model.fit(chosen)
+    levels = fit.levels
     for suspect in chosen:
         others = [(s.part, levels[s]) for s in chosen if s != suspect]
         touched = [each for each in slow if suspect.part in each.case.touched]
         most = [each for each in touched if not any(
             part in each.case.touched and level < levels[suspect] for part, level in others
         )]  # fmt: skip
-        cells, blame = most or touched, blames[suspect.part]
+        beside = tuple(s for s in chosen if s != suspect)
+        as_good = [s.part for s in candidates if s.part not in {c.part for c in chosen}
+                   and model.fit((*beside, s)).is_as_good(fit)]  # fmt: skip
+        cells, blame = most or touched, blames[suspect.part].beside(blames[p] for p in as_good)
         if suspect.drifts:
             yield _drift(blame, levels[suspect], cells, evidence)
         else:
@@ -304,19 +340,32 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[_Suspect]:
-    """From the beginning; since some cell, of which an equal one touched the part before and was
-    well; ever slower."""
+    """From the beginning; since some cell, if cells like those that are slow were well before it;
+    ever slower."""
     touching = [each for each in rates if part in each.case.touched]
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield _Suspect(part)
-    first = next((each for each in slow if any(
-        other.case.peers == each.case.peers and not other.slow and _number(other) < _number(each)
-        for other in touching
-    )), None)  # fmt: skip
-    if first is not None:
-        yield _Suspect(part, since=_number(first))
-    if len(slow) >= _LEAST_OF_DRIFT:
+    kinds = {each.case.peers for each in slow}
+    well = [each for each in touching if not each.slow and each.case.peers in kinds]
+    alike = (each for each in slow if any(_is_well_before(other, each) for other in touching))
+    any_kind = (each for each in slow if any(_number(other) < _number(each) for other in well))
+    for first in dict.fromkeys((next(alike, None), next(any_kind, None))):
+        if first is not None:
+            yield _Suspect(part, since=_number(first))
+    equal = [[each for each in slow if each.case.peers == kind] for kind in kinds]
+    if any(_falls(some) for some in equal) or (len(slow) == len(equal) and _falls(slow)):
         yield _Suspect(part, drifts=True)
+
+
+def _falls(slow: Sequence[RelativeRate]) -> bool:
+    """Whether the last is slower than the first."""
+    return slow[-1].relative < slow[0].relative + _LEAST_TREND
+
+
+def _is_well_before(one: RelativeRate, other: RelativeRate) -> bool:
+    """Whether an equal cell was faster before it."""
+    is_equal = one.case.peers == other.case.peers and _number(one) < _number(other)
+    return is_equal and other.relative < one.relative + math.log(SLOW)
 
 
 def _number(each: RelativeRate) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -208,15 +208,21 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
         return
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:
-        """Minus the logarithm of the likelihood: one deviation for all cells that the same of these
-        parts shake. How quiet the quiet ones are (links of one kind more than of another) says
-        nothing: each counts as if it had the noise that any machine may have as well."""
+        """Minus the logarithm of the likelihood: variances of what shakes a cell add up. How quiet
+        the quiet ones are (links of one kind more than of another) says nothing: each counts as if
+        it had the noise that any machine may have as well."""
         groups: defaultdict[tuple[bool, ...], list[Steadiness]] = defaultdict(list)
         for cell in cells:
-            groups[tuple(each.strikes(cell) for each in shaken)].append(cell)
+            groups[True, *(each.strikes(cell) for each in shaken)].append(cell)
+        found = {
+            parts: (_pooled(group) ** 2 + _NOISE**2, sum(cell.degrees for cell in group))
+            for parts, group in groups.items()
+        }
         return sum(_SCATTERING + bool(each.since) for each in shaken) + sum(
-            sum(cell.degrees for cell in group) * math.log(math.hypot(_pooled(group), _NOISE))
-            for group in groups.values()
+            degrees * (math.log(expected) + variance / expected - 1) / 2
+            for (variance, degrees), expected in zip(
+                found.values(), _sums_of_parts(found), strict=True
+            )
         )
 
     blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
@@ -239,6 +245,26 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
             yield _scatter(one.blame, alone or inside, scatter, usual, evidence)
 
 
+def _sums_of_parts(found: Mapping[tuple[bool, ...], tuple[float, int]]) -> list[float]:
+    """The variance of each group by its parts: what every part adds, never less than nothing, by
+    least squares. Groups are given by which parts they have, with their variance and its degrees of
+    freedom."""
+    groups = [(parts, v, degrees / v**2) for parts, (v, degrees) in found.items()]
+    added = [min(v for _, v, _ in groups), *(0.0 for _ in groups[0][0][1:])]
+    for _ in range(_ROUNDS):
+        for place in range(len(added)):
+            others = [(v - _sum(added, parts) + added[place], w) for parts, v, w in groups
+                      if parts[place]]  # fmt: skip
+            weight = sum(w for _, w in others)
+            if weight:
+                added[place] = max(0.0, sum(left * w for left, w in others) / weight)
+    return [max(_sum(added, parts), _NOISE**2) for parts, _, _ in groups]
+
+
+def _sum(added: Sequence[float], parts: tuple[bool, ...]) -> float:
+    return sum(one for one, has in zip(added, parts, strict=True) if has)
+
+
 class _Shaken(msgspec.Struct, frozen=True):
     """A part whose cells scatter, `since` the cell of that number."""
 
@@ -249,6 +275,8 @@ class _Shaken(msgspec.Struct, frozen=True):
         return self.blame.part in cell.case.touched and cell.case.number >= self.since
 
 
+_ROUNDS = 20
+"""Rounds of the least squares, one part at a time."""
 _SCATTERING = 8.0
 """What it costs to blame a part, as a logarithm of likelihood: one in 3000."""
 

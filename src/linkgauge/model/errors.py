@@ -6,7 +6,11 @@ results, 4 nothing was measured).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
+
+Phase = Literal["plan", "allocate", "warm up", "fill", "measure", "verify"]
+"""The phases of a cell, in order."""
+PHASES: tuple[Phase, ...] = get_args(Phase)
 
 OutcomeKind = Literal[
     "size",

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from .errors import OutcomeKind
+from .errors import OutcomeKind, Phase
 from .inventory import Inventory, Reading
 from .machine import Machine
 from .modes import Mode
@@ -98,8 +98,9 @@ class CellResult(Cell, frozen=True, gc=False):
     of each visit, `seconds` the total sampling time; `modes` are the two groups that the samples
     fall into, the larger first, if there are two. `definition` says how a total is computed (null:
     the figure is not a total, or comes from an earlier version, which divided by the span). Why it
-    did not pass is in `reason` for people and in `kind` for programs; other remarks are in
-    `warnings` and `notes`. Warnings exist only in files: once read, a cell has its notes."""
+    did not pass is in `reason` for people and in `kind`, with the `phase` that it was in, for
+    programs; other remarks are in `warnings` and `notes`. Warnings exist only in files: once read,
+    a cell has its notes."""
 
     status: Status
     reason: str | None = None
@@ -123,6 +124,7 @@ class CellResult(Cell, frozen=True, gc=False):
     definition: Definition | None = None
     kind: OutcomeKind | None = None
     notes: tuple[Note, ...] = ()
+    phase: Phase | None = None
 
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,13 +15,12 @@ from linkgauge.backends.protocol import (
     Copy,
     Pace,
     Pattern,
-    Phase,
     check_alone,
     check_exchanges,
     exchange_refusal,
     lacking,
 )
-from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.motion import Movement, Work, movements, steady

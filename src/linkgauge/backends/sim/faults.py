@@ -15,16 +15,14 @@ import re
 from collections.abc import Callable, Container
 from decimal import Decimal
 from signal import Signals
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import msgspec
 
-from linkgauge.backends.protocol import Phase
-from linkgauge.model.errors import InputError, NotationError
+from linkgauge.model.errors import PHASES, InputError, NotationError, Phase
 from linkgauge.model.units import parse_fraction, parse_size
 
 ALL = "*"
-PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 class Cells(msgspec.Struct, frozen=True):

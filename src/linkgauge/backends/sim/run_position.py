@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from linkgauge.backends.protocol import Phase
+from linkgauge.model.errors import Phase
 
 _MASK = (1 << 64) - 1
 _HALF = 1 << 32

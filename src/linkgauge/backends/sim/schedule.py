@@ -9,10 +9,9 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import NoReturn, TypeVar
 
-from linkgauge.backends.protocol import Phase
-from linkgauge.model.errors import AllocationError, DeviceLost, InputError
+from linkgauge.model.errors import PHASES, AllocationError, DeviceLost, InputError, Phase
 
-from .faults import PHASES, Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike
+from .faults import Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall, Strike
 
 _Kind = TypeVar("_Kind", bound=Fault)
 _SHOWN = 40

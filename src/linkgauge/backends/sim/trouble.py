@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from linkgauge.backends.protocol import Copy, Phase
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.errors import Phase
 from linkgauge.model.map import Resource
 from linkgauge.model.transfer import Transfer
 

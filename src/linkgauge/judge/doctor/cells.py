@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.cases import cases_of, named
-from linkgauge.judge.causes import causes
+from linkgauge.judge.causes import BEGAN, causes
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.vendor import tools
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.units import count_of
+
+_BREAKS = 2.0
+"""What it costs to say of a part that it was well at first, and ends what touches it since."""
 
 
 def _found(
@@ -22,7 +25,8 @@ def _found(
         return
     good = [case for case in cases if case.cell.status == "pass"]
     # A device that is lost stays lost: what it did before counts for nothing.
-    blamed, rest = causes(bad, good, stays=kind == "lost")
+    began = BEGAN if kind == "wrong-bytes" else _BREAKS
+    blamed, rest = causes(bad, good, stays=kind == "lost", began=began)
     for cause in blamed:
         one = f"{count_of(len(cause.cases))} {found}{cause.blame.doubt}"
         yield Finding(check, "fail", cause.blame.part, one, why, remedy, named(cause.cases))
