@@ -72,6 +72,7 @@ format: $(DEV)
 
 bench: $(STAMP)
 	$(BIN)/python bench/host_copy.py
+	$(BIN)/python bench/host_latency.py
 
 clean:
 	rm -rf $(VENV) build

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 HOPS = 1 << 14
 """Accesses of one loop: 16 to 20 µs in the fastest caches, a thousand times the clock's reading."""
 PACE = Pace(loops=1, steps=HOPS)
-RATE_SECONDS = 0.03
-"""Shortest run that determines a full rate."""
+RATE_RUNS, RATE_SECONDS = 4, 0.02
+"""Runs that determine a full rate, and the seconds of all but the first."""
 
 
 def check(copies: Sequence[Copy]) -> None:
@@ -78,22 +78,21 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """Bytes/s of each job while all of them run, the first of them at least `warm_up` loops, so
-    that the caches are as a chase leaves them."""
+    """Bytes/s of each job while all of them run, the highest of some runs. In the first, the first
+    job takes `warm_up` loops, so that the caches are as a chase leaves them."""
+    most = [0.0] * len(jobs)
+    loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:
-        loops = warm_up
-        while True:
+        for _ in range(RATE_RUNS if len(jobs) > 1 else 1):
             team.arm(loops)
             team.open()
             spans = team.wait()
-            seconds = spans[0].end - spans[0].begin
-            if len(jobs) == 1 or seconds >= RATE_SECONDS:
-                break
-            loops = math.ceil(1.2 * loops * RATE_SECONDS / max(seconds, 1e-6))
-    return [
-        job.size * span.passes / (span.end - span.begin)
-        for job, span in zip(jobs, spans, strict=True)
-    ]
+            each = (spans[0].end - spans[0].begin) / loops
+            loops = max(1, math.ceil(RATE_SECONDS / max(each, 1e-9)))
+            for number, (job, span) in enumerate(zip(jobs, spans, strict=True)):
+                rate = job.size * span.passes / (span.end - span.begin)
+                most[number] = max(most[number], rate)
+    return most
 
 
 def warm_up_loops(size: int, cache: int) -> int:

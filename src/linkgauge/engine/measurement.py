@@ -22,6 +22,10 @@ SPAN_WARM_UPS = 4
 first copy starts count in its span, and so in its totals."""
 
 
+LARGE_CHASE = 64 << 20
+"""Bytes of a pointer chase from which on all visits have one buffer: so many pages average out."""
+
+
 class Measurement:
     """One cell with its buffers: filled, timed, compared, reported. `backends` has the backend of
     each transfer."""
@@ -80,6 +84,7 @@ class Measurement:
         ):
             size = self._size * transfer.scale
             interferes = only_first and number > 0
+            same = interferes or (self._is_loaded and size >= LARGE_CHASE)
             endless = self.staging.is_endless(transfer) or (self._is_loaded and number > 0)
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: a load is for what runs beside a pointer chase")
@@ -90,7 +95,7 @@ class Measurement:
                 None
                 if memory.is_null or memory.is_cpu
                 else shared.get(memory)
-                or pool.lend(backend, memory, size, transfer.engine, 0 if interferes else visit)
+                or pool.lend(backend, memory, size, transfer.engine, 0 if same else visit)
                 for memory in (transfer.source, transfer.destination)
             )
             yield Copy(

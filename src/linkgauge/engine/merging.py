@@ -13,6 +13,7 @@ from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
+from linkgauge.model.units import Better
 
 from .coverage import proven_coverage
 
@@ -128,7 +129,7 @@ def _finish(
     if not cell.samples:
         return Merged(cell, None)
     found = () if border is None else groups(cell.samples, _gates(cell), border)
-    summary = _summary(cell, cell.samples, known, counted)
+    summary = _summary(_better(cell), cell.samples, known, counted)
     if found and summary is not None:
         summary = replace(summary, median=found[0].median)
     error = relative_error(summary)
@@ -144,7 +145,7 @@ def _finish(
             stopped=stopped,
             notes=(*cell.notes, *notes),
             parts=tuple(
-                replace(part, summary=_summary(cell, part.samples, one, [part.samples]))
+                replace(part, summary=_part_summary(cell, part, one))
                 for part, one in zip(cell.parts, parts, strict=True)
             ),
         ),
@@ -152,14 +153,24 @@ def _finish(
     )
 
 
+def _better(cell: CellResult, part: Part | None = None) -> Better:
+    """Which figures of a cell, or of a part, are better: what runs beside a latency is a rate."""
+    is_rate = part is not None and part.transfer > 0
+    return "lower" if cell.report.is_latency and not is_rate else "higher"
+
+
+def _part_summary(cell: CellResult, part: Part, known: Estimate | None) -> Summary | None:
+    return _summary(_better(cell, part), part.samples, known, [part.samples])
+
+
 def _summary(
-    cell: CellResult,
+    better: Better,
     samples: Sequence[float],
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
     """Summary of all samples, with the interval from visits, else that of the counted samples."""
-    summary = summarize(samples, "lower" if cell.report.is_latency else "higher")
+    summary = summarize(samples, better)
     if summary is None:
         return None
     if known is not None:

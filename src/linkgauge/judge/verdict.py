@@ -11,6 +11,7 @@ from linkgauge.model.result import CellResult, Result, Run, Verdict
 
 from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
+from .plateaus import with_levels
 
 LOW = 0.75
 """Below this share of the achievable figure a cell is low. The lowest known figures of healthy
@@ -43,7 +44,7 @@ def unjudged(result: Result) -> Result:
 def judge_result(result: Result, expectations: Expectations) -> Result:
     """One result with expectations and verdicts."""
     cells = tuple(_judge_cell(cell, result, expectations) for cell in result.cells)
-    return replace(result, cells=cells)
+    return with_levels(replace(result, cells=cells))
 
 
 def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) -> CellResult:

@@ -162,13 +162,33 @@ class PlannedSheet(Sheet, frozen=True, kw_only=True):
     cells: tuple[PlannedCell, ...] = ()
 
 
+class Level(msgspec.Struct, frozen=True):
+    """A plateau of a latency over sizes: its `number` from 1 on, the latency of an access in
+    `seconds`, and the sizes in bytes from which (`least`) and up to which (`most`) it was found;
+    `most` is null of the last level."""
+
+    number: int
+    seconds: float
+    least: int
+    most: int | None = None
+
+
+class Levels(msgspec.Struct, frozen=True):
+    """The levels that one `row` of a result shows, the fastest first."""
+
+    row: str
+    levels: tuple[Level, ...]
+
+
 class Result(Sheet, frozen=True, kw_only=True):
     """A sheet with what was measured; its status is the worst of its cells. `texts` are those that
-    its cells share, only in files: once read, each cell has its own."""
+    its cells share, only in files: once read, each cell has its own. `levels` are those of a memory
+    hierarchy that its curves of latency over size show."""
 
     status: Status
     cells: tuple[CellResult, ...]
     texts: tuple[str, ...] = ()
+    levels: tuple[Levels, ...] = ()
 
 
 class Pieces(msgspec.Struct, frozen=True):

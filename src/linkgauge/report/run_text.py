@@ -15,15 +15,18 @@ from rich.text import Text
 
 from linkgauge.model.result import CellResult, Result, Status, Verdict
 from linkgauge.model.transfer import Place
-from linkgauge.model.units import format_size, unit_of
+from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
+from .latency_text import level_lines, load_matrix, load_title
 from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .pages import page_lines
 from .run_notes import mode_lines
 from .sentences import first_of
 
 WIDTH = 10
+MOST_COLUMNS = 16
+"""A sweep of more columns is shown with its settings as rows."""
 UNKNOWN = (ABSENT, "dim")
 """Text and style of a cell without a figure."""
 WIDE = 1000
@@ -75,14 +78,19 @@ def render_result(result: Result) -> RenderableType:
         return _unmeasured(result)
     unit = unit_of(result.unit)
     what = "bandwidth" if unit.better == "higher" else "time"
-    lines: list[Text] = [_heading(result), Text(f"{result.title} {what} ({unit.shown})")]
+    turned = result.sweep and len({cell.column for cell in result.cells}) > MOST_COLUMNS
+    title = _turned_title(result.title) if turned else result.title
+    lines: list[Text] = [_heading(result), Text(f"{title} {what} ({unit.shown})")]
     cells: dict[tuple[str, str], CellResult] = {cell.place: cell for cell in result.cells}
     for matrix in matrices(result):
         if result.parts:
             lines.append(Text(matrix.name.removeprefix(f"{result.benchmark}_"), style="italic"))
-        lines += matrix_lines(matrix, partial(_entry, matrix.figures, cells, result.unit))
+        entry = partial(_entry, matrix.figures, cells, result.unit)
+        lines += matrix_lines(matrix, entry, turned=turned)
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
+    lines += _load_lines(result)
+    lines += level_lines(result)
     lines += page_lines(result)
     lines += mode_lines(result)
     lines += expectation_lines(result)
@@ -94,12 +102,18 @@ def render_result(result: Result) -> RenderableType:
 
 
 def _heading(result: Result) -> Text:
-    heading = Text.assemble(
-        (result.benchmark, "bold"), f"  {result.backend}  {format_size(result.size)}"
-    )
+    heading = Text.assemble((result.benchmark, "bold"), f"  {result.backend}  {_sizes(result)}")
     if (word := _word(result)) is not None:
         heading.append("  ").append(word)
     return heading.append("  ").append(simulated()) if result.simulated else heading
+
+
+def _sizes(result: Result) -> str:
+    """The size, or of a curve the least and the largest one."""
+    chases = [cell.transfers[0] for cell in result.cells if cell.operation == "chase"]
+    sizes = {chase.bytes_moved(result.size) for chase in chases} or {result.size}
+    ends = dict.fromkeys((min(sizes), max(sizes)))
+    return " to ".join(map(format_size, ends))
 
 
 def _word(result: Result) -> Text | None:
@@ -138,14 +152,43 @@ def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:
 
 
 def matrix_lines(
-    matrix: Matrix, entry: Callable[[tuple[str, str]], tuple[str, str]]
+    matrix: Matrix,
+    entry: Callable[[tuple[str, str]], tuple[str, str]],
+    *,
+    turned: bool = False,
 ) -> Iterator[Text]:
-    """The rows below a line of columns; `entry` returns the text and style of each place."""
-    label = max(4, *(len(row) + 1 for row in matrix.rows))
-    width = max(WIDTH, *(len(column) + 2 for column in matrix.columns))
-    labels = [f"{row:>{label - 1}} " for row in matrix.rows]
-    rows = ([entry((row, column)) for column in matrix.columns] for row in matrix.rows)
-    yield from grid(labels, matrix.columns, width, rows)
+    """The rows below a line of columns; `entry` returns the text and style of each place. `turned`
+    is with rows and columns exchanged."""
+    heads = (matrix.columns, matrix.rows) if turned else (matrix.rows, matrix.columns)
+    label = max(4, *(len(row) + 1 for row in heads[0]))
+    width = max(WIDTH, *(len(column) + 2 for column in heads[1]))
+    labels = [f"{row:>{label - 1}} " for row in heads[0]]
+    rows = (
+        [entry((column, row) if turned else (row, column)) for column in heads[1]]
+        for row in heads[0]
+    )
+    yield from grid(labels, heads[1], width, rows)
+
+
+def _turned_title(title: str) -> str:
+    """The title of a matrix that is shown with rows and columns exchanged."""
+    return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
+
+
+def _load_lines(result: Result) -> Iterator[Text]:
+    """What moved beside latencies, as a matrix of its own."""
+    matrix = load_matrix(result)
+    if matrix is not None:
+        yield Text(load_title())
+        figures = matrix.figures
+        yield from matrix_lines(
+            matrix,
+            lambda at: (
+                (shown(figures[Place(*at)], BANDWIDTH.symbol), "dim")
+                if Place(*at) in figures
+                else UNKNOWN
+            ),
+        )
 
 
 def _sum_line(matrix: Matrix, unit: str) -> Text:

@@ -1,0 +1,112 @@
+"""Levels of a memory hierarchy: the plateaus of latencies over sizes, as they were measured.
+
+Nothing is taken from what the CPU says of its caches: a virtual machine may be shown a cache of
+which others leave it little. A level is where the latency dwells: at least about an octave of sizes
+within a few percent of one value, and well above the level before. Which points are levels and
+which lie between two is decided for all at once, by the least sum of costs:
+
+    a point of a level      ((log latency - log level) / TOLERANCE)², at most OUTLIER
+    a point between levels  BETWEEN
+    a level                 LEVEL
+
+Shoulders that misses of a TLB make on small pages stay below `APART`: they are no level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from msgspec.structs import replace
+
+from linkgauge.model.result import Level, Levels, Result
+
+TOLERANCE = 0.13
+"""Deviation of log latency at which a point of a level is as good as one between levels."""
+BETWEEN = 1.0
+OUTLIER = 1.1
+"""A little more than BETWEEN, so that no level begins or ends with one."""
+LEVEL = 1.5
+WIDTH = 0.9
+"""Octaves from the first to the last point of a level at least."""
+APART = 1.75
+"""A level's latency is at least this many times that of the level before. Second-level TLBs and
+page walks that hit caches cost up to 1.7 times as much; the next cache 2.5 to 5 times (12 cycles
+after 4 or 5, 40 to 75 after 14)."""
+EDGE = 0.33
+"""A level ends where the log of the latency is this part of the way to the next level."""
+
+Point = tuple[int, float]
+"""Bytes, and seconds of an access."""
+
+
+def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
+    """The levels of a curve, the fastest first. Each ends with the largest size that still has its
+    latency; the last one has no end that was measured."""
+    curve = sorted(point for point in points if point[0] > 0 and point[1] > 0)
+    logs = [math.log(seconds) for _, seconds in curve]
+    segments = _segments([math.log2(size) for size, _ in curve], logs)
+    heights = [median(logs[first : last + 1]) for first, last in segments]
+    found = []
+    for number, (first, last) in enumerate(segments):
+        end = None
+        if number + 1 < len(segments):
+            edge = heights[number] + EDGE * (heights[number + 1] - heights[number])
+            beyond = range(last, segments[number + 1][0])
+            end = max((at for at in beyond if max(logs[last : at + 1]) <= edge), default=last)
+            end = curve[end][0]
+        found.append(Level(number + 1, math.exp(heights[number]), curve[first][0], end))
+    return tuple(found)
+
+
+def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
+    """First and last points of each level, in order, at the least cost. Each candidate is extended
+    from the best chain of levels that ends before it and is low enough."""
+    candidates = [
+        (first, last)
+        for first in range(len(sizes))
+        for last in range(first + 1, len(sizes))
+        if sizes[last] - sizes[first] >= WIDTH
+    ]
+    best: list[tuple[float, float, tuple[int, int], int | None]] = []
+    """Cost up to a candidate's end, its height, the candidate, and the one before in its chain."""
+    for first, last in sorted(candidates, key=lambda one: one[1]):
+        within = logs[first : last + 1]
+        height = median(within)
+        own = LEVEL + sum(min(((log - height) / TOLERANCE) ** 2, OUTLIER) for log in within)
+        if own >= BETWEEN * len(within):
+            continue
+        cost, before = BETWEEN * first, None
+        for number, (spent, below, (_, end), _) in enumerate(best):
+            chained = spent + BETWEEN * (first - end - 1)
+            if end < first and height >= below + math.log(APART) and chained < cost:
+                cost, before = chained, number
+        best.append((round(cost + own, 9), height, (first, last), before))
+    last_point = len(sizes) - 1
+    costs = [spent + BETWEEN * (last_point - end) for spent, _, (_, end), _ in best]
+    chain: list[tuple[int, int]] = []
+    at = min(range(len(best)), key=costs.__getitem__, default=None)
+    while at is not None:
+        _, _, segment, at = best[at]
+        chain.append(segment)
+    return chain[::-1]
+
+
+def with_levels(result: Result) -> Result:
+    """The result with the levels of each of its curves, if it is of latencies by size."""
+    if not _is_curve(result):
+        return result
+    rows: dict[str, list[Point]] = {}
+    for cell in result.cells:
+        if cell.summary is not None:
+            size = cell.transfers[0].bytes_moved(result.size)
+            rows.setdefault(cell.row, []).append((size, cell.summary.median))
+    found = (Levels(row, levels_of(points)) for row, points in rows.items())
+    return replace(result, levels=tuple(one for one in found if one.levels))
+
+
+def _is_curve(result: Result) -> bool:
+    """Whether its cells chase pointers through sizes of their own."""
+    alone = all(c.operation == "chase" and len(c.transfers) == 1 for c in result.cells)
+    return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) > 1

@@ -1,0 +1,135 @@
+"""The levels of memory hierarchies that are known, found in curves as chases measure them."""
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.host_latency import LARGEST, SMALLEST, UNIT, half_octaves
+from linkgauge.judge.plateaus import levels_of, with_levels
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Report
+
+KI, MI = 1 << 10, 1 << 20
+SIZES = tuple(half_octaves(SMALLEST, LARGEST))
+
+
+def misses(size, capacity, sharpness):
+    """Share of a cyclic chase that misses a cache: all with perfect least-recently-used replacement
+    (infinite sharpness), what does not fit with random replacement (1)."""
+    return 0.0 if size <= capacity else 1 - (capacity / size) ** sharpness
+
+
+def curve(caches, memory, *, sharpness=4.0, tlb=(), noise=0.0, outliers=0.0, seed=1, sizes=SIZES):
+    """Points of a machine: `caches` are (bytes, ns) and what `tlb` misses add is (bytes, ns)."""
+    rng = random.Random(seed)
+    points = []
+    for size in sizes:
+        ns = caches[0][1] if caches else memory
+        beyond = [*(own for _, own in caches[1:]), memory]
+        for (capacity, own), slower in zip(caches, beyond, strict=bool(caches)):
+            ns += misses(size, capacity, sharpness) * (slower - own)
+        ns += sum(misses(size, reach, sharpness) * walk for reach, walk in tlb)
+        ns *= math.exp(rng.gauss(0, noise))
+        if rng.random() < outliers:
+            ns *= rng.uniform(1.2, 1.8)
+        points.append((size, ns * 1e-9))
+    return points
+
+
+DESKTOP = [(32 * KI, 1.1), (512 * KI, 3.4), (32 * MI, 14.0)]
+SERVER = [(48 * KI, 1.6), (2 * MI, 5.0), (96 * MI, 25.0)]
+TLB = ((256 * KI, 1.6), (8 * MI, 7.0))
+MACHINES = {
+    # caches, ns of memory, how the curve deviates from steps
+    "steps": (DESKTOP, 90.0, {"sharpness": math.inf}),
+    "noise": (DESKTOP, 90.0, {"noise": 0.04}),
+    "outliers": (DESKTOP, 90.0, {"noise": 0.02, "outliers": 0.08}),
+    "TLB shoulders of 4 KiB pages": (DESKTOP, 95.0, {"tlb": TLB, "noise": 0.02}),
+    "TLB shoulders of a server": (SERVER, 110.0, {"tlb": ((384 * KI, 2.0), (8 * MI, 9.0))}),
+    "victim L3": ([(32 * KI, 1.2), (1 * MI, 3.6), (33 * MI, 13.0)], 85.0, {"sharpness": 2.0}),
+    "VM with a part of its L3": (
+        [(48 * KI, 1.6), (2 * MI, 5.5), (12 * MI, 28.0)], 125.0, {"sharpness": 2.5, "noise": 0.02}),
+    "no L3": ([(32 * KI, 2.0), (1 * MI, 9.0)], 130.0, {"noise": 0.03}),
+    "an octave": ([(32 * KI, 1.2), (128 * KI, 4.0), (8 * MI, 16.0)], 95.0, {"noise": 0.02}),
+    "four caches": (
+        [(32 * KI, 1.0), (256 * KI, 3.2), (6 * MI, 11.0), (128 * MI, 40.0)], 110.0, {}),
+    "no cache": ([], 100.0, {"noise": 0.05}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_level_is_found_and_none_invented(name, seed):
+    caches, memory, how = MACHINES[name]
+    found = levels_of(curve(caches, memory, **how, seed=seed))
+    known = [(ns, size) for size, ns in caches] + [(memory, None)]
+    assert [level.number for level in found] == list(range(1, len(known) + 1))
+    for level, (ns, size) in zip(found, known, strict=True):
+        assert level.seconds == pytest.approx(ns * 1e-9, rel=0.45 if "tlb" in how else 0.2)
+        if size is None:
+            assert level.most is None
+        else:  # within half an octave, that is to the point
+            assert 2 / 3 * size <= level.most <= 1.5 * size
+
+
+def test_fewer_points_than_a_level_takes_are_no_level():
+    assert levels_of([]) == ()
+    assert levels_of([(4096, 1e-9)]) == ()
+    assert levels_of([(4096, 1e-9), (6144, 1e-9)]) == ()
+
+
+def test_a_ramp_has_no_levels():
+    assert levels_of((size, size * 1e-12) for size in SIZES) == ()
+
+
+points = st.lists(st.tuples(st.sampled_from(SIZES), st.floats(1e-10, 1e-6)), max_size=35)
+
+
+@settings(max_examples=25)
+@given(points, st.randoms(use_true_random=False))
+def test_levels_rise_do_not_overlap_and_do_not_depend_on_the_order(given, shuffler):
+    one_each = list(dict(given).items())
+    found = levels_of(one_each)
+    assert all(a.seconds < b.seconds and a.most < b.least for a, b in pairwise(found))
+    assert all(level.most is not None for level in found[:-1])
+    assert not found or found[-1].most is None
+    shuffler.shuffle(one_each)
+    assert levels_of(one_each) == found
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(sorted(MACHINES)), st.floats(0.1, 10))
+def test_a_machine_of_another_speed_has_the_same_levels(name, factor):
+    caches, memory, how = MACHINES[name]
+    points = curve(caches, memory, **how)
+    as_fast = levels_of(points)
+    scaled = levels_of((size, seconds * factor) for size, seconds in points)
+    assert [(one.least, one.most) for one in scaled] == [(one.least, one.most) for one in as_fast]
+
+
+def result(rows):
+    cells = []
+    for row, points in rows.items():
+        for size, seconds in points:
+            transfers = parse_transfers(f"host:0/{row} -> null by cpu*1 x{size // UNIT}")
+            cell = CellResult(row, str(size), transfers, Report.LATENCY, "pass", operation="chase")
+            cells.append(replace(cell, summary=summarize([seconds] * 3, "lower")))
+    return Result(
+        benchmark="memory_latency", title="", backend="host", size=UNIT, unit="s", better="lower",
+        sweep=True, status="pass", cells=tuple(cells),
+    )  # fmt: skip
+
+
+def test_each_row_of_a_result_has_its_levels():
+    rows = {"base": curve(DESKTOP, 90.0), "huge": curve(DESKTOP[:2], 90.0)}
+    judged = with_levels(result(rows))
+    assert [(one.row, len(one.levels)) for one in judged.levels] == [("base", 4), ("huge", 3)]
+    alone = replace(result({"base": rows["base"]}), sweep=False)
+    assert with_levels(alone).levels == ()
