@@ -7,19 +7,28 @@ STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
 SOURCES := $(wildcard src/linkgauge tests bench)
-NATIVE := CMakeLists.txt $(wildcard native/*)
+NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
+NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
+# Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
+CROSS := aarch64-linux-gnu riscv64-linux-gnu
+TARGETS := native $(foreach cross,$(CROSS),$(if $(shell command -v $(cross)-g++),$(cross)))
 # None depends on timing being good: they may share a machine with each other.
 TEST_PROCESSES ?= 2
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run test test-long test-gpu test-gpu-pairs sanitize check format bench clean
+.PHONY: run test test-native test-long test-gpu test-gpu-pairs sanitize check format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 test: $(DEV)
 	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not gpu and not gpu_pairs" $(ARGS)
+
+# Builds the test program of native/ for this CPU, and for others where their compilers are there.
+# Tests run it: `make -C native/test run TARGET=aarch64-linux-gnu` runs one alone.
+test-native:
+	$(foreach target,$(TARGETS),$(MAKE) --silent -j2 -C native/test TARGET=$(target) &&) true
 
 test-long: $(DEV)
 	$(TEST_ENV) LINKGAUGE_CAMPAIGN=full $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not gpu and not gpu_pairs" $(ARGS)
@@ -53,13 +62,13 @@ check: $(DEV)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
-	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*.cpp native/*.hpp)
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 	PYTHON=$(BIN)/python tools/check-tree
 
 format: $(DEV)
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
-	$(BIN)/clang-format -i $(wildcard native/*.cpp native/*.hpp)
+	$(BIN)/clang-format -i $(NATIVE_SOURCES)
 
 bench: $(STAMP)
 	$(BIN)/python bench/host_copy.py

@@ -39,6 +39,7 @@ namespace {
 
 constexpr std::size_t kSampledPages = 1024;
 constexpr int kMostNodes = 1 << 16;
+constexpr int kWeightedInterleave = 6;  // MPOL_WEIGHTED_INTERLEAVE, of Linux 6.9's headers
 
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -77,15 +78,40 @@ void touch_on(std::span<const int> cpus, std::byte* start, std::size_t length) {
   });
 }
 
-void check(std::size_t size, std::optional<int> node, std::span<const int> cpus) {
+void check(std::size_t size, std::span<const int> nodes, std::span<const int> cpus) {
   check_cpus(cpus);
   if (size == 0) throw std::invalid_argument("size must be at least 1 byte");
-  if (node && (*node < 0 || *node >= kMostNodes)) {
-    throw std::invalid_argument("no such NUMA node: " + std::to_string(*node));
+  for (const int node : nodes) {
+    if (node < 0 || node >= kMostNodes) {
+      throw std::invalid_argument("no such NUMA node: " + std::to_string(node));
+    }
   }
   if (size > std::numeric_limits<std::size_t>::max() / 2) {
     fail("mmap of " + std::to_string(size) + " bytes", ENOMEM);
   }
+}
+
+bool is_locked(Kind kind) { return kind == Kind::Pinned || kind == Kind::Huge; }
+
+std::optional<int> advice(Kind kind) {
+  if (kind == Kind::Pageable) return std::nullopt;
+  return kind == Kind::Base ? MADV_NOHUGEPAGE : MADV_HUGEPAGE;
+}
+
+bool has_huge_pages_alone(Kind kind) { return kind == Kind::Huge || kind == Kind::Transparent; }
+
+int mode_of(Policy policy) {
+  switch (policy) {
+    case Policy::Bind:
+      return MPOL_BIND;
+    case Policy::Preferred:
+      return MPOL_PREFERRED;
+    case Policy::Interleave:
+      return MPOL_INTERLEAVE;
+    case Policy::Weighted:
+      return kWeightedInterleave;
+  }
+  return MPOL_DEFAULT;
 }
 
 // Sum of smaps' fields that count huge pages, for the mapping that begins at `start`.
@@ -131,35 +157,52 @@ Mapping::~Mapping() {
   if (start_ != nullptr) munmap(start_, length_);
 }
 
-Memory::Memory(std::size_t size, Kind kind, std::optional<int> node, std::span<const int> cpus)
+// The policy and the nodes it names; without a node, the system's own.
+struct Memory::Placing {
+  Policy policy;
+  std::vector<int> nodes;
+};
+
+Memory::Memory(std::size_t size, Kind kind, std::optional<int> node, std::span<const int> cpus,
+               Policy policy, std::span<const int> nodes)
     : size_(size) {
-  check(size, node, cpus);
-  if (kind != Kind::Huge || !map_from_huge_page_pool(node, cpus)) map(kind, node, cpus);
-  if (kind != Kind::Pageable) lock();
+  Placing placing{policy, {nodes.begin(), nodes.end()}};
+  const bool is_spread = policy == Policy::Interleave || policy == Policy::Weighted;
+  if (!is_spread) placing.nodes.clear();
+  if (!is_spread && node) placing.nodes.push_back(*node);
+  check(size, placing.nodes, cpus);
+  const bool has_pool = kind == Kind::Huge || kind == Kind::Pool;
+  const int error = has_pool ? map_from_huge_page_pool(placing, cpus) : ENOMEM;
+  if (error != 0 && kind == Kind::Pool) {
+    fail(std::to_string(size) + " bytes of the huge page pool", error);
+  }
+  if (error != 0) map(kind, placing, cpus);
+  if (is_locked(kind)) lock();
 }
 
-bool Memory::map_from_huge_page_pool(std::optional<int> node, std::span<const int> cpus) {
+int Memory::map_from_huge_page_pool(const Placing& placing, std::span<const int> cpus) {
   length_ = round_up(size_, kHugePage);
   try {
     mapping_ = Mapping(length_, MAP_HUGETLB | MAP_HUGE_2MB);
-  } catch (const std::system_error&) {
-    return false;  // no pool, or too few pages in it
+  } catch (const std::system_error& error) {
+    return error.code().value();
   }
   address_ = mapping_.start();
-  bind(node);
+  bind(placing);
   // The pool may have enough pages, but not on this node: populating reports that, while touching
   // them would raise SIGBUS.
-  if (populate_on(cpus, address_, length_) == 0) return true;
+  const int error = populate_on(cpus, address_, length_);
+  if (error == 0) return 0;
   close();
   bound_ = false;
   bind_error_.reset();
-  return false;
+  return error;
 }
 
-void Memory::map(Kind kind, std::optional<int> node, std::span<const int> cpus) {
+void Memory::map(Kind kind, const Placing& placing, std::span<const int> cpus) {
   const std::size_t page = page_size();
-  const bool huge = kind == Kind::Pinned || kind == Kind::Huge;
-  length_ = round_up(size_, huge ? kHugePage : page);
+  const bool is_small = kind == Kind::Pageable || kind == Kind::Base;
+  length_ = round_up(size_, is_small ? page : kHugePage);
   const std::size_t whole = length_ + kHugePage + 2 * page;
   try {
     mapping_ = Mapping(whole, 0);
@@ -173,22 +216,26 @@ void Memory::map(Kind kind, std::optional<int> node, std::span<const int> cpus) 
   // merging neighbouring mappings, whose huge pages would then be indistinguishable.
   mprotect(mapping_.start(), lead, PROT_NONE);
   mprotect(address_ + length_, whole - lead - length_, PROT_NONE);
-  bind(node);
-  if (huge) madvise(address_, length_, MADV_HUGEPAGE);
-  if (kind == Kind::Base) madvise(address_, length_, MADV_NOHUGEPAGE);
+  bind(placing);
+  if (const auto how = advice(kind)) madvise(address_, length_, *how);
   if (populate_on(cpus, address_, length_) != 0) touch_on(cpus, address_, length_);
-  if (kind == Kind::Huge && huge_bytes() < length_) madvise(address_, length_, MADV_COLLAPSE);
+  if (has_huge_pages_alone(kind) && huge_bytes() < length_) {
+    madvise(address_, length_, MADV_COLLAPSE);
+  }
 }
 
-void Memory::bind(std::optional<int> node) {
-  if (!node) return;
+void Memory::bind(const Placing& placing) {
+  if (placing.nodes.empty()) return;
   constexpr std::size_t kBits = std::numeric_limits<unsigned long>::digits;
-  const auto bit = static_cast<std::size_t>(*node);
-  std::vector<unsigned long> mask(bit / kBits + 1, 0);
-  mask[bit / kBits] = 1UL << (bit % kBits);
+  const auto highest = static_cast<std::size_t>(std::ranges::max(placing.nodes));
+  std::vector<unsigned long> mask(highest / kBits + 1, 0);
+  for (const int node : placing.nodes) {
+    const auto bit = static_cast<std::size_t>(node);
+    mask[bit / kBits] |= 1UL << (bit % kBits);
+  }
   // The kernel reads one bit less than the given number.
-  const long result =
-      syscall(SYS_mbind, address_, length_, MPOL_BIND, mask.data(), mask.size() * kBits + 1, 0);
+  const long result = syscall(SYS_mbind, address_, length_, mode_of(placing.policy), mask.data(),
+                              mask.size() * kBits + 1, 0);
   bound_ = result == 0;
   if (!bound_) bind_error_ = describe("mbind", errno);
 }
@@ -208,7 +255,12 @@ std::map<int, std::size_t> nodes_of(std::byte* start, std::size_t size) {
   const std::size_t pages = round_up(size, page) / page;
   const std::size_t count = std::min(pages, kSampledPages);
   std::vector<void*> samples(count);
-  for (std::size_t i = 0; i < count; ++i) samples[i] = start + pages * i / count * page;
+  const std::size_t stretch = pages / std::max<std::size_t>(count, 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    // At another place of each stretch: even steps would meet one node of interleaved memory alone.
+    const std::size_t within = i * 0x9E3779B1U / 0x10000 % stretch;
+    samples[i] = start + (pages * i / count + within) * page;
+  }
   std::vector<int> status(count, -1);
   if (syscall(SYS_move_pages, 0, count, samples.data(), nullptr, status.data(), 0) != 0) return {};
   std::map<int, std::size_t> found;

@@ -26,6 +26,7 @@
 #include "primes.hpp"
 #include "race.hpp"
 #include "team.hpp"
+#include "touch.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -76,14 +77,23 @@ void bind_memory(nb::module_& module) {
       .value("PINNED", Kind::Pinned)
       .value("PAGEABLE", Kind::Pageable)
       .value("HUGE", Kind::Huge)
-      .value("BASE", Kind::Base);
+      .value("BASE", Kind::Base)
+      .value("TRANSPARENT", Kind::Transparent)
+      .value("POOL", Kind::Pool);
+  nb::enum_<Policy>(module, "Policy", nb::is_arithmetic())
+      .value("BIND", Policy::Bind)
+      .value("PREFERRED", Policy::Preferred)
+      .value("INTERLEAVE", Policy::Interleave)
+      .value("WEIGHTED", Policy::Weighted);
   nb::class_<Memory>(module, "Memory")
       .def(
           "__init__",
-          [](Memory* self, std::size_t size, Kind kind, std::optional<int> node, const Cpus& cpus) {
-            new (self) Memory(size, kind, node, cpus);
+          [](Memory* self, std::size_t size, Kind kind, std::optional<int> node, const Cpus& cpus,
+             Policy policy, const std::vector<int>& nodes) {
+            new (self) Memory(size, kind, node, cpus, policy, nodes);
           },
-          "size"_a, "kind"_a, "node"_a.none(), "cpus"_a, Unlocked())
+          "size"_a, "kind"_a, "node"_a.none(), "cpus"_a, "policy"_a = Policy::Bind,
+          "nodes"_a = std::vector<int>(), Unlocked())
       .def_prop_ro(
           "address",
           [](const Memory& self) { return reinterpret_cast<std::uintptr_t>(self.address()); })
@@ -99,6 +109,15 @@ void bind_memory(nb::module_& module) {
       "nodes_of",
       [](std::uintptr_t address, std::size_t size) { return nodes_of(at(address, size), size); },
       "address"_a, "size"_a, Unlocked());
+  module.def(
+      "first_touch",
+      [](std::uintptr_t address, std::size_t size, const Cpus& cpus, std::int64_t loops,
+         std::int64_t laps) {
+        if (loops < 1 || laps < 1) throw std::invalid_argument("loops must be at least 1");
+        return first_touch(at(address, size), size, cpus, static_cast<std::uint64_t>(loops),
+                           static_cast<std::uint64_t>(laps));
+      },
+      "address"_a, "size"_a, "cpus"_a, "loops"_a, "laps"_a = 1, Unlocked());
 }
 
 void bind_pattern(nb::module_& module) {

@@ -20,7 +20,24 @@ class Kind(enum.IntEnum):
     HUGE = 2
     """Pages of the huge page pool where it has enough, else as PINNED, and collapsed."""
     BASE = 3
-    """Pages of the system's base size (mostly 4 KiB), never huge ones; prefaulted and locked."""
+    """Pages of the system's base size (4 KiB, mostly) and never huge ones; prefaulted, as are those
+    of the following kinds, but not locked."""
+    TRANSPARENT = 4
+    """Transparent huge pages, collapsed where the kernel does not give them at once."""
+    POOL = 5
+    """Huge pages of the pool alone."""
+
+class Policy(enum.IntEnum):
+    """Which nodes pages come from."""
+
+    BIND = 0
+    """The node alone."""
+    PREFERRED = 1
+    """The node, others where it has none left."""
+    INTERLEAVE = 2
+    """Several nodes in turn."""
+    WEIGHTED = 3
+    """Several nodes, as many pages of each as the kernel's weights say (Linux 6.9)."""
 
 class Memory:
     """A private mapping of host memory, 2 MiB aligned, zeroed, bound and first-touched.
@@ -28,8 +45,18 @@ class Memory:
     A refusal to bind or to lock is not an error: see ``bound`` and ``locked``.
     """
 
-    def __init__(self, size: int, kind: Kind, node: int | None, cpus: Sequence[int]) -> None:
+    def __init__(
+        self,
+        size: int,
+        kind: Kind,
+        node: int | None,
+        cpus: Sequence[int],
+        policy: Policy = Policy.BIND,
+        nodes: Sequence[int] = (),
+    ) -> None:
         """Map ``size`` bytes, bind them to NUMA node ``node``, and touch them from ``cpus``.
+
+        INTERLEAVE and WEIGHTED spread them over ``nodes`` instead.
 
         None as ``node`` leaves the placement to first touch. Raises OSError with the errno where
         the memory cannot be had ("mmap of 123 bytes: Cannot allocate memory") and ValueError for a
@@ -44,7 +71,7 @@ class Memory:
         """Size in bytes, as asked for."""
     @property
     def locked(self) -> bool:
-        """Whether mlock holds the pages; always False for PAGEABLE, and once closed."""
+        """Whether mlock holds the pages: of PINNED and HUGE, if it was allowed; not once closed."""
     @property
     def lock_error(self) -> str | None:
         """Why the pages are not locked ("mlock: Cannot allocate memory"); None if not asked for."""
@@ -66,10 +93,19 @@ class Memory:
         """Unmap; may be called again. No team may be using the memory."""
 
 def nodes_of(address: int, size: int) -> dict[int, int]:
-    """Return NUMA node -> number of pages found there, of at most 1024 pages sampled evenly.
+    """Return NUMA node -> number of pages found there, of at most 1024 pages of equal stretches.
 
     Whoever mapped the memory: it may be a driver's. Empty where the kernel refuses to say
     (move_pages(2)). Raises ValueError for a null address.
+    """
+
+def first_touch(
+    address: int, size: int, cpus: Sequence[int], loops: int, laps: int = 1
+) -> list[float]:
+    """Give the pages back to the kernel and touch each anew from ``cpus``, ``loops * laps`` times.
+
+    Returns 0 and the seconds spent touching up to the end of each lap. The content is lost. Raises
+    OSError where pages cannot be given back (locked ones), RuntimeError if fresh ones are not zero.
     """
 
 class Pattern(enum.IntEnum):

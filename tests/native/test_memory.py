@@ -15,6 +15,7 @@ from linkgauge._native import (
     Memory,
     Op,
     Pattern,
+    Policy,
     Team,
     checksum,
     fill,
@@ -27,14 +28,16 @@ from native.arena import (
     threads_alive,
 )
 
+LOCKED = (Kind.PINNED, Kind.HUGE)
 
-@pytest.mark.parametrize("kind", list(Kind))
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind != Kind.POOL])
 @pytest.mark.parametrize("size", [1, 4096, 3_000_001])
 def test_memory_is_what_it_says(kind: Kind, size: int) -> None:
     memory = Memory(size, kind, None, CPUS)
     assert memory.size == size
     assert memory.address % (2 << 20) == 0
-    assert memory.locked != (memory.lock_error is not None or kind == Kind.PAGEABLE)
+    assert memory.locked != (memory.lock_error is not None or kind not in LOCKED)
     assert (memory.bound, memory.bind_error) == (False, None)
     assert ctypes.string_at(memory.address, size) == bytes(size)
     pages = -(-size // os.sysconf("SC_PAGESIZE"))
@@ -78,6 +81,27 @@ def test_binding_succeeds_or_says_why() -> None:
     assert memory.bound == (memory.bind_error is None)
     if memory.bound:
         assert set(memory.nodes()) <= {0}
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_a_policy_holds_or_its_refusal_is_said(policy: Policy) -> None:
+    memory = Memory(1 << 20, Kind.PINNED, 0, CPUS, policy, [0])
+    assert memory.bound == (memory.bind_error is None)
+    if memory.bound and policy != Policy.PREFERRED:
+        assert set(memory.nodes()) <= {0}
+    several = policy in (Policy.INTERLEAVE, Policy.WEIGHTED)
+    lost = Memory(1 << 20, Kind.PINNED, 1000, CPUS, policy, [1000])
+    assert not lost.bound
+    assert Memory(1 << 20, Kind.PINNED, 1000, CPUS, policy, [0]).bound == (several and memory.bound)
+
+
+def test_the_pool_gives_huge_pages_or_names_itself() -> None:
+    try:
+        memory = Memory(3_000_001, Kind.POOL, None, CPUS)
+    except OSError as error:
+        assert "of the huge page pool: " in str(error)
+        return
+    assert memory.huge_bytes() >= 3_000_001
 
 
 def test_a_missing_node_is_reported_not_raised() -> None:

@@ -1,7 +1,8 @@
 """Backend `host`: threads of the native core move bytes between the memories of NUMA nodes.
 
-Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/base` (never in
-huge pages), `host:N/huge`. Engine:
+Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/huge`; by their
+pages `host:N/base` (never in huge ones), `host:N/thp`, `host:N/hugetlb`; by policy
+`host:N/preferred`, `host:N/interleave`, `host:N/weighted`. Engine:
 `cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier. Between
 the caches of two CPUs (`cpu:N`), a thread on each bounces a line. One thread chases pointers. From
 `null` to `null`, threads search prime numbers.
@@ -15,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
+import msgspec
+
 from linkgauge import _native
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
@@ -27,6 +30,7 @@ from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import OPS, Chosen, Kernels, kernels_of
 from .host_primes import PrimesGroup
+from .host_touch import TouchGroup
 from .native import native_errors
 from .protocol import (
     Addressed,
@@ -55,8 +59,14 @@ class HostBuffer:
     """Host memory of the native core. `address` is its address in this process."""
 
     def __init__(
-        self, memory: Memory, pages: _native.Memory, placement: Placement, cache: int | None = None
+        self,
+        memory: Memory,
+        pages: _native.Memory,
+        placement: Placement,
+        cache: int | None = None,
+        nodes: Sequence[int] = (),
     ) -> None:
+        self._nodes = nodes
         self.memory = memory
         self._pages = pages
         self._placement = placement
@@ -73,6 +83,13 @@ class HostBuffer:
     def free(self) -> None:
         self._pages.close()
 
+    def touched(self) -> None:
+        """Looks again at what fresh pages it got. Raises Unsupported for pages of another size."""
+        huge = min(self._pages.huge_bytes(), self.size)
+        self._placement = msgspec.structs.replace(self._placement, huge_bytes=huge)
+        for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
+            raise Unsupported(reason)
+
     def _warn(self) -> Iterator[str]:
         if self._placement.locked is False:
             yield (
@@ -80,6 +97,8 @@ class HostBuffer:
                 "raise the memlock limit (ulimit -l)"
             )
         yield from native.misplaced(self.memory, self._placement)
+        if self.memory.kind == "interleave":
+            yield from native.unevenly(self._placement, self._nodes)
 
     def near_cache(self) -> Iterator[str]:
         """That it is too small for a figure of the memory alone."""
@@ -202,8 +221,9 @@ class HostBackend:
         node = self._nodes[memory.index or 0]
         alone, cpus = len(self._nodes) == 1, node.cpus or self._all_cpus
         kind = native.KINDS[memory.kind]
-        pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus)
-        return HostBuffer(memory, pages, placement, node.last_level_cache)
+        nodes = tuple(self._nodes)
+        pages, placement = native.allocate(memory, size, kind, node.index, alone, cpus, nodes)
+        return HostBuffer(memory, pages, placement, node.last_level_cache, nodes)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         _forget_cycle(buffer)
@@ -216,7 +236,7 @@ class HostBackend:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation not in ("copy", "chase", "ping-pong", "primes"):
+        if operation not in ("copy", "chase", "ping-pong", "primes", "touch"):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
@@ -230,6 +250,10 @@ class HostBackend:
         placed = self._place(copies)
         if operation == "primes":
             return PrimesGroup(placed)
+        if operation == "touch":
+            check_alone(copies)
+            self._chosen, self._near = {}, {}
+            return TouchGroup(copies[0].transfer, copies[0].destination, placed[0])
         threads: Counter[Memory] = Counter()
         for copy, cpus in zip(copies, placed, strict=True):
             threads[copy.transfer.engine.owner] += len(cpus)

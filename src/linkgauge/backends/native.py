@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from linkgauge import _native
-from linkgauge._native import Kind
+from linkgauge._native import Kind, Policy
+from linkgauge.machine.tree import NODES, ROOT, Root, number, read_text
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import STAGING, Memory
+from linkgauge.model.transfer import SPREAD, STAGING, Memory
 from linkgauge.model.units import approximate_size
 
 from .protocol import Pattern
 
+POLICIES = {
+    "preferred": Policy.PREFERRED,
+    "interleave": Policy.INTERLEAVE,
+    "weighted": Policy.WEIGHTED,
+}
 KINDS = {
     "": Kind.PINNED,
     "pageable": Kind.PAGEABLE,
-    "base": Kind.BASE,
     "huge": Kind.HUGE,
+    "base": Kind.BASE,
+    "thp": Kind.TRANSPARENT,
+    "hugetlb": Kind.POOL,
     STAGING: Kind.PINNED,
+    **dict.fromkeys(POLICIES, Kind.PINNED),
 }
 """What the native core allocates, by the notation's kinds of host memory."""
+_LOCKED = (Kind.PINNED, Kind.HUGE)
+_IN_HUGE_PAGES = (Kind.HUGE, Kind.TRANSPARENT, Kind.POOL)
+HUGE_PAGE = 2 << 20
+_UNEVEN = 0.1
+"""Greatest difference of the nodes' shares of interleaved memory, beside that of one huge page."""
 
 
 @contextmanager
@@ -34,50 +48,109 @@ def native_errors(call: str) -> Iterator[None]:
 
 
 def allocate(
-    memory: Memory, size: int, kind: Kind, node: int | None, alone: bool, cpus: Sequence[int]
+    memory: Memory,
+    size: int,
+    kind: Kind,
+    node: int | None,
+    alone: bool,
+    cpus: Sequence[int],
+    nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Host memory on `node` (None: anywhere), touched by `cpus`, and its actual placement.
+    """Host memory on `node` (None: anywhere), or spread over `nodes`, touched by `cpus`, and its
+    actual placement.
 
-    Raises AllocationError if it cannot be allocated, and Unsupported if it cannot be bound to its
-    node and that is not `alone`, if huge memory is not entirely in huge pages, or base memory is
-    partly in such.
+    Raises AllocationError if it cannot be allocated, and Unsupported if it cannot be placed as its
+    kind says (memory bound to a node that is `alone` is there anyway), if there is no pool of huge
+    pages, or if huge memory is not entirely in huge pages, or base memory partly is.
     """
+    policy = POLICIES.get(memory.kind, Policy.BIND)
+    if kind == Kind.POOL:
+        _check_pool(size, node)
     try:
-        native = _native.Memory(size, kind, node, cpus)
+        native = _native.Memory(size, kind, node, cpus, policy, nodes)
     except OSError as error:
         what = f"allocate {approximate_size(size)} of {memory}"
         raise AllocationError(what, str(error)) from error
-    if node is not None and not native.bound and not alone:
-        reason = native.bind_error
+    reason = next(_not_as_asked(native, memory, kind, alone and policy == Policy.BIND), None)
+    if reason is not None:
         native.close()
-        raise Unsupported(f"memory cannot be bound to {memory.place}: {reason}")
-    huge = min(native.huge_bytes(), size)
-    if kind == Kind.HUGE and huge < size:
-        native.close()
-        raise Unsupported(
-            f"only {approximate_size(huge)} of {approximate_size(size)} could be had in huge "
-            "pages: reserve some (vm.nr_hugepages) or allow transparent ones (madvise)"
-        )
-    if kind == Kind.BASE and huge:
-        native.close()
-        raise Unsupported(f"{approximate_size(huge)} of {memory} lie in huge pages")
+        raise Unsupported(reason)
+    pages = _native.nodes_of(native.address, size)
     return native, Placement(
         memory=str(memory),
         bytes=size,
-        node=node_of(native.address, size),
-        locked=None if kind == Kind.PAGEABLE else native.locked,
-        huge_bytes=huge,
+        node=_most(pages),
+        locked=native.locked if kind in _LOCKED else None,
+        huge_bytes=min(native.huge_bytes(), size),
+        nodes=pages if memory.kind in POLICIES and pages else None,
     )
+
+
+def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: bool) -> Iterator[str]:
+    """Why memory is not of its kind."""
+    if native.bind_error is not None and not alone:
+        if memory.kind in POLICIES:
+            since = " (Linux 6.9 has this policy)" if memory.kind == "weighted" else ""
+            yield f"memory cannot be placed by {memory.kind}: {native.bind_error}{since}"
+        yield f"memory cannot be bound to {memory.place}: {native.bind_error}"
+    if kind in _IN_HUGE_PAGES or kind == Kind.BASE:
+        huge = min(native.huge_bytes(), native.size)
+        yield from not_of_pages(kind, huge, native.size)
+
+
+def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
+    """That memory does not lie in pages of its kind, of which `huge` bytes lie in huge pages."""
+    if kind in _IN_HUGE_PAGES and huge < size:
+        how = "allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
+        if kind != Kind.TRANSPARENT:
+            how = f"reserve some (vm.nr_hugepages) or {how}"
+        had = f"only {approximate_size(huge)} of {approximate_size(size)}"
+        yield f"{had} could be had in huge pages: {how}"
+    if kind == Kind.BASE and huge:
+        yield f"{approximate_size(huge)} of {approximate_size(size)} lie in huge pages"
+
+
+def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
+    """Raises Unsupported if the pool of the node, or of all, never has so many huge pages."""
+    pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
+    places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
+    counts = (number(read_text(root, place)) for place in places)
+    count = next((count for count in counts if count is not None), 0)
+    needed = -(-size // HUGE_PAGE)
+    if not count:
+        problem = f"the pool has no huge pages of {HUGE_PAGE >> 20} MiB"
+        raise Unsupported(f"{problem}: reserve some (sysctl vm.nr_hugepages)")
+    if count < needed:
+        problem = f"the pool has {count} huge pages of {HUGE_PAGE >> 20} MiB, {needed} are needed"
+        raise Unsupported(f"{problem}: reserve more (sysctl vm.nr_hugepages)")
 
 
 def node_of(address: int, size: int) -> int | None:
     """The node that most of the pages lie on; None if the kernel does not report it."""
-    pages = _native.nodes_of(address, size)
+    return _most(_native.nodes_of(address, size))
+
+
+def _most(pages: Mapping[int, int]) -> int | None:
     return max(pages, key=lambda index: pages[index], default=None)
+
+
+def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
+    """A warning if memory to be interleaved over `nodes` has not the same share on each."""
+    pages = placement.nodes
+    if not pages:
+        return
+    all_pages = sum(pages.values())
+    shares = {node: pages.get(node, 0) / all_pages for node in {*nodes, *pages}}
+    granules = max(1, placement.bytes // HUGE_PAGE)
+    if max(shares.values()) - min(shares.values()) > _UNEVEN + len(nodes) / granules:
+        found = ", ".join(f"{share:.0%} on node {node}" for node, share in sorted(shares.items()))
+        yield f"{placement.memory} lies {found}"
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
     """A warning if host memory lies on the wrong node."""
+    if memory.kind in SPREAD:
+        return
     if memory.is_host and placement.node not in (None, memory.index):
         yield f"{memory} lies on node {placement.node}"
 

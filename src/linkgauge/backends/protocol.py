@@ -187,6 +187,7 @@ _LACKING: Mapping[Operation, str] = {
     "enqueue": "does not tell what enqueueing takes",
     "ping-pong": "bounces no cache lines",
     "primes": "searches no prime numbers",
+    "touch": "hands out no fresh memory",
 }
 
 
@@ -332,8 +333,9 @@ class Backend(Protocol):
         what runs beside it, if the backend allows that, is endless.
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
-        `primes`: threads search prime numbers, an event a loop. Raises Unsupported for an operation
-        that it lacks, in general or for this copy."""
+        `touch`: the destination's pages are given back and faulted in anew. `primes`: threads
+        search prime numbers, an event a loop. Raises Unsupported for an operation that it lacks,
+        in general or for this copy."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from linkgauge.model.transfer import FULL_LOAD, Memory, Transfer
+from linkgauge.model.transfer import FULL_LOAD, PAGE_KINDS, POLICY_KINDS, Memory, Transfer
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
@@ -24,6 +24,8 @@ def of_threads(
             yield f"host threads do not reach {memory}: use an engine of {memory.place}"
         yield from no_node(memory, cpus)
         if memory.kind not in kinds:
+            if memory.kind in (*PAGE_KINDS, *POLICY_KINDS):
+                yield f"there is no {memory.kind} memory here"
             yield f"{memory.kind} memory belongs to an accelerator: use one of its engines"
     yield from no_node(owner, cpus)
     count = len(cpus[owner.index or 0])

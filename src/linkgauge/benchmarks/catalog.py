@@ -9,11 +9,12 @@ from linkgauge.model.errors import InputError
 
 from .copies import HOST, NVBANDWIDTH
 from .host_latency import LATENCIES
+from .host_pages import PAGES
 from .host_sweeps import SWEEPS
 from .primes import PRIMES
 from .table import Row, Sweep
 
-_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *LATENCIES, *PRIMES)
+_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *LATENCIES, *PAGES, *PRIMES)
 CATALOG = {row.name: row for row in _ALL}
 
 

@@ -53,5 +53,6 @@ SWEEPS: tuple[Sweep, ...] = (
         "host_kinds_memcpy_copy_cpu",
         "memcpy CPU within node(row) by kind of memory(column)",
         _by_kind,
+        profiles=(),
     ),
 )

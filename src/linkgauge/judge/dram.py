@@ -8,7 +8,7 @@ import msgspec
 
 from linkgauge.model.machine import Machine, Node
 from linkgauge.model.result import Result
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import SPREAD, Memory, Transfer
 
 from .path import ExpectedPath, Segment, Unknown, Use
 
@@ -135,7 +135,9 @@ def _operation(transfer: Transfer) -> str:
 
 def _is_local(transfer: Transfer) -> bool:
     owner = transfer.engine.owner
-    return owner.is_host and all(memory.place == owner for memory in transfer.memories)
+    return owner.is_host and all(
+        memory.place == owner and memory.kind not in SPREAD for memory in transfer.memories
+    )
 
 
 def _all_cpus(transfer: Transfer, machine: Machine) -> bool:

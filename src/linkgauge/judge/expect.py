@@ -62,7 +62,8 @@ class Expectations:
 
     def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Expectation:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
-        if unit != BANDWIDTH.symbol or cell.report is Report.LATENCY:
+        bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
+        if not bounded or cell.operation == "touch":
             return _unknown("no bound on this is known")
         transfers = cell.transfers
         readings = cell.readings if isinstance(cell, CellResult) else ()

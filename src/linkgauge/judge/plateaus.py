@@ -36,6 +36,8 @@ page walks that hit caches cost up to 1.7 times as much; the next cache 2.5 to 5
 after 4 or 5, 40 to 75 after 14)."""
 EDGE = 0.33
 """A level ends where the log of the latency is this part of the way to the next level."""
+LEAST = 8
+"""Sizes of a curve at least: a few chosen ones show no levels."""
 
 Point = tuple[int, float]
 """Bytes, and seconds of an access."""
@@ -107,6 +109,6 @@ def with_levels(result: Result) -> Result:
 
 
 def _is_curve(result: Result) -> bool:
-    """Whether its cells chase pointers through sizes of their own."""
+    """Whether its cells chase pointers through many sizes of their own."""
     alone = all(c.operation == "chase" and len(c.transfers) == 1 for c in result.cells)
-    return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) > 1
+    return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) >= LEAST

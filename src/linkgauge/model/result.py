@@ -57,14 +57,16 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The actual placement of one buffer: the host node its pages lie on (null: unknown or a
-    device), whether they are locked, and how many of its bytes lie in huge pages. In files, null
-    values are left out: runs hold hundreds of thousands of these."""
+    device), whether they are locked, how many of its bytes lie in huge pages, and of memory placed
+    by a policy, how many of at most 1024 pages lie on each node. In files, null values are left
+    out: runs hold hundreds of thousands of these."""
 
     memory: str
     bytes: int
     node: int | None = None
     locked: bool | None = None
     huge_bytes: int | None = None
+    nodes: dict[int, int] | None = None
 
 
 class Expected(msgspec.Struct, frozen=True, gc=False):

@@ -16,9 +16,9 @@ from msgspec.structs import force_setattr
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-Operation = Literal["copy", "chase", "enqueue", "ping-pong", "primes"]
+Operation = Literal["copy", "chase", "enqueue", "ping-pong", "touch", "primes"]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
-line, or searches prime numbers."""
+line, has the kernel hand out fresh memory, or searches prime numbers."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -27,7 +27,13 @@ STAGING = "staging"
 FULL_LOAD = 100
 """Percent of its own rate at which a transfer runs if nothing holds it back."""
 
-HOST_KINDS = ("pageable", "base", "huge", "mapped", "wc", "managed", STAGING)
+PAGE_KINDS = ("base", "thp", "hugetlb")
+"""In pages of the base size, transparent huge pages, or huge pages of the pool alone."""
+SPREAD = ("interleave", "weighted")
+"""Over all nodes in turn, a page each or as many as the kernel's weights say."""
+POLICY_KINDS = ("preferred", *SPREAD)
+"""Pinned, but placed by another policy than bound to the node."""
+HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):

@@ -15,12 +15,12 @@ from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Memory
+from linkgauge.model.transfer import SPREAD, Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice
 
-HOST_KINDS = (*native.KINDS, "mapped", "wc", "managed")
+HOST_KINDS = (*(kind for kind in native.KINDS if kind not in SPREAD), "mapped", "wc", "managed")
 MANAGED_SHARE = 4
 """All managed memory of a device may take at most 1/MANAGED_SHARE of its free memory: a driver that
 must evict while kernels spin can hang the device."""

@@ -214,6 +214,8 @@ class SimBackend:
             latency = self._resources.latency(transfer.destination, transfer.source)
             own = self._hardware.nodes[transfer.destination.index or 0].group.latency
             return latency - own / 2, 2
+        if operation != "enqueue":
+            raise lacking(self.name, operation)
         if transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         return self._description.host.call, 1

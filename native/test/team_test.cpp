@@ -1,0 +1,160 @@
+// Patterns, and teams of threads that move them.
+#include "../team.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+
+#include "../calls.hpp"
+#include "../pattern.hpp"
+#include "../ping_pong.hpp"
+#include "../race.hpp"
+#include "check.hpp"
+
+namespace linkgauge::test {
+
+namespace {
+
+constexpr std::size_t kSizes[] = {1, 8, 63, 511, 512, 513, 4096, 100'003};
+constexpr std::uint64_t kSeed = 11;
+
+std::uintptr_t at(Arena& arena) { return reinterpret_cast<std::uintptr_t>(arena.begin()); }
+
+std::vector<std::byte> defined(std::size_t size, Pattern pattern, bool inverted) {
+  auto found = words(size, kSeed);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::uint64_t first = word(kSeed, 0);
+    if (pattern == Pattern::Constant) found[i] = std::byte(first >> i % 8 * 8 & 0xFF);
+    const bool flipped = pattern == Pattern::Split && i / 512 % 2 == 0;
+    if (flipped != inverted) found[i] = ~found[i];
+  }
+  return found;
+}
+
+void patterns() {
+  for (const std::size_t size : kSizes) {
+    for (const Pattern pattern : {Pattern::Words, Pattern::Constant, Pattern::Split}) {
+      for (const bool inverted : {false, true}) {
+        Arena arena(size, size % 9);
+        fill(arena.begin(), size, kSeed, pattern, inverted, cpus());
+        const auto wanted = defined(size, pattern, inverted);
+        check(std::equal(wanted.begin(), wanted.end(), arena.begin()) && arena.is_guarded());
+        const auto found = first_mismatch(arena.begin(), size, kSeed, pattern, cpus());
+        check(found == (inverted ? std::optional<std::size_t>(0) : std::nullopt));
+      }
+    }
+  }
+}
+
+void mismatches() {
+  for (const std::size_t size : kSizes) {
+    for (const std::size_t wrong : {std::size_t{0}, size / 2, size - 1}) {
+      Arena arena(size, 3);
+      fill(arena.begin(), size, kSeed, Pattern::Words, false, cpus());
+      const std::uint64_t before = checksum(arena.begin(), size, cpus());
+      arena.begin()[wrong] ^= std::byte{4};
+      check(first_mismatch(arena.begin(), size, kSeed, Pattern::Words, cpus()) == wrong);
+      check(checksum(arena.begin(), size, cpus()) == (before ^ 4ULL << wrong % 8 * 8));
+    }
+  }
+}
+
+std::vector<Span> sample(Team& team, std::uint64_t loops, std::uint64_t laps) {
+  team.arm(loops, laps);
+  team.open();
+  auto spans = team.wait();
+  for (const Span& span : spans) check(span.begin <= span.end);
+  return spans;
+}
+
+void moves() {
+  const std::vector<int> crowd{cpus().front(), cpus().back(), cpus().front()};
+  for (const std::size_t size : kSizes) {
+    Arena source(size, 1), destination(size, 2), constant(size, 0);
+    fill(source.begin(), size, kSeed, Pattern::Words, false, cpus());
+    const Job jobs[] = {
+        {Op::Copy, at(source), at(destination), size, kSeed, crowd},
+        {Op::Read, at(source), 0, size, kSeed, crowd},
+        {Op::Write, 0, at(constant), size, kSeed, crowd},
+    };
+    Team team(jobs);
+    for (int round = 0; round < 2; ++round) {
+      const auto spans = sample(team, 2, 3);
+      check(spans[1].checksum == checksum(source.begin(), size, cpus()));
+      check(spans[0].passes == 6 && spans[0].progress.size() == 4);
+    }
+    check(!first_mismatch(destination.begin(), size, kSeed, Pattern::Words, cpus()));
+    check(!first_mismatch(constant.begin(), size, kSeed, Pattern::Constant, cpus()));
+    check(source.is_guarded() && destination.is_guarded() && constant.is_guarded());
+  }
+}
+
+void endless() {
+  Arena source(10'000, 0), destination(10'000, 0);
+  const Job jobs[] = {
+      {Op::Read, at(source), 0, source.size(), kSeed, {cpus().front()}, true},
+      {Op::Copy, at(source), at(destination), source.size(), kSeed, {cpus().back()}},
+  };
+  Team team(jobs);
+  const auto spans = sample(team, 3, 1);
+  check(spans[0].passes >= 1 && spans[1].passes == 3);
+}
+
+void disorder() {
+  Arena source(64, 0);
+  const Job job(Op::Read, at(source), 0, 64, kSeed, cpus());
+  Team team(std::span(&job, 1));
+  check(throws<std::logic_error>([&] { team.open(); }));
+  check(throws<std::logic_error>([&] { team.wait(); }));
+  team.arm(1);
+  check(throws<std::logic_error>([&] { team.arm(1); }));
+  team.close();
+  check(throws<std::logic_error>([&] { team.open(); }), "closed while armed");
+  const Job lost(Op::Read, at(source), 0, 64, kSeed, {cpus().front(), 60'000});
+  check(throws<std::system_error>([&] { Team(std::span(&lost, 1)); }), "no such CPU");
+  check(throws<std::invalid_argument>([] { Team({}); }));
+}
+
+void races() {
+  Arena source(1 << 16, 0), destination(1 << 16, 0);
+  fill(source.begin(), source.size(), kSeed, Pattern::Words, false, cpus());
+  const Job job(Op::Copy, at(source), at(destination), source.size(), kSeed, cpus());
+  const auto names = kernel_names(Op::Copy);
+  const auto seconds = race(job, names, source.size() / 2, 0, 1);
+  check(seconds.size() == names.size() && std::ranges::min(seconds) > 0);
+  check(!first_mismatch(destination.begin(), source.size(), kSeed, Pattern::Words, cpus()));
+}
+
+void bounces() {
+  if (cpus().size() < 2) throw Skip("one CPU");
+  const PingPong found = ping_pong(cpus()[0], cpus()[1], 20, 3);
+  check(found.bounces == 2 * 20 * 3 && found.times.size() == 4);
+  check(std::ranges::is_sorted(found.times));
+  check(throws<std::invalid_argument>([] { ping_pong(cpus()[0], cpus()[0], 1, 1); }));
+}
+
+int sums = 0;
+int add(std::uint64_t one, std::uint64_t other) {
+  sums += static_cast<int>(one * other);
+  return sums < 40 ? 0 : 7;
+}
+
+void calls() {
+  const std::vector<std::uint64_t> both{2, 5};
+  const auto function = reinterpret_cast<std::uintptr_t>(&add);
+  check(time_calls(function, both, 3).status == 0 && sums == 30);
+  check(time_calls(function, both, 3).status == 7 && sums == 40, "stops at the first failure");
+}
+
+const Test kPatterns("patterns follow their definition", patterns);
+const Test kMismatches("the first wrong byte is found", mismatches);
+const Test kMoves("teams move every byte", moves);
+const Test kEndless("an endless job ends with the others", endless);
+const Test kDisorder("calls out of order throw", disorder);
+const Test kRaces("kernels race on the same memory", races);
+const Test kBounces("a line bounces as often as it should", bounces);
+const Test kCalls("a function is called until it fails", calls);
+
+}  // namespace
+
+}  // namespace linkgauge::test

@@ -1,0 +1,55 @@
+"""First touch: how fast the kernel hands out fresh, zeroed memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeGuard
+
+from linkgauge import _native
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.transfer import Transfer
+
+from .native import native_errors
+from .protocol import Buffer, Gated, Pace, Timing
+
+KINDS = ("pageable", "base", "thp", "hugetlb")
+"""Kinds of host memory whose pages can be given back: they are not locked."""
+
+
+class Touchable(Protocol):
+    """A buffer whose pages may be given back to the kernel."""
+
+    size: int
+    address: int
+
+    def touched(self) -> None:
+        """Looks again at what pages it has. Raises Unsupported if they are not as its kind says."""
+
+
+class TouchGroup(Gated):
+    """Threads on `cpus` fault in all pages of a buffer; in between, untimed, these are given back.
+    The buffer's content is lost."""
+
+    pace = Pace(loops=1)
+
+    def __init__(self, transfer: Transfer, buffer: Buffer | None, cpus: Sequence[int]) -> None:
+        if not transfer.source.is_null or not _is_touchable(buffer, transfer):
+            kinds = ", ".join(KINDS)
+            problem = f"a first touch writes to unlocked memory of the host ({kinds})"
+            raise Unsupported(f"{transfer}: {problem}: write null -> host:0/base by cpu")
+        self._buffer = buffer
+        self._cpus = tuple(cpus)
+
+    def wait(self) -> Timing:
+        """Raises BackendError if pages cannot be given back or fresh memory is not zero, and
+        Unsupported if the fresh pages are of another size than the buffer's kind says."""
+        loops, laps = self.pass_gate()
+        buffer = self._buffer
+        with native_errors("touch fresh memory"):
+            times = _native.first_touch(buffer.address, buffer.size, self._cpus, loops, laps)
+        buffer.touched()
+        return Timing((times[-1],), times[-1], (None,), (tuple(times),))
+
+
+def _is_touchable(buffer: Buffer | None, transfer: Transfer) -> TypeGuard[Touchable]:
+    return hasattr(buffer, "touched") and transfer.destination.kind in KINDS

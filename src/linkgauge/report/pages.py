@@ -1,0 +1,89 @@
+"""What kinds of pages and policies make of a figure: derived from a result's cells, beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.text import Text
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.transfer import POLICY_KINDS
+
+HUGE = ("huge", "thp", "hugetlb")
+MOST_SIZES = 6
+"""Sizes of a curve that are named."""
+
+_Figures = dict[str, float]
+
+
+def page_lines(result: Result) -> Iterator[Text]:
+    """Of each row with base pages, what huge ones save or gain; of each with memory bound to its
+    node, what other policies make of it."""
+    cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
+    if any(cell.operation == "chase" and len(cell.transfers) == 1 for cell in cells):
+        yield from _shares(cells)
+        return
+    for row in dict.fromkeys(cell.row for cell in cells):
+        figures = {_kind(cell): _median(cell) for cell in cells if cell.row == row}
+        yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
+        yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
+
+
+def _ratios(
+    what: str, figures: _Figures, reference: str, kinds: Sequence[str], name: str
+) -> Iterator[Text]:
+    found = [kind for kind in kinds if kind in figures]
+    if found and figures.get(reference):
+        ratios = (f"{kind} {figures[kind] / figures[reference]:.2f}" for kind in found)
+        yield _line(what, f"{', '.join(ratios)} times {name}")
+
+
+def _shares(cells: Sequence[CellResult]) -> Iterator[Text]:
+    """The TLB's share of a latency in base pages: what the same accesses save in huge ones."""
+    curves: dict[str, dict[str, dict[str, CellResult]]] = {}
+    for cell in cells:
+        row = cell.row.removesuffix(_kind(cell)).strip()
+        curves.setdefault(row, {}).setdefault(_kind(cell), {})[cell.column] = cell
+    for row, kinds in curves.items():
+        base = kinds.get("base", {})
+        for kind in HUGE:
+            huge = kinds.get(kind, {})
+            shares = {size: _share(base[size], huge[size]) for size in base if size in huge}
+            if shares:
+                some = {size: shares[size] for size in _some([*shares])}
+                yield _line(f"TLB ({row} {kind})", "; ".join(_told(some)))
+
+
+def _told(shares: Mapping[str, float | None]) -> Iterator[str]:
+    told = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
+    if told:
+        yield f"{', '.join(told)} of the base pages' latency"
+    noise = [size for size, share in shares.items() if share is None]
+    if noise:
+        yield f"within noise at {', '.join(noise)}"
+
+
+def _share(base: CellResult, huge: CellResult) -> float | None:
+    """The share of `base` that `huge` saves; None if their intervals overlap."""
+    ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
+    if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
+        return None
+    return 1 - _median(huge) / _median(base)
+
+
+def _some(sizes: Sequence[str]) -> list[str]:
+    """Some of them, evenly chosen, with the last."""
+    count = min(MOST_SIZES, len(sizes))
+    return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
+
+
+def _kind(cell: CellResult) -> str:
+    return cell.transfers[0].memories[0].kind
+
+
+def _median(cell: CellResult) -> float:
+    return cell.summary.median if cell.summary else 0.0
+
+
+def _line(what: str, text: str) -> Text:
+    return Text.assemble((what, "dim"), f": {text}")
