@@ -128,8 +128,19 @@ def result(rows):
 
 
 def test_each_row_of_a_result_has_its_levels():
-    rows = {"base": curve(DESKTOP, 90.0), "huge": curve(DESKTOP[:2], 90.0)}
+    rows = {"base": curve(DESKTOP, 90.0), "huge": curve(DESKTOP, 70.0)}
     judged = with_levels(result(rows))
-    assert [(one.row, len(one.levels)) for one in judged.levels] == [("base", 4), ("huge", 3)]
+    assert [(one.row, len(one.levels)) for one in judged.levels] == [("base", 4), ("huge", 4)]
     alone = replace(result({"base": rows["base"]}), sweep=False)
     assert with_levels(alone).levels == ()
+
+
+def test_a_level_of_small_pages_alone_is_their_translation():
+    walks = [*DESKTOP[:2], (4 * MI, 7.0), *DESKTOP[2:]]
+    rows = {"base": curve(walks, 90.0), "huge": curve(DESKTOP, 70.0)}
+    assert len(levels_of(rows["base"])) == 5
+    base, huge = with_levels(result(rows)).levels
+    assert (
+        [one.number for one in base.levels] == [one.number for one in huge.levels] == [1, 2, 3, 4]
+    )
+    assert base.levels[2].seconds == pytest.approx(14e-9, rel=0.1)

@@ -9,7 +9,9 @@ which lie between two is decided for all at once, by the least sum of costs:
     a point between levels  BETWEEN
     a level                 LEVEL
 
-Shoulders that misses of a TLB make on small pages stay below `APART`: they are no level.
+Shoulders that misses of a TLB make on small pages mostly stay below `APART`. What is a level on
+small pages and none on huge ones is made by their translation: where both were measured, it is left
+out.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.model.result import Level, Levels, Result
+from linkgauge.model.transfer import Memory, Transfer
 
 TOLERANCE = 0.13
 """Deviation of log latency at which a point of a level is as good as one between levels."""
@@ -36,6 +39,8 @@ page walks that hit caches cost up to 1.7 times as much; the next cache 2.5 to 5
 after 4 or 5, 40 to 75 after 14)."""
 EDGE = 0.33
 """A level ends where the log of the latency is this part of the way to the next level."""
+ENDLESS = 1 << 40
+"""Bytes that no curve reaches."""
 LEAST = 8
 """Sizes of a curve at least: a few chosen ones show no levels."""
 
@@ -100,12 +105,38 @@ def with_levels(result: Result) -> Result:
     if not _is_curve(result):
         return result
     rows: dict[str, list[Point]] = {}
+    chases: dict[str, Transfer] = {}
     for cell in result.cells:
         if cell.summary is not None:
             size = cell.transfers[0].bytes_moved(result.size)
             rows.setdefault(cell.row, []).append((size, cell.summary.median))
-    found = (Levels(row, levels_of(points)) for row, points in rows.items())
-    return replace(result, levels=tuple(one for one in found if one.levels))
+            chases[cell.row] = cell.transfers[0]
+    found = {row: levels_of(points) for row, points in rows.items()}
+    huge = {_ends(chases[row]): levels for row, levels in found.items()
+            if chases[row].source.kind == "huge"}  # fmt: skip
+    for row, levels in found.items():
+        of_huge = huge.get(_ends(chases[row]))
+        if of_huge and chases[row].source.kind == "base":
+            found[row] = _shown_by_both(levels, of_huge)
+    named = (Levels(row, levels) for row, levels in found.items() if levels)
+    return replace(result, levels=tuple(named))
+
+
+def _ends(chase: Transfer) -> tuple[Memory, Memory]:
+    return chase.engine.owner, chase.source.place
+
+
+def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
+    """Of the levels those that share most sizes with one of the others each, numbered anew."""
+    kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
+    ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
+    return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))
+
+
+def _shared(one: Level, other: Level) -> float:
+    """Octaves of size that both have; the last level has no end."""
+    most = min(one.most or ENDLESS, other.most or ENDLESS)
+    return max(0.0, math.log2(most / max(one.least, other.least)))
 
 
 def _is_curve(result: Result) -> bool:
