@@ -74,6 +74,7 @@ bench: $(STAMP)
 	$(BIN)/python bench/host_copy.py
 	$(BIN)/python bench/host_primes.py
 	$(BIN)/python bench/host_latency.py
+	$(BIN)/python bench/host_stream.py
 
 clean:
 	rm -rf $(VENV) build

@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::size_t kWords = 8;  // independent words per iteration, for the compiler to vectorise
 using Block = std::array<std::uint64_t, kWords>;
+// Numbers in memory of any type, and at any address.
+using Double [[gnu::may_alias]] = double;
+using Unaligned [[gnu::may_alias, gnu::aligned(1)]] = double;
 
 }  // namespace
 
@@ -51,6 +54,63 @@ void copy(std::byte* destination, const std::byte* source, std::size_t size) {
   std::memcpy(destination, source, size);
 }
 
+void copy_linear(std::byte* destination, const std::byte* source, std::size_t size) {
+  Block words;
+  for (; size >= sizeof words;
+       destination += sizeof words, source += sizeof words, size -= sizeof words) {
+    std::memcpy(&words, source, sizeof words);
+    std::memcpy(destination, &words, sizeof words);
+    asm volatile("" ::: "memory");  // otherwise the compiler may call memcpy for the whole loop
+  }
+  std::memcpy(destination, source, size);
+}
+
+void scale(std::byte* destination, const std::byte* source, std::size_t size) {
+  auto* to = reinterpret_cast<Double*>(destination);
+  const auto* from = reinterpret_cast<const Unaligned*>(source);
+  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = kScalar * from[i];
+}
+
+void add(std::byte* destination, const std::byte* first, const std::byte* second,
+         std::size_t size) {
+  auto* to = reinterpret_cast<Double*>(destination);
+  const auto* left = reinterpret_cast<const Unaligned*>(first);
+  const auto* right = reinterpret_cast<const Unaligned*>(second);
+  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = left[i] + right[i];
+}
+
+void triad(std::byte* destination, const std::byte* first, const std::byte* second,
+           std::size_t size) {
+  auto* to = reinterpret_cast<Double*>(destination);
+  const auto* left = reinterpret_cast<const Unaligned*>(first);
+  const auto* right = reinterpret_cast<const Unaligned*>(second);
+  for (std::size_t i = 0; i < size / sizeof *to; ++i) to[i] = left[i] + kScalar * right[i];
+}
+
 }  // namespace portable
+
+std::uint64_t carry_out(const Kernels& kernels, Op op, const Work& work) {
+  const auto& [destination, source, second, size, word] = work;
+  switch (op) {
+    case Op::Read:
+      return kernels.read(source, size);
+    case Op::Write:
+      kernels.write(destination, size, word);
+      break;
+    case Op::Copy:
+      kernels.copy(destination, source, size);
+      break;
+    case Op::Scale:
+      kernels.scale(destination, source, size);
+      break;
+    case Op::Add:
+      kernels.add(destination, source, second, size);
+      break;
+    case Op::Triad:
+      kernels.triad(destination, source, second, size);
+      break;
+  }
+  return 0;
+}
 
 }  // namespace linkgauge

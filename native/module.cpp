@@ -124,7 +124,11 @@ void bind_pattern(nb::module_& module) {
   nb::enum_<Pattern>(module, "Pattern", nb::is_arithmetic())
       .value("WORDS", Pattern::Words)
       .value("CONSTANT", Pattern::Constant)
-      .value("SPLIT", Pattern::Split);
+      .value("SPLIT", Pattern::Split)
+      .value("NUMBERS", Pattern::Numbers)
+      .value("SCALED", Pattern::Scaled)
+      .value("ADDED", Pattern::Added)
+      .value("TRIAD", Pattern::Triad);
   module.def(
       "fill",
       [](std::uintptr_t address, std::size_t size, std::uint64_t seed, Pattern pattern,
@@ -148,7 +152,10 @@ void bind_team(nb::module_& module) {
   nb::enum_<Op>(module, "Op", nb::is_arithmetic())
       .value("READ", Op::Read)
       .value("WRITE", Op::Write)
-      .value("COPY", Op::Copy);
+      .value("COPY", Op::Copy)
+      .value("SCALE", Op::Scale)
+      .value("ADD", Op::Add)
+      .value("TRIAD", Op::Triad);
   nb::class_<Job>(module, "Job")
       .def(nb::init<Op, std::uintptr_t, std::uintptr_t, std::size_t, std::uint64_t, Cpus, bool,
                     std::optional<std::string>, std::uint64_t, double>(),
@@ -189,6 +196,7 @@ void bind_team(nb::module_& module) {
 
 void bind_kernels(nb::module_& module) {
   module.def("kernels", &kernel_names, "op"_a);
+  module.def("linear_kernel", &linear_kernel, "op"_a);
   module.def("default_kernel", &default_kernel, "op"_a, "streaming"_a);
   module.def(
       "last_level_cache", [](const Cpus& cpus) { return last_level_cache(cpus); }, "cpus"_a,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -22,6 +23,12 @@ constexpr std::size_t kBlockWords = kBlock / sizeof(std::uint64_t);
 
 constexpr std::uint64_t mix(std::uint64_t x) { return x ^ (x >> 29); }
 
+// The number of a word.
+double number(std::uint64_t x) {
+  constexpr std::uint64_t kOne = 0x3FF0000000000000;
+  return std::bit_cast<double>(kOne | (x >> 16) << 4);
+}
+
 // i * kWordStep: turns the multiplication into an addition, which every vector unit has.
 constexpr auto kSteps = [] {
   std::array<std::uint64_t, kChunkWords> steps{};
@@ -32,8 +39,12 @@ constexpr auto kSteps = [] {
 // The expected contents, block by block.
 class Contents {
  public:
-  Contents(std::uint64_t seed, Pattern pattern, bool inverted)
-      : seed_(seed), pattern_(pattern), flip_(inverted ? ~std::uint64_t{0} : 0) {
+  // `size` is that of the whole array in bytes.
+  Contents(std::uint64_t seed, Pattern pattern, bool inverted, std::size_t size)
+      : seed_(seed),
+        pattern_(pattern),
+        flip_(inverted ? ~std::uint64_t{0} : 0),
+        count_(size / sizeof(std::uint64_t)) {
     block_.fill(word_of(seed, 0) ^ flip_);
   }
 
@@ -51,13 +62,34 @@ class Contents {
     const std::uint64_t flip = pattern_ == Pattern::Split && even ? ~flip_ : flip_;
     const std::size_t first = (offset + chunk) / sizeof(std::uint64_t);
     const std::uint64_t base = (first + seed_ * kSeedStep) * kWordStep;
+    // The first step of the array that follows this one.
+    const std::uint64_t next = base + count_ * kWordStep;
     std::uint64_t* words = block_.data() + chunk / sizeof(std::uint64_t);
-    for (std::size_t i = 0; i < kChunkWords; ++i) words[i] = mix(base + kSteps[i]) ^ flip;
+    const auto b = [&](std::size_t i) { return number(mix(base + kSteps[i])); };
+    const auto c = [&](std::size_t i) { return number(mix(next + kSteps[i])); };
+    const auto store = [&](auto value_at) {
+      for (std::size_t i = 0; i < kChunkWords; ++i) {
+        words[i] = std::bit_cast<std::uint64_t>(value_at(i)) ^ flip;
+      }
+    };
+    switch (pattern_) {
+      case Pattern::Numbers:
+        return store(b);
+      case Pattern::Scaled:
+        return store([&](std::size_t i) { return kScalar * b(i); });
+      case Pattern::Added:
+        return store([&](std::size_t i) { return b(i) + c(i); });
+      case Pattern::Triad:
+        return store([&](std::size_t i) { return b(i) + kScalar * c(i); });
+      default:
+        return store([&](std::size_t i) { return mix(base + kSteps[i]); });
+    }
   }
 
   std::uint64_t seed_;
   Pattern pattern_;
   std::uint64_t flip_;
+  std::uint64_t count_;  // words of the whole array
   alignas(kCacheLine) std::array<std::uint64_t, kBlockWords> block_;
 };
 
@@ -98,7 +130,7 @@ void fill(std::byte* address, std::size_t size, std::uint64_t seed, Pattern patt
   const Kernels kernels = kernels_for(streams(size, cpus));
   run_on(cpus, [&](std::size_t i) {
     const Slice part = slice(size, cpus.size(), i, kBlock);
-    Contents contents(seed, pattern, inverted);
+    Contents contents(seed, pattern, inverted, size);
     fill_slice(address, part, contents, kernels);
   });
 }
@@ -108,7 +140,7 @@ std::optional<std::size_t> first_mismatch(const std::byte* address, std::size_t 
                                           std::span<const int> cpus) {
   std::vector<std::optional<std::size_t>> found(cpus.size());
   run_on(cpus, [&](std::size_t i) {
-    Contents contents(seed, pattern, false);
+    Contents contents(seed, pattern, false, size);
     found[i] = mismatch_in(address, slice(size, cpus.size(), i, kBlock), contents);
   });
   const auto first = std::ranges::find_if(found, [](const auto& offset) { return !!offset; });

@@ -8,12 +8,16 @@
 
 namespace linkgauge {
 
-enum class Pattern { Words, Constant, Split };
+enum class Pattern { Words, Constant, Split, Numbers, Scaled, Added, Triad };
 
 // Word i of `seed`, before any complement:
 //   x = (i + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15;  x ^= x >> 29   (mod 2^64)
 // Words identifies every word's index, Constant repeats word 0, and Split is Words in odd 512-byte
 // chunks and its complement in even ones, which distinguishes two kernels' halves of one buffer.
+//
+// Numbers are of 64-bit floating point, 1 + (x >> 16) / 2^48: from 1 to 2, with so few digits that
+// their sums and triples are exact. The last three are what STREAM's operations make of an array b
+// of them, or of b and the array c that follows it in one buffer: 3 b, b + c and b + 3 c.
 std::uint64_t word_of(std::uint64_t seed, std::uint64_t index);
 
 // Each works on slices of the range in parallel, one thread pinned to each of `cpus`.

@@ -22,10 +22,8 @@ struct alignas(2 * kCacheLine) Thread {
 void pass(const Job& job, const Kernels& kernels, std::size_t offset, Thread& thread) {
   const auto* source = reinterpret_cast<const std::byte*>(job.source) + offset;
   auto* destination = reinterpret_cast<std::byte*>(job.destination) + offset;
-  const std::size_t size = thread.part.size;
-  if (job.op == Op::Read) thread.read ^= kernels.read(source, size);
-  if (job.op == Op::Write) kernels.write(destination, size, job.seed);
-  if (job.op == Op::Copy) kernels.copy(destination, source, size);
+  const Work work{destination, source, source + job.size, thread.part.size, job.seed};
+  thread.read ^= carry_out(kernels, job.op, work);
 }
 
 }  // namespace

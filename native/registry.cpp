@@ -42,7 +42,10 @@ void rep_write(std::byte* destination, std::size_t size, std::uint64_t word) {
 struct Registry {
   List<Read> reads{{"portable", portable::read}};
   List<Write> writes{{"portable", portable::write}};
-  List<Copy> copies{{"libc", portable::copy}};
+  List<Copy> copies{{"libc", portable::copy}, {"portable", portable::copy_linear}};
+  List<Scale> scales{{"portable", portable::scale}};
+  List<Combine> adds{{"portable", portable::add}};
+  List<Combine> triads{{"portable", portable::triad}};
 
   Registry() {
 #if defined(__x86_64__)
@@ -60,6 +63,9 @@ struct Registry {
     linkgauge::append(reads, unit.reads, name);
     linkgauge::append(writes, unit.writes, name);
     linkgauge::append(copies, unit.copies, name);
+    linkgauge::append(scales, unit.scales, name);
+    linkgauge::append(adds, unit.adds, name);
+    linkgauge::append(triads, unit.triads, name);
   }
 };
 
@@ -86,6 +92,14 @@ bool is_known(Op op, const std::string& name) {
   return std::ranges::count(kernel_names(op), name) > 0;
 }
 
+// The kernel of this kind for the vector unit that most CPUs have, else that of the other name.
+std::string in_vectors(Op op, const std::string& kind, const char* otherwise) {
+  for (const char* unit : {"-avx2", "-neon"}) {
+    if (is_known(op, kind + unit)) return kind + unit;
+  }
+  return otherwise;
+}
+
 }  // namespace
 
 std::vector<std::string> kernel_names(Op op) {
@@ -97,31 +111,44 @@ std::vector<std::string> kernel_names(Op op) {
       return names_of(known.writes);
     case Op::Copy:
       return names_of(known.copies);
+    case Op::Scale:
+      return names_of(known.scales);
+    case Op::Add:
+      return names_of(known.adds);
+    case Op::Triad:
+      return names_of(known.triads);
   }
   return {};
 }
 
 std::string default_kernel(Op op, bool streaming) {
   const std::string kind = op != Op::Read && streaming ? "nt-1" : "plain";
-  for (const char* unit : {"-avx2", "-neon"}) {
-    // Within the caches the C library's copy is the best default.
-    if ((op != Op::Copy || streaming) && is_known(op, kind + unit)) return kind + unit;
-  }
-  return op == Op::Copy ? "libc" : "portable";
+  // Within the caches the C library's copy is the best default.
+  const char* otherwise = op == Op::Copy ? "libc" : "portable";
+  return op == Op::Copy && !streaming ? otherwise : in_vectors(op, kind, otherwise);
 }
+
+std::string linear_kernel(Op op) { return in_vectors(op, "plain", "portable"); }
 
 Kernels kernels_for(bool streaming) {
   const Registry& known = registry();
   return {find(known.reads, default_kernel(Op::Read, streaming)),
           find(known.writes, default_kernel(Op::Write, streaming)),
-          find(known.copies, default_kernel(Op::Copy, streaming))};
+          find(known.copies, default_kernel(Op::Copy, streaming)),
+          find(known.scales, default_kernel(Op::Scale, streaming)),
+          find(known.adds, default_kernel(Op::Add, streaming)),
+          find(known.triads, default_kernel(Op::Triad, streaming))};
 }
 
 Kernels kernels_named(Op op, const std::string& name) {
-  Kernels kernels{portable::read, portable::write, portable::copy};
+  Kernels kernels{portable::read,  portable::write, portable::copy,
+                  portable::scale, portable::add,   portable::triad};
   if (op == Op::Read) kernels.read = find(registry().reads, name);
   if (op == Op::Write) kernels.write = find(registry().writes, name);
   if (op == Op::Copy) kernels.copy = find(registry().copies, name);
+  if (op == Op::Scale) kernels.scale = find(registry().scales, name);
+  if (op == Op::Add) kernels.add = find(registry().adds, name);
+  if (op == Op::Triad) kernels.triad = find(registry().triads, name);
   return kernels;
 }
 

@@ -36,7 +36,10 @@ void relax() {
 #endif
 }
 
-std::size_t footprint(const Job& job) { return job.op == Op::Copy ? 2 * job.size : job.size; }
+std::size_t footprint(const Job& job) {
+  const bool has_one_end = job.op == Op::Read || job.op == Op::Write;
+  return job.size * (has_one_end ? 1 : has_two_sources(job.op) ? 3 : 2);
+}
 
 Kernels kernels_of(const Job& job) {
   return job.kernel ? kernels_named(job.op, *job.kernel)
@@ -68,6 +71,8 @@ Job::Job(Op op_, std::uintptr_t source_, std::uintptr_t destination_, std::size_
     throw std::invalid_argument("a chase is a read by one thread");
   if (!(rate >= 0) || (rate > 0 && !endless))
     throw std::invalid_argument("a rate is above 0, and of an endless job");
+  if (computes(op) && (size % sizeof(double) != 0 || destination % sizeof(double) != 0))
+    throw std::invalid_argument("arrays are of whole numbers of 8 bytes");
 }
 
 // One thread's share of a job, and its result, in cache lines of its own, so that no thread's
@@ -76,53 +81,40 @@ struct alignas(2 * kCacheLine) Team::Worker {
   Worker(const Job& job, std::size_t job_index_, std::size_t index, const Kernels& kernels_)
       : kernels(kernels_),
         op(job.op),
-        word(word_of(job.seed, 0)),
         job_index(job_index_),
         cpu(job.cpus[index]),
         endless(job.endless),
         chase(job.chase),
         at(reinterpret_cast<const std::byte*>(job.source)) {
     const Slice part = slice(job.size, job.cpus.size(), index, kCacheLine);
-    size = part.size;
-    if (op != Op::Write) source = reinterpret_cast<const std::byte*>(job.source) + part.offset;
-    if (op != Op::Read) destination = reinterpret_cast<std::byte*>(job.destination) + part.offset;
-    rate = job.rate / static_cast<double>(job.size) * static_cast<double>(size);
+    const auto* source = reinterpret_cast<const std::byte*>(job.source + part.offset);
+    auto* destination = reinterpret_cast<std::byte*>(job.destination + part.offset);
+    const auto* second = reinterpret_cast<const std::byte*>(job.source + job.size + part.offset);
+    work = {destination, source, second, part.size, word_of(job.seed, 0)};
+    rate = job.rate / static_cast<double>(job.size) * static_cast<double>(part.size);
   }
 
   void once() {
     if (chase != 0) {
       at = follow(at, chase);
     } else {
-      move(0, size);
+      move(0, work.size);
     }
   }
 
   void move(std::size_t offset, std::size_t bytes) {
-    switch (op) {
-      case Op::Read:
-        span.checksum = kernels.read(source + offset, bytes);
-        break;
-      case Op::Write:
-        kernels.write(destination + offset, bytes, word);
-        break;
-      case Op::Copy:
-        kernels.copy(destination + offset, source + offset, bytes);
-        break;
-    }
+    span.checksum = carry_out(kernels, op, work.part(offset, bytes));
   }
 
   Kernels kernels;
   Op op;
-  std::uint64_t word;
+  Work work{};
   std::size_t job_index;
   int cpu;
   bool endless;
   std::uint64_t chase;
   const std::byte* at;  // of a chase: where it is
   double rate = 0;      // bytes/s of this share
-  const std::byte* source = nullptr;
-  std::byte* destination = nullptr;
-  std::size_t size = 0;
   int pin_error = 0;
   std::uint64_t loops = 0;  // per lap
   std::uint64_t laps = 1;
@@ -209,7 +201,7 @@ std::vector<Span> Team::wait() {
     span.end = std::max(span.end, worker->span.end);
     span.checksum ^= worker->span.checksum;
     counts_ += worker->counts;
-    const auto size = static_cast<double>(worker->size);
+    const auto size = static_cast<double>(worker->work.size);
     bytes[worker->job_index] += size;
     moved[worker->job_index] += size * worker->passes;
     threads[worker->job_index] += 1;
@@ -287,15 +279,15 @@ bool Team::run_at_rate(Worker& worker, std::uint32_t round) {
   double due = worker.span.begin;
   std::size_t offset = 0;
   do {
-    const std::size_t piece = std::min(kPiece, worker.size - offset);
+    const std::size_t piece = std::min(kPiece, worker.work.size - offset);
     worker.move(offset, piece);
-    offset = offset + piece == worker.size ? 0 : offset + piece;
+    offset = offset + piece == worker.work.size ? 0 : offset + piece;
     bytes += static_cast<double>(piece);
     due = std::max(due + static_cast<double>(piece) / worker.rate, now() - kCredit);
     while (now() < due && ending_.load(std::memory_order_relaxed) != round) relax();
     if (gate_.load(std::memory_order_relaxed) == kClosing) return false;
   } while (ending_.load(std::memory_order_relaxed) != round);
-  worker.passes = bytes / static_cast<double>(worker.size);
+  worker.passes = bytes / static_cast<double>(worker.work.size);
   return true;
 }
 

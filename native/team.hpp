@@ -23,11 +23,12 @@ namespace linkgauge {
 // An endless one runs until the team's others have ended, or without others until wait(). One
 // without a kernel uses that of kernels_for(). A `chase` is a read by one thread, a loop of which
 // takes so many hops along the pointers of `source`. A `rate` (bytes/s of the whole job) holds an
-// endless job back; it then stops amid a pass, and so does one at an infinite rate.
+// endless job back; it then stops amid a pass, and so does one at an infinite rate. The source of
+// an operation with two holds one array of `size` bytes behind the other.
 struct Job {
   // Throws std::invalid_argument for an empty size, no CPU, a null address that `op` needs, a
-  // kernel that this CPU does not run, a chase by several threads, or a rate below 0 or of a job
-  // that is not endless.
+  // kernel that this CPU does not run, a chase by several threads, a rate below 0 or of a job that
+  // is not endless, or numbers that are cut or at odd addresses.
   Job(Op op, std::uintptr_t source, std::uintptr_t destination, std::size_t size,
       std::uint64_t seed, std::vector<int> cpus, bool endless = false,
       std::optional<std::string> kernel = std::nullopt, std::uint64_t chase = 0, double rate = 0);

@@ -25,6 +25,9 @@ struct Unit {
   Table<Read> reads;
   Table<Write> writes;
   Table<Copy> copies;
+  Table<Scale> scales;
+  Table<Combine> adds;
+  Table<Combine> triads;
 };
 
 #if defined(__x86_64__)

@@ -121,6 +121,14 @@ class Pattern(enum.IntEnum):
     """Word 0 everywhere."""
     SPLIT = 2
     """WORDS in odd 512-byte chunks, its complement in even ones."""
+    NUMBERS = 3
+    """64-bit floating-point numbers, 1 + (x >> 16) / 2**48: their sums and triples are exact."""
+    SCALED = 4
+    """Three times each of an array b of NUMBERS."""
+    ADDED = 5
+    """b + c, where c are the NUMBERS that follow b in one buffer, as many as b has."""
+    TRIAD = 6
+    """b + 3 c."""
 
 def fill(
     address: int, size: int, seed: int, pattern: Pattern, inverted: bool, cpus: Sequence[int]
@@ -154,6 +162,13 @@ class Op(enum.IntEnum):
     """Store the CONSTANT pattern of the job's seed."""
     COPY = 2
     """Copy it; source and destination must not overlap."""
+    SCALE = 3
+    """Store 3 times each floating-point number of 64 bits."""
+    ADD = 4
+    """Store b + c, where the source holds an array b of ``size`` bytes and behind it as large a
+    c."""
+    TRIAD = 5
+    """Store b + 3 c."""
 
 class Job:
     """One transfer, shared by threads that each take a contiguous slice of whole cache lines."""
@@ -171,7 +186,8 @@ class Job:
         chase: int = 0,
         rate: float = 0.0,
     ) -> None:
-        """Describe a transfer; any size from 1 on and any alignment. 0 as an address is unused.
+        """Describe a transfer; any size from 1 on and any alignment, but multiples of 8 for what
+        computes with numbers. 0 as an address is unused.
 
         An endless one goes on until the team's other jobs have ended, or without others until
         ``wait``; the loop in progress is finished. ``kernel`` is one of kernels(op); without it,
@@ -298,6 +314,9 @@ def kernels(op: Op) -> list[str]:
 
 def default_kernel(op: Op, streaming: bool) -> str:
     """Return what is nowhere far from the fastest; streaming: beyond the caches."""
+
+def linear_kernel(op: Op) -> str:
+    """Return what walks linearly with ordinary loads and stores, as compiled STREAM does."""
 
 def last_level_cache(cpus: Sequence[int]) -> int:
     """Return the bytes of all the distinct last-level caches behind these CPUs.

@@ -32,7 +32,8 @@ def real_exchange(source, destination, size):
             source[part] = destination[part]
 
 
-FILLS = st.tuples(st.sampled_from(Pattern), st.integers(1, 3), st.booleans())
+PATTERNS = [pattern for pattern in Pattern if not pattern.is_of_numbers]
+FILLS = st.tuples(st.sampled_from(PATTERNS), st.integers(1, 3), st.booleans())
 STEPS = st.lists(
     st.sampled_from(["there", "back", "exchange", "flip source", "flip destination"]), max_size=5
 )
@@ -58,7 +59,7 @@ def test_whatever_is_done_to_buffers_they_compare_as_real_bytes_do(size, one, ot
             move(simulated[source], simulated[destination], size)
             bytes_[destination][:] = bytes_[source]
     for place in (0, 1):
-        for pattern in Pattern:
+        for pattern in PATTERNS:
             for seed in (1, 2, 3):
                 expected = content(size, pattern, seed, False)
                 agree = bytes_[place] == expected
@@ -69,7 +70,7 @@ def test_whatever_is_done_to_buffers_they_compare_as_real_bytes_do(size, one, ot
                     assert found == next(differing)
 
 
-@given(st.integers(0, (1 << 40) - 1), st.integers(0, 7), st.sampled_from(Pattern))
+@given(st.integers(0, (1 << 40) - 1), st.integers(0, 7), st.sampled_from(PATTERNS))
 def test_a_flipped_bit_is_found_at_any_offset_and_gone_when_flipped_back(offset, bit, pattern):
     large = buffer(1 << 40)
     large.fill(large.size, pattern, 5, inverted=False)

@@ -76,6 +76,12 @@ def test_a_simulated_machine_has_no_kernel_to_choose():
     assert "a simulated machine has none" in done.stderr
 
 
+def test_a_mode_that_there_is_not_is_refused_with_those_there_are():
+    done = linkgauge("run", "--host-mode", "fast")
+    assert done.returncode == 2
+    assert "unknown host mode 'fast': there are stream, peak" in done.stderr
+
+
 def test_traffic_uses_the_same_kernels(tmp_path):
     done = linkgauge(
         "traffic", "--backend", "host", "--buffer", "1M", "--samples", "6", "--loops", "1",

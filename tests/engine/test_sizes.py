@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.sizes import size_of, title_of
 from linkgauge.model.machine import Host, Machine, Node
 from linkgauge.model.transfer import Benchmark
@@ -40,6 +42,19 @@ def test_a_profile_of_one_size_goes_beyond_the_caches(size, caches, becomes, pro
 )
 def test_free_memory_bounds_it(free, becomes):
     assert size_of(HOST, 64 * MI, machine(300 * MI, free=free), "quick") == becomes
+
+
+@pytest.mark.parametrize(
+    ("cache", "free", "becomes"),
+    [(32 * MI, 64 * GI, 128 * MI), (1 * MI, 64 * GI, 64 * MI), (32 * MI, 256 * MI, 32 * MI)],
+)
+def test_arrays_are_as_large_as_caches_demand_and_memory_allows(cache, free, becomes):
+    """The memory of a cgroup smaller than the profile's arrays, for example."""
+    of = machine(cache, free=free)
+    triad = CATALOG["memory_stream_triad"].lay_out(DeviceSet("host", of.host.nodes))
+    assert size_of(triad, 512 * MI, of, "standard") == becomes
+    assert size_of(triad, 512 * MI, of, None) == 512 * MI
+    assert size_of(HOST, 512 * MI, of, "standard") == 512 * MI
 
 
 def test_what_was_asked_for_a_sweep_and_devices_keep_their_size():

@@ -34,9 +34,10 @@ quick = settings()
 class Arena:
     """Bytes between guards, at any alignment."""
 
-    def __init__(self, size: int, offset: int) -> None:
-        self.whole = np.full(size + offset + 2 * GUARD, 0xA5, dtype=np.uint8)
-        self.begin = GUARD + offset
+    def __init__(self, size: int, offset: int, boundary: int = 1) -> None:
+        """`offset` bytes behind a multiple of `boundary`."""
+        self.whole = np.full(size + offset + boundary + 2 * GUARD, 0xA5, dtype=np.uint8)
+        self.begin = GUARD + offset + -(self.whole.ctypes.data + GUARD) % boundary
         self.end = self.begin + size
         self.address = self.whole.ctypes.data + self.begin
         self.bytes = self.whole[self.begin : self.end]
@@ -56,7 +57,26 @@ def expected(size: int, seed: int, pattern: Pattern) -> np.ndarray:
     if pattern == Pattern.SPLIT:
         even = np.arange(count) // 64 % 2 == 0
         words[even] = ~words[even]
+    if pattern in RESULTS:
+        words = RESULTS[pattern](numbers(0, count, start), numbers(size // 8, count, start))
     return words.view(np.uint8)[:size]
+
+
+RESULTS = {
+    Pattern.NUMBERS: lambda b, _: b,
+    Pattern.SCALED: lambda b, _: 3 * b,
+    Pattern.ADDED: lambda b, c: b + c,
+    Pattern.TRIAD: lambda b, c: b + 3 * c,
+}
+"""What STREAM's operations make of the arrays b and c."""
+
+
+def numbers(first: int, count: int, start: np.uint64) -> np.ndarray:
+    """Numbers of the words from `first` on."""
+    words = np.arange(first, first + count).astype(np.uint64) + start
+    words *= np.uint64(0x9E3779B97F4A7C15)
+    words ^= words >> np.uint64(29)
+    return (words >> np.uint64(16)) / 2.0**48 + 1
 
 
 def xor_of(values: np.ndarray) -> int:

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
-from hypothesis import given
+from _pytest.mark.structures import ParameterSet
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge._native import Job, Op, Pattern, default_kernel, kernels, last_level_cache, race
+from linkgauge._native import (
+    Job,
+    Op,
+    Pattern,
+    default_kernel,
+    first_mismatch,
+    kernels,
+    last_level_cache,
+    linear_kernel,
+    race,
+)
 from native.arena import CPUS, Arena, expected, offsets, quick, sample, seeds, team_of, xor_of
 
 BLOCK = 8 * 4096
 """What the widest kernels go over at once."""
+few = settings(max_examples=10)
 around_blocks = st.integers(1, 600) | st.integers(BLOCK - 70, 3 * BLOCK + 70)
 
-ALL = [pytest.param(op, kernel, id=f"{op.name}-{kernel}") for op in Op for kernel in kernels(op)]
+COMPUTING = {Op.SCALE: Pattern.SCALED, Op.ADD: Pattern.ADDED, Op.TRIAD: Pattern.TRIAD}
 
 
-@pytest.mark.parametrize(("op", "kernel"), ALL)
+def named(ops: Iterable[Op]) -> list[ParameterSet]:
+    return [pytest.param(op, name, id=f"{op.name}-{name}") for op in ops for name in kernels(op)]
+
+
+@pytest.mark.parametrize(("op", "kernel"), named(op for op in Op if op not in COMPUTING))
 @quick
 @given(size=around_blocks, source_at=offsets, target_at=offsets, seed=seeds)
 def test_a_kernel_is_exact(
@@ -40,11 +58,38 @@ def test_a_kernel_is_exact(
     assert target.guarded()
 
 
+@pytest.mark.parametrize(("op", "kernel"), named(COMPUTING))
+@few
+@given(count=st.integers(1, 80) | st.integers(BLOCK // 8 - 9, 3 * BLOCK // 8 + 9),
+       source_at=offsets, target_at=st.integers(0, 16), seed=seeds)  # fmt: skip
+def test_a_kernel_computes_exactly(
+    op: Op, kernel: str, count: int, source_at: int, target_at: int, seed: int
+) -> None:
+    size = 8 * count
+    source, target = Arena(2 * size, source_at), Arena(size, 8 * target_at, 64)
+    source.bytes[:] = given_ = expected(2 * size, seed, Pattern.NUMBERS)
+    with team_of(Job(op, source.address, target.address, size, seed, CPUS, kernel=kernel)) as team:
+        assert sample(team) == [0]
+    assert np.array_equal(target.bytes, expected(size, seed, COMPUTING[op]))
+    assert first_mismatch(target.address, size, seed, COMPUTING[op], CPUS) is None
+    assert np.array_equal(source.bytes, given_)
+    assert source.guarded()
+    assert target.guarded()
+
+
+def test_what_computes_needs_whole_numbers() -> None:
+    for target, size in ((64, 12), (68, 16)):
+        with pytest.raises(ValueError, match="whole numbers of 8 bytes"):
+            Job(Op.TRIAD, 64, target, size, 1, CPUS)
+
+
 @pytest.mark.parametrize("op", list(Op))
 def test_names_differ_and_the_defaults_are_among_them(op: Op) -> None:
     names = kernels(op)
     assert len(set(names)) == len(names)
     assert {default_kernel(op, streaming) for streaming in (False, True)} <= set(names)
+    assert linear_kernel(op) in names
+    assert linear_kernel(op).split("-")[0] in ("plain", "portable")
 
 
 def test_a_kernel_of_another_operation_is_refused() -> None:
@@ -56,15 +101,15 @@ def test_a_kernel_of_another_operation_is_refused() -> None:
 
 @pytest.mark.parametrize("op", list(Op))
 def test_a_race_times_each_turn(op: Op) -> None:
-    source, target = Arena(BLOCK, 0), Arena(BLOCK, 0)
-    source.bytes[:] = expected(BLOCK, 2, Pattern.WORDS)
+    source, target = Arena(2 * BLOCK, 0), Arena(BLOCK, 0, 64)
+    source.bytes[:] = expected(2 * BLOCK, 2, Pattern.NUMBERS)
     job = Job(op, source.address, target.address, BLOCK, 2, CPUS)
     turns = kernels(op) * 2
     seconds = race(job, turns, BLOCK // 4, 3, 2)
     assert len(seconds) == len(turns)
     assert min(seconds) > 0
     if op == Op.COPY:  # every window was gone over
-        assert np.array_equal(target.bytes, source.bytes)
+        assert np.array_equal(target.bytes, source.bytes[:BLOCK])
     assert source.guarded()
     assert target.guarded()
 

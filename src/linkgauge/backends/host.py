@@ -19,6 +19,7 @@ from itertools import cycle, islice
 import msgspec
 
 from linkgauge import _native
+from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Placement
@@ -28,7 +29,7 @@ from linkgauge.model.units import approximate_size, format_size
 from . import host_chase, native
 from .counting import counters_of
 from .host_arena import BEYOND
-from .host_kernels import OPS, Chosen, Kernels, kernels_of
+from .host_kernels import Chosen, Kernels, kernels_of, linear
 from .host_primes import PrimesGroup
 from .host_touch import TouchGroup
 from .native import native_errors
@@ -43,6 +44,7 @@ from .protocol import (
     Pattern,
     Timing,
     check_alone,
+    check_arrays,
     check_exchanges,
     check_work,
     exchange_refusal,
@@ -180,7 +182,7 @@ class HostBackend:
 
     def __init__(self, nodes: Sequence[Node], kernels: Kernels | None = None) -> None:
         self._kernels = kernels or Kernels()
-        self._chosen: dict[Transfer, Chosen] = {}
+        self._chosen: dict[Transfer, tuple[_native.Op, Chosen]] = {}
         """The kernels of the group prepared last."""
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
@@ -208,8 +210,8 @@ class HostBackend:
         owner = transfer.engine.owner
         yield from self._near.get(transfer, ())
         if transfer in self._chosen:
-            chosen = self._chosen[transfer]
-            yield f"{owner}.cpu: {OPS[_op(transfer)]} by {chosen.kernel}, {chosen.why}"
+            op, chosen = self._chosen[transfer]
+            yield f"{owner}.cpu: {op.name.lower()} by {chosen.kernel}, {chosen.why}"
         if owner in self._crowded:
             has = len(self._nodes[owner.index or 0].cpus)
             yield f"{owner}: {self._crowded[owner]} threads share {has} CPUs"
@@ -236,10 +238,11 @@ class HostBackend:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation not in ("copy", "chase", "ping-pong", "primes", "touch"):
+        if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
+        check_arrays(copies, operation)
         if operation == "ping-pong":
             check_alone(copies)
             return PingPongGroup(copies[0].transfer)
@@ -262,7 +265,7 @@ class HostBackend:
             for owner, count in threads.items()
             if count > len(self._nodes[owner.index or 0].cpus)
         }
-        self._choose(list(zip(copies, placed, strict=True)))
+        self._choose(list(zip(copies, placed, strict=True)), ARRAYS.get(operation))
         self._near = {copy.transfer: tuple(_near_cache(copy)) for copy in copies}
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
@@ -287,17 +290,22 @@ class HostBackend:
         )
         return HostGroup([chase, *held], host_chase.PACE)
 
-    def _choose(self, placed: Sequence[tuple[Copy, Sequence[int]]]) -> None:
-        self._chosen = {
-            copy.transfer: self._kernels.choose(_op(copy.transfer), cpus, copy.size)
-            for copy, cpus in placed
-        }
+    def _choose(
+        self, placed: Sequence[tuple[Copy, Sequence[int]]], work: ArrayWork | None = None
+    ) -> None:
+        self._chosen = {}
+        for copy, cpus in placed:
+            op = _op(copy.transfer, work)
+            by_stream = work is not None and work.mode == "stream"
+            chosen = linear(op) if by_stream else self._kernels.choose(op, cpus, copy.size)
+            self._chosen[copy.transfer] = op, chosen
 
     def _job(self, copy: Copy, cpus: Sequence[int], rate: float = 0) -> _native.Job:
         ends = _address(copy.source), _address(copy.destination)
-        op, kernel = _op(copy.transfer), self._chosen[copy.transfer].kernel
-        size, seed = copy.size, copy.seed
-        return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
+        op, chosen = self._chosen[copy.transfer]
+        size, seed, kernel = copy.size, copy.seed, chosen.kernel
+        with native_errors(f"prepare threads for {copy.transfer}"):
+            return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
     def _place(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
         """CPUs of each copy's threads. Copies of one node take its CPUs in turn; those that set no
@@ -314,7 +322,10 @@ class HostBackend:
         """Does nothing: the holders of buffers free them."""
 
 
-def _op(transfer: Transfer) -> _native.Op:
+def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
+    """What threads do: what an operation on arrays says, else what the transfer's ends do."""
+    if work is not None:
+        return _native.Op[work.kind.upper()]
     if transfer.source.is_null:
         return _native.Op.WRITE
     return _native.Op.READ if transfer.destination.is_null else _native.Op.COPY

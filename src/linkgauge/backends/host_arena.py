@@ -20,6 +20,7 @@ WITHIN_MOST = 4 << 20
 LEAST_WINDOW = 1 << 20
 """Least bytes of a thread's share of a turn, if the memory is that large."""
 _SEED = 7
+_PAGE = 4096
 
 
 class NativeArena:
@@ -50,7 +51,7 @@ class NativeArena:
             self._paces[op] = took / job.size
         # Each turn covers one window untimed, then others timed.
         share = seconds / (turns * len(kernels)) / self._paces[op]
-        window = int(min(max(share / 2, self._least), job.size)) // 4096 * 4096
+        window = int(min(max(share / 2, self._least), job.size)) // _PAGE * _PAGE
         loops = max(1, int(share / window) - 1)
         paces: dict[str, list[float]] = {kernel: [] for kernel in kernels}
         begun = time.monotonic()
@@ -67,13 +68,16 @@ class NativeArena:
         return paces
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """A copy goes from one half of the memory to the other."""
-        half = self._size // 2
+        """A copy goes from one half of the memory to the other, a triad from two thirds of it to
+        the last."""
+        half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {
             _native.Op.READ: (base, 0, self._size),
             _native.Op.WRITE: (0, base, self._size),
             _native.Op.COPY: (base, base + half, half),
+            _native.Op.SCALE: (base, base + half, half),
+            _native.Op.TRIAD: (base, base + 2 * third, third),
         }
         return _native.Job(op, *ends[op], _SEED, self._cpus)
 

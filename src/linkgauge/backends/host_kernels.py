@@ -28,7 +28,25 @@ from . import cache
 from .host_arena import NativeArena
 from .host_search import Arena, is_reversed, search
 
-OPS = {_native.Op.READ: "read", _native.Op.WRITE: "write", _native.Op.COPY: "copy"}
+OPS = {
+    _native.Op.READ: "read",
+    _native.Op.WRITE: "write",
+    _native.Op.COPY: "copy",
+    _native.Op.SCALE: "scale",
+    _native.Op.TRIAD: "triad",
+}
+"""Operations whose kernels are searched."""
+_LIKE = {_native.Op.ADD: _native.Op.TRIAD}
+"""Operations that move the same bytes in the same way: the one's choice serves the other."""
+ARRAYS = {
+    _native.Op.READ: 1,
+    _native.Op.WRITE: 1,
+    _native.Op.COPY: 2,
+    _native.Op.SCALE: 2,
+    _native.Op.ADD: 3,
+    _native.Op.TRIAD: 3,
+}
+"""How many times its size a job of each operation touches."""
 SEARCH_SECONDS = 4.0
 """Duration of a full search; only its last turn may overrun."""
 BEYOND_SHARE = 0.7
@@ -63,8 +81,12 @@ EVERYWHERE = tuple(Surroundings(*both) for both in product((False, True), repeat
 def surroundings(op: _native.Op, cpus: Sequence[int], size: int) -> Surroundings:
     """Surroundings of a job. What it touches may fit into the last-level caches behind its CPUs.
     Two or more threads count as all: they reach the memory's limit, one only its own."""
-    touched = 2 * size if op == _native.Op.COPY else size
-    return Surroundings(len(cpus) > 1, touched > _native.last_level_cache(cpus))
+    return Surroundings(len(cpus) > 1, ARRAYS[op] * size > _native.last_level_cache(cpus))
+
+
+def linear(op: _native.Op) -> Chosen:
+    """What STREAM does, whatever is fastest."""
+    return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
 class Kernels:
@@ -79,7 +101,7 @@ class Kernels:
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
             return Chosen(self._forced or "", "as asked for")
-        return self._choose(op, surroundings(op, cpus, size))
+        return self._choose(_LIKE.get(op, op), surroundings(op, cpus, size))
 
     def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
         return Chosen(_native.default_kernel(op, where.beyond), "by default, unmeasured")
@@ -116,8 +138,8 @@ class MeasuredKernels(Kernels):
         """Searches the kernels of all operations there."""
         self._measured.add(where)
         with suppress(OSError), closing(self._course_of(where)) as course:
-            for left, op in zip((3, 2, 1), OPS, strict=True):
-                seconds = max(0.0, until - time.monotonic()) / left
+            for done, op in enumerate(OPS):
+                seconds = max(0.0, until - time.monotonic()) / (len(OPS) - done)
                 self._search(course, op, where, seconds)
 
     def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:

@@ -25,6 +25,7 @@ from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
+from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.counters import Counters
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
@@ -43,6 +44,19 @@ class Pattern(IntEnum):
     """Word 0 everywhere: what a pure write stores."""
     SPLIT = 2
     """Odd chunks hold WORDS and even ones its complement: both buffers after a `<->`."""
+    NUMBERS = 3
+    """64-bit floating-point numbers, 1 + (x >> 16) / 2^48: their sums and triples are exact."""
+    SCALED = 4
+    """Three times each number of an array b."""
+    ADDED = 5
+    """b + c, where c is the array that follows b in one buffer, with as many numbers."""
+    TRIAD = 6
+    """b + 3 c."""
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether only backends with operations on arrays have it."""
+        return self >= Pattern.NUMBERS
 
 
 def seed_of(word: int) -> int:
@@ -76,7 +90,8 @@ class Addressed(Protocol):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none.
+    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none; the
+    source of an operation on two arrays has twice as many.
     `interference` only has to outlast the first copy of its group. An `endless` copy, by host
     threads only, runs until the other copies of its group have ended, or, if there are none, until
     wait(); its seconds are those that all loops would have taken. A `tracked` copy also reports
@@ -193,6 +208,8 @@ _LACKING: Mapping[Operation, str] = {
 
 def lacking(name: str, operation: Operation) -> Unsupported:
     """What backend `name` raises for an operation that it lacks."""
+    if operation in ARRAYS:
+        return Unsupported(f"backend {name} has no arrays: host threads do that")
     return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
 
 
@@ -231,6 +248,17 @@ def check_work(copies: Sequence[Copy], operation: Operation) -> None:
         if (not copy.transfer.memories) != (operation == "primes"):
             problem = "primes take no memory" if copy.transfer.memories else "moves nothing"
             raise Unsupported(f"{copy.transfer}: {problem} (null -> null is for cpu_primes_*)")
+
+
+def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for an operation on arrays whose transfer or buffers do not have them."""
+    work = ARRAYS.get(operation)
+    for copy in copies if work else ():
+        ends = copy.transfer.source, copy.transfer.destination
+        if work and [end.is_null for end in ends] != [not work.read, not work.written]:
+            raise Unsupported(f"{copy.transfer}: {operation} is another one ({work.formula})")
+        if copy.source and copy.source.size < copy.size * source_arrays(operation):
+            raise Unsupported(f"{copy.transfer}: the source of {operation} holds two arrays")
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -328,9 +356,11 @@ class Backend(Protocol):
         ...
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        """A group that can be armed any number of times. Copies and `primes` can be several.
+        """A group that can be armed any number of times. Copies, operations on arrays and `primes`
+        can be several.
         `chase`: one thread of the engine follows pointers through all of the source buffer;
         what runs beside it, if the backend allows that, is endless.
+        `stream-…` and `peak-…`: host threads do what STREAM does with arrays (`model.arrays`).
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
         `touch`: the destination's pages are given back and faulted in anew. `primes`: threads

@@ -11,10 +11,19 @@ from .copies import HOST, NVBANDWIDTH
 from .host_latency import LATENCIES
 from .host_pages import PAGES
 from .host_sweeps import SWEEPS
+from .memory_stream import MEMORY_STREAM
 from .primes import PRIMES
 from .table import Row, Sweep
 
-_ALL: tuple[Row | Sweep, ...] = (*NVBANDWIDTH, *HOST, *SWEEPS, *LATENCIES, *PAGES, *PRIMES)
+_ALL: tuple[Row | Sweep, ...] = (
+    *NVBANDWIDTH,
+    *HOST,
+    *SWEEPS,
+    *MEMORY_STREAM,
+    *LATENCIES,
+    *PAGES,
+    *PRIMES,
+)
 CATALOG = {row.name: row for row in _ALL}
 
 

@@ -40,12 +40,14 @@ def _by_kind(fabric: DeviceSet) -> Iterator[Cell]:
             yield Cell(str(node.index), name, (transfer,), Report.FIRST)
 
 
+# host_threads_* is in no profile: memory_stream_* measures the same and more.
 SWEEPS: tuple[Sweep, ...] = (
     *(
         Sweep(
             f"host_threads_memcpy_{operation}_cpu",
             f"{operation} CPU within node(row) by number of threads(column)",
             _by_threads(operation),
+            profiles=(),
         )
         for operation in _ENDS
     ),

@@ -16,6 +16,7 @@ from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import read_run
 from linkgauge.engine.session import opened
+from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import (
     Blocks,
@@ -102,6 +103,14 @@ def engines_of(
         host_kernel=host_kernel,
         host_tuned=not shape.untuned,
     )
+
+
+def host_mode_of(name: str | None) -> HostMode | None:
+    """Raises InputError for a mode that does not exist."""
+    found = next((mode for mode in HOST_MODES if mode == name), None)
+    if name is not None and found is None:
+        raise InputError(f"unknown host mode {name!r}: there are {', '.join(HOST_MODES)}")
+    return found
 
 
 def command_line() -> tuple[str, ...]:

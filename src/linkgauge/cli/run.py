@@ -23,6 +23,10 @@ def _complete(incomplete: str) -> list[str]:
     out=Option("Where runs are kept.", "DIR"),
     only_d2d=Option("Only benchmarks between devices."),
     parallel_pairs=Option("Measure disjoint pairs of devices at once."),
+    host_mode=Option(
+        "memory_stream_* in one mode: stream, comparable with STREAM, or peak, what is fastest.",
+        "stream|peak",
+    ),
     numa_node=Option("Host memory on this node, not on the device's own.", "N"),
     tune=Option("First search how each device copies best, and remember it."),
     hardware=Option("hardware.yml: what the machine cannot know of itself.", "FILE"),
@@ -50,6 +54,7 @@ def run(
     shape: Shape,
     numa_node: int | None = None,
     host_kernel: str | None = None,
+    host_mode: str | None = None,
     tune: bool = False,
     hardware: Path | None = None,
     limits: Path | None = None,
@@ -91,7 +96,8 @@ def run(
     simulation = requests.simulation_of(*simulated)
     settings = requests.settings_of(profile, size, sampling, engines, simulation)
     settings = msgspec.structs.replace(settings, parallel_pairs=parallel_pairs)
-    what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), only_d2d)
+    mode = requests.host_mode_of(host_mode)
+    what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), only_d2d, mode)
     request = request_of(
         context, what, settings,
         label=label, out=out, wait=wait, profile=None if size else profile, tune=tune,

@@ -15,7 +15,7 @@ def headline(
     cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
 ) -> float:
     """The bandwidth of one sample in bytes/s; that of a total follows this definition."""
-    moved = [transfer.counted(size, cell.report) * loops for transfer in cell.transfers]
+    moved = [counted * loops for counted in cell.counted(size)]
     if cell.report is Report.FIRST:
         return moved[0] / timing.seconds[0]
     if not cell.report.is_total:

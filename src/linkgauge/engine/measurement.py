@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern, Timing, seed_of
+from linkgauge.model.arrays import ARRAYS, ArrayKind, source_arrays
 from linkgauge.model.counters import total
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
@@ -21,6 +22,13 @@ from .telemetry import devices_of
 SPAN_WARM_UPS = 4
 """nvbandwidth's (WARMUP_COUNT in its memcpy.cpp), behind the gate: those that still run when the
 first copy starts count in its span, and so in its totals."""
+
+_RESULTS: dict[ArrayKind, Pattern] = {
+    "scale": Pattern.SCALED,
+    "add": Pattern.ADDED,
+    "triad": Pattern.TRIAD,
+}
+"""What an operation that computes leaves in its destination."""
 
 
 LARGE_CHASE = 64 << 20
@@ -102,8 +110,11 @@ class Measurement:
                 None
                 if memory.is_null or memory.is_cpu
                 else shared.get(memory)
-                or pool.lend(backend, memory, size, transfer.engine, 0 if same else visit)
-                for memory in (transfer.source, transfer.destination)
+                or pool.lend(backend, memory, size * arrays, transfer.engine, 0 if same else visit)
+                for memory, arrays in (
+                    (transfer.source, source_arrays(self.planned.operation)),
+                    (transfer.destination, 1),
+                )
             )
             yield Copy(
                 transfer,
@@ -121,12 +132,13 @@ class Measurement:
         """Fills the source with the pattern, and the destination with a poison that differs in
         every byte. Does nothing if nothing is verified."""
         for _, copy, backend in self._verified():
-            content = self._content(copy)
+            given, made = self._contents(copy)
             if copy.source is not None:
                 to_come = copy.transfer.source in self.staging.written
-                backend.fill(copy.source, copy.size, content, copy.seed, inverted=to_come)
+                size = copy.size * source_arrays(self.planned.operation)
+                backend.fill(copy.source, size, given, copy.seed, inverted=to_come)
             if copy.destination is not None:
-                backend.fill(copy.destination, copy.size, content, copy.seed, inverted=True)
+                backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
 
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
         """Copies, with their numbers, whose bytes are compared after this visit: pure interference
@@ -136,7 +148,14 @@ class Measurement:
                 if not (copy.interference and self._visit):
                     yield number, copy, backend
 
-    def _content(self, copy: Copy) -> Pattern:
+    def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
+        """What the source holds, and what a one-way transfer makes of it in the destination."""
+        work = ARRAYS.get(self.planned.operation)
+        if work is not None and work.computes:
+            return Pattern.NUMBERS, _RESULTS[work.kind]
+        return (self._moved(copy),) * 2
+
+    def _moved(self, copy: Copy) -> Pattern:
         """The content that a one-way copy moves."""
         if touches(copy.transfer):
             return self.staging.pattern
@@ -158,7 +177,7 @@ class Measurement:
                 and last.checksums[number] != backend.checksum(source, copy.size)
             ):
                 yield f"{copy.transfer}: what was read differs from what {source.memory} holds"
-            pattern = Pattern.SPLIT if copy.transfer.both_ways else self._content(copy)
+            pattern = Pattern.SPLIT if copy.transfer.both_ways else self._contents(copy)[1]
             for buffer in (source, destination) if copy.transfer.both_ways else (destination,):
                 if buffer is None:
                     continue
@@ -211,11 +230,10 @@ class Measurement:
             yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
-        for number, transfer in enumerate(self.planned.transfers):
+        for number, size in enumerate(self.planned.counted(self._size)):
             if number == 0 and self.planned.report.is_latency:
                 yield Part(0, 0, tuple(self.figure(timing, loops) for timing in timings), None)
                 continue
-            size = transfer.counted(self._size, self.planned.report)
             times = [timing.seconds[number] for timing in timings]
             if self.planned.report is Report.RATE:
                 figures = tuple(self._rate(seconds, loops) for seconds in times)

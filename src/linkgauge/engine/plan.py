@@ -10,11 +10,12 @@ from operator import itemgetter
 import msgspec
 
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
+from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
-from linkgauge.model.transfer import Benchmark, Memory, Transfer
+from linkgauge.model.transfer import Benchmark, Cell, Memory, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import tournament
@@ -22,6 +23,8 @@ from .sizes import size_of, title_of
 
 Plan = tuple[PlannedSheet, ...]
 
+NUMBER = 8
+"""Bytes of a floating-point number."""
 NO_BACKEND = "none"
 """Backend of a device benchmark on a machine without accelerators."""
 
@@ -126,7 +129,7 @@ def make_plan(
         _sheet(
             benchmark,
             size,
-            [_why_not(c.transfers, size, rooms) for c in benchmark.cells],
+            [_why_not([cell], size, rooms) for cell in benchmark.cells],
             title_of(benchmark, size, machine, profile),
         )
         for asked in sizes
@@ -163,10 +166,10 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> Planned
     devices that share the host's DRAM) are measured one by one."""
     rounds = tournament(list(dict.fromkeys(cell.row for cell in sheet.cells)))
     numbered = sorted(((rounds[cell.place], cell) for cell in sheet.cells), key=itemgetter(0))
-    at_once: defaultdict[int, list[Transfer]] = defaultdict(list)
+    at_once: defaultdict[int, list[PlannedCell]] = defaultdict(list)
     for number, cell in numbered:
         if cell.reason is None:
-            at_once[number] += cell.transfers
+            at_once[number].append(cell)
     apart = {number for number, some in at_once.items() if _why_not(some, sheet.size, rooms)}
     cells = (
         msgspec.structs.replace(cell, round=None if number in apart else number)
@@ -220,30 +223,29 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
     return rooms
 
 
-def _buffers(transfers: Sequence[Transfer], size: int) -> Iterator[tuple[Memory, int]]:
-    """The place and the bytes of each buffer that a cell holds."""
-    for transfer in transfers:
-        for memory in transfer.memories:
-            if not memory.is_cpu:
-                yield memory.place, transfer.bytes_moved(size)
+def _buffers(cells: Sequence[Cell], size: int) -> Iterator[tuple[Memory, int]]:
+    """The place and the bytes of each buffer that cells hold."""
+    for cell in cells:
+        for memory, need in cell.buffers(size):
+            yield memory.place, need
 
 
-def _held(transfers: Sequence[Transfer], size: int) -> dict[Memory, int]:
-    """The bytes that a cell holds at once, by place."""
+def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
+    """The bytes that cells hold at once, by place."""
     held: dict[Memory, int] = {}
-    for place, need in _buffers(transfers, size):
+    for place, need in _buffers(cells, size):
         held[place] = held.get(place, 0) + need
     return held
 
 
-def _why_not(
-    transfers: Sequence[Transfer], size: int, rooms: Mapping[Memory, Capacity]
-) -> str | None:
-    """Why the cell's buffers cannot fit, or None. Memory that shares the host's DRAM counts there
-    too."""
-    if any(transfer.both_ways and not transfer.bytes_each_way(size) for transfer in transfers):
+def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
+    """Why the buffers of cells that run at once cannot fit, or None. Memory that shares the host's
+    DRAM counts there too."""
+    if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
-    for place, need in _buffers(transfers, size):
+    if size % NUMBER and any(c.operation in ARRAYS and ARRAYS[c.operation].computes for c in cells):
+        return f"arrays of numbers are multiples of {NUMBER} bytes: {format_size(size)} is none"
+    for place, need in _buffers(cells, size):
         one = rooms.get(place, _UNKNOWN).one
         if one is not None and need > one:
             return (
@@ -251,7 +253,7 @@ def _why_not(
                 f"once ({approximate_size(one)})"
             )
     shared = 0
-    for place, need in _held(transfers, size).items():
+    for place, need in _held(cells, size).items():
         room = rooms.get(place, _UNKNOWN)
         if room.all is not None and need > room.all:
             has = approximate_size(room.all)
@@ -273,7 +275,7 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     """The peak bytes of each memory over all cells."""
     peak: dict[str, int] = {}
     for sheet, cell in able(plan):
-        for place, need in _held(cell.transfers, sheet.size).items():
+        for place, need in _held([cell], sheet.size).items():
             peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 

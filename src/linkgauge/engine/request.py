@@ -15,6 +15,7 @@ from linkgauge.benchmarks.catalog import select
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
+from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
@@ -26,11 +27,12 @@ from .plan import check_exists, fabrics, lay_out
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
     """Benchmarks of the catalog, by name and by prefix; without either, those of the settings'
-    profile."""
+    profile. Operations on arrays are measured in all modes, or in `host_mode` alone."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     only_d2d: bool = False
+    host_mode: HostMode | None = None
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         """The backends to open. Raises InputError for what is known to be wrong before that."""
@@ -48,7 +50,17 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         )
         with_host = not request.backends or "host" in request.backends
         nodes = machine.host.nodes if with_host else ()
-        return lay_out(rows, request.over(machine), nodes, request.settings.profile)
+        laid_out = lay_out(rows, request.over(machine), nodes, request.settings.profile)
+        return tuple(self._in_mode(benchmark) for benchmark in laid_out)
+
+    def _in_mode(self, benchmark: Benchmark) -> Benchmark:
+        """The benchmark without cells of another mode than the one that was asked for."""
+        modes = [mode_of(cell.operation) for cell in benchmark.cells]
+        if self.host_mode is None or not any(modes):
+            return benchmark
+        wanted = (None, self.host_mode)
+        cells = (c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)
+        return msgspec.structs.replace(benchmark, cells=tuple(cells))
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):

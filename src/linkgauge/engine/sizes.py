@@ -3,6 +3,7 @@ of caches."""
 
 from __future__ import annotations
 
+from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.machine import Machine
 from linkgauge.model.transfer import Benchmark
 
@@ -12,8 +13,10 @@ ENLARGED = ("quick", "standard", "vm")
 """Profiles with one size, which must measure memory. The others sweep over sizes."""
 TIMES = 4
 """A buffer is this many times as large as the caches behind its threads (STREAM's rule)."""
+ARRAY = 64 * _MI
+"""Least size of an array of STREAM's if memory suffices. What is beyond the caches is enough."""
 SHARE = 8
-"""At most this fraction (1/8) of the available memory: a cell has two buffers."""
+"""At most this fraction (1/8) of the available memory: a cell has two or three buffers."""
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
@@ -27,7 +30,10 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
     free = [node.memory_available for node in nodes if node.memory_available is not None]
     wanted = -(-TIMES * caches // _MI) * _MI
     most = min(free, default=wanted * SHARE) // SHARE
-    return max(size, min(wanted, most // _MI * _MI))
+    enough = min(wanted, most // _MI * _MI)
+    if any(cell.operation in ARRAYS for cell in benchmark.cells):
+        return max(enough, min(size, ARRAY, max(_MI, most // _MI * _MI)))
+    return max(size, enough)
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:

@@ -13,12 +13,14 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import force_setattr
 
+from .arrays import ArrayOperation, counted_arrays, source_arrays
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-Operation = Literal["copy", "chase", "enqueue", "ping-pong", "touch", "primes"]
+Operation = Literal["copy", "chase", "enqueue", "ping-pong", "touch", "primes", ArrayOperation]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
-line, has the kernel hand out fresh memory, or searches prime numbers."""
+line, has the kernel hand out fresh memory, searches prime numbers, or works on arrays as STREAM
+does."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -291,11 +293,6 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
         memories = (m for t in self.transfers for m in (*t.memories, t.engine.owner))
         return tuple(dict.fromkeys(memory.place for memory in memories))
 
-    def bytes_reported(self, size: int) -> int:
-        """Payload bytes of one loop that the headline figure counts."""
-        counted = [transfer.counted(size, self.report) for transfer in self.transfers]
-        return counted[0] if self.report.is_first else sum(counted)
-
     def __str__(self) -> str:
         return " & ".join(map(str, self.transfers))
 
@@ -307,6 +304,28 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "operation", operation_of(self.report, self.operation))
+
+    def counted(self, size: int) -> list[int]:
+        """The bytes of one loop of each transfer that the figures count: payload once, but every
+        array of an operation on arrays."""
+        times = counted_arrays(self.operation)
+        return [transfer.counted(size, self.report) * times for transfer in self.transfers]
+
+    def bytes_reported(self, size: int) -> int:
+        """The bytes of one loop that the headline figure counts."""
+        counted = self.counted(size)
+        return counted[0] if self.report.is_first else sum(counted)
+
+    def buffers(self, size: int) -> Iterator[tuple[Memory, int]]:
+        """The memory and the bytes of each buffer that the cell holds."""
+        for transfer in self.transfers:
+            moved = transfer.bytes_moved(size)
+            for memory, arrays in (
+                (transfer.source, source_arrays(self.operation)),
+                (transfer.destination, 1),
+            ):
+                if not memory.is_null and not memory.is_cpu:
+                    yield memory, moved * arrays
 
 
 class Benchmark(msgspec.Struct, frozen=True):

@@ -30,10 +30,18 @@ class Unit(msgspec.Struct, frozen=True):
 BANDWIDTH = Unit(
     "B/s", "GB/s", 1e9, "higher", "payload bytes counted once; GB/s is 10^9 bytes a second"
 )
+STREAM = Unit(
+    "B/s (STREAM)",
+    "GB/s",
+    1e9,
+    "higher",
+    "bytes of every array read or written, as STREAM counts; GB/s is 10^9 bytes a second",
+)
+"""Not comparable with the payload of BANDWIDTH, and so under a name of its own."""
 LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access", "time")
 RATE = Unit("1/s", "events/s", 1.0, "higher", "events of all threads together", "rate")
 
-UNITS = {unit.symbol: unit for unit in (BANDWIDTH, LATENCY, RATE)}
+UNITS = {unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, RATE)}
 
 
 def unit_of(symbol: str) -> Unit:

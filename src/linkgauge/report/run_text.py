@@ -21,6 +21,7 @@ from .expectations import STYLES, expectation_lines
 from .latency_text import level_lines, load_matrix, load_title
 from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .pages import page_lines
+from .remote import remote_lines
 from .run_notes import mode_lines
 from .sentences import first_of
 from .thread_lines import thread_lines
@@ -93,6 +94,7 @@ def render_result(result: Result) -> RenderableType:
     lines += _load_lines(result)
     lines += level_lines(result)
     lines += page_lines(result)
+    lines += remote_lines(result)
     lines += mode_lines(result)
     lines += expectation_lines(result)
     lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])

@@ -21,6 +21,7 @@ from linkgauge.backends.protocol import (
     exchange_refusal,
     lacking,
 )
+from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
@@ -173,6 +174,8 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
+        if operation in ARRAYS:
+            raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
         if operation == "primes":

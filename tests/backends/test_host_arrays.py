@@ -1,0 +1,106 @@
+"""Host threads on arrays: exact results, counted as STREAM does, by the kernel of the mode."""
+
+import re
+
+import pytest
+
+from linkgauge import _native
+from linkgauge.backends.host import HostBackend
+from linkgauge.backends.host_kernels import Kernels
+from linkgauge.backends.protocol import Copy
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
+from linkgauge.engine.pool import BufferPool
+from linkgauge.machine.host import read_host
+from linkgauge.model.arrays import ARRAYS
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.machine import Node
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.transfer import Report
+
+CPU = read_host().nodes[0].cpus[0]
+SIZE = 65_544
+SETTINGS = Settings((SIZE,), samples=2, loops=2)
+
+
+def measure(operation, text=None, backend=None, size=SIZE):
+    work = ARRAYS[operation]
+    ends = "host:0" if work.read else "null", "host:0" if work.written else "null"
+    transfers = parse_transfers(text or f"{ends[0]} -> {ends[1]} by host:0.cpu*1")
+    report = Report.TOTAL if len(transfers) > 1 else Report.FIRST
+    planned = PlannedCell("0", "1", transfers, report, operation=operation)
+    backend = backend or HostBackend([Node(0, (CPU, CPU))])
+    cell = Measurement(planned, size, SETTINGS, [backend] * len(transfers))
+    (result,) = measure_together([cell], SETTINGS, BufferPool()).cells
+    return result
+
+
+@pytest.mark.parametrize("operation", ARRAYS)
+def test_every_operation_is_verified_and_counts_as_stream_does(operation):
+    cell = measure(operation)
+    assert (cell.status, cell.verified, cell.reason) == ("pass", True, None)
+    assert cell.bytes == SIZE * ARRAYS[operation].counted
+    held = sum(placement.bytes for placement in cell.placement)
+    assert held == SIZE * ARRAYS[operation].counted  # each array once
+
+
+@pytest.mark.parametrize("kind", ["copy", "triad"])
+def test_a_mode_decides_on_the_kernel_and_the_result_names_it(kind):
+    forced = _native.kernels(_native.Op[kind.upper()])[-1]
+    backend = HostBackend([Node(0, (CPU,))], Kernels(forced))
+    of_stream, of_peak = (
+        measure(f"{mode}-{kind}", backend=backend).notes for mode in ("stream", "peak")
+    )
+    linear = _native.linear_kernel(_native.Op[kind.upper()])
+    words = f"host:0.cpu: {kind} by {linear}, linear with ordinary stores, as STREAM's loop"
+    assert words in [note.text for note in of_stream]
+    assert f"host:0.cpu: {kind} by {forced}, as asked for" in [note.text for note in of_peak]
+
+
+@pytest.mark.parametrize("kind", ["scale", "add", "triad"])
+def test_a_kernel_that_computes_something_else_fails(kind, monkeypatch):
+    work = ARRAYS[f"stream-{kind}"]
+    wrong = {"scale": "COPY", "add": "TRIAD", "triad": "ADD"}[kind]
+    monkeypatch.setattr("linkgauge.backends.host._op", lambda *_: _native.Op[wrong])
+    cell = measure(f"{work.mode}-{kind}")
+    assert (cell.status, cell.verified) == ("fail", False)
+    assert "host:0 is wrong at byte" in cell.reason
+
+
+def test_threads_of_several_nodes_work_at_once():
+    """A node's number is all that differs: memory is bound to neither."""
+
+    class TwoNodes(HostBackend):
+        def allocate(self, memory, size, engine):
+            return HostBackend([Node(memory.index, (CPU,))]).allocate(memory, size, engine)
+
+    backend = TwoNodes([Node(0, (CPU,)), Node(1, (CPU,))])
+    cell = measure("stream-triad", "host:0 -> host:0 by cpu & host:1 -> host:1 by cpu", backend)
+    assert (cell.status, cell.verified, cell.bytes) == ("pass", True, 6 * SIZE)
+    assert [part.bytes for part in cell.parts] == [3 * SIZE] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "why"),
+    [
+        ("host:0 -> null by cpu", "peak-copy", "peak-copy is another one (a = b)"),
+        ("null -> host:0 by cpu", "stream-read", "stream-read is another one (b is read)"),
+        ("host:0 -> host:0 by cpu", "peak-add", "the source of peak-add holds two arrays"),
+    ],
+)
+def test_what_has_other_arrays_is_refused(text, operation, why):
+    backend = HostBackend([Node(0, (CPU,))])
+    (transfer,) = parse_transfers(text)
+    ends = [
+        None if end.is_null else backend.allocate(end, 4096, transfer.engine)
+        for end in (transfer.source, transfer.destination)
+    ]
+    with pytest.raises(Unsupported, match=re.escape(f"{text}: {why}")):
+        backend.prepare([Copy(transfer, *ends, 4096, 1)], operation)
+
+
+def test_numbers_that_are_cut_are_an_error_not_a_crash():
+    cell = measure("peak-scale", size=SIZE + 4)
+    assert cell.status == "error"
+    assert "whole numbers of 8 bytes" in cell.reason
