@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.transfer import Report
 from linkgauge.report.pages import page_lines
 from report.samples import cell, result
@@ -49,3 +50,8 @@ def test_of_a_long_curve_some_sizes_are_named_the_last_among_them():
     (line,) = lines(*cells)
     assert line.count("25% at") == 6
     assert "20 KiB" in line
+
+
+def test_work_that_is_in_no_memory_has_no_pages():
+    primes = replace(copy("0", "", 3e3), transfers=parse_transfers("null -> null by host:0.cpu*2"))
+    assert lines(primes) == []

@@ -78,7 +78,9 @@ def _some(sizes: Sequence[str]) -> list[str]:
 
 
 def _kind(cell: CellResult) -> str:
-    return cell.transfers[0].memories[0].kind
+    """Of its first memory; work that is in none has none."""
+    memories = cell.transfers[0].memories
+    return memories[0].kind if memories else ""
 
 
 def _median(cell: CellResult) -> float:
