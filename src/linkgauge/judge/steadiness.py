@@ -284,8 +284,9 @@ _SCATTERING = 8.0
 def _scatter(
     blame: Blame, inside: Sequence[Steadiness], scatter: float, usual: float, evidence: Evidence
 ) -> Finding:
+    touching = "1 cell that touches" if len(inside) == 1 else f"{len(inside)} cells that touch"
     found = (
-        f"samples of {len(inside)} cells that touch it scatter by {scatter:.1%}, those of others "
+        f"samples of {touching} it scatter by {scatter:.1%}, those of others "
         f"by {usual:.1%}{blame.doubt}"
     )
     why = "a median of such samples errs; something disturbs the part"
