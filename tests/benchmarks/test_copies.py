@@ -197,7 +197,7 @@ BIG = tuple(Node(n, tuple(range(112 * n, 112 * (n + 1))), cores=tuple(range(112 
     ],
 )
 def test_cache_lines_go_between_all_cpus_or_a_stated_sample(nodes, much, chosen):
-    over = DeviceSet("host", nodes, full=much == "full", brief=much == "quick")
+    over = DeviceSet("host", nodes, profile=much)
     assert chosen_cpus(over) == chosen
     there = sum(len(node.cpus) for node in nodes)
     stated = f", {len(chosen)} of {there} CPUs"

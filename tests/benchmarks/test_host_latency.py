@@ -72,7 +72,7 @@ def test_local_and_remote_nodes_have_rows_and_threads_only_where_cpus_are(nodes,
 
 def test_of_many_nodes_a_sample_is_stated():
     nodes = tuple(Node(n, (n,), memory_available=64 << 10) for n in range(4))
-    few, all_pairs = (laid_out("memory_latency", nodes, full=full) for full in (False, True))
+    few, all_pairs = (laid_out("memory_latency", nodes, profile=one) for one in (None, "full"))
     assert few.title.endswith(", 7 of 16 pairs of nodes")
     assert len({cell.row for cell in few.cells}) == 14
     assert len({cell.row for cell in all_pairs.cells}) == 32

@@ -10,9 +10,7 @@ from linkgauge.model.machine import Node
 from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfer, host
 from linkgauge.model.units import LATENCY, format_size
 
-from .table import DeviceSet, Profile, Sweep
-
-_SELDOM: tuple[Profile, ...] = ("standard", "full", "vm")
+from .table import NO_CPU, UNHURRIED, DeviceSet, Sweep
 
 UNIT = 2 << 10
 """Bytes of which the sizes of a curve are multiples."""
@@ -36,10 +34,6 @@ MOST_CPUS = 64
 MOST_OF_ALL = 512
 """Maximum number of CPUs between which latencies are measured, in the quick profile, in others, and
 in `full`: those of two sockets. A rack's would be millions of pairs."""
-
-
-def _with_cpus(fabric: DeviceSet) -> list[Node]:
-    return [node for node in fabric.nodes if node.cpus]
 
 
 def _caches(fabric: DeviceSet) -> int:
@@ -69,7 +63,7 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
     """The nodes of the thread and of the memory: all pairs, or of many nodes each alone and the
     first with all others."""
-    threads = _with_cpus(fabric)
+    threads = fabric.with_cpus
     for of_thread, of_memory in product(threads, fabric.nodes):
         chosen = of_thread in (of_memory, threads[0])
         if chosen or fabric.full or len(fabric.nodes) <= FEW_NODES:
@@ -77,7 +71,7 @@ def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
 
 
 def _pairs_left_out(fabric: DeviceSet) -> str:
-    measured, there = len(list(node_pairs(fabric))), len(_with_cpus(fabric)) * len(fabric.nodes)
+    measured, there = len(list(node_pairs(fabric))), len(fabric.with_cpus) * len(fabric.nodes)
     return "" if measured == there else f", {measured} of {there} pairs of nodes"
 
 
@@ -106,7 +100,7 @@ def beyond_caches(fabric: DeviceSet) -> int:
 
 
 def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
-    for of_thread, of_memory in product(_with_cpus(fabric), fabric.nodes):
+    for of_thread, of_memory in product(fabric.with_cpus, fabric.nodes):
         transfer = chase(of_thread, host(of_memory.index))
         place = str(of_thread.index), str(of_memory.index)
         yield Cell(*place, (transfer,), Report.LATENCY, operation="chase")
@@ -125,7 +119,7 @@ def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = [node for node in _with_cpus(fabric) if len(node.cpus) > 1]
+    nodes = [node for node in fabric.with_cpus if len(node.cpus) > 1]
     for node in nodes if fabric.full or len(nodes) <= FEW_NODES else nodes[:1]:
         owner = host(node.index)
         for (name, ends), load in product(_loads(node), LOADS):
@@ -142,7 +136,7 @@ def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded_left_out(fabric: DeviceSet) -> str:
-    nodes = [node for node in _with_cpus(fabric) if len(node.cpus) > 1]
+    nodes = [node for node in fabric.with_cpus if len(node.cpus) > 1]
     few = fabric.full or len(nodes) <= FEW_NODES
     return "" if few else f", 1 of {len(nodes)} nodes"
 
@@ -178,8 +172,8 @@ LATENCIES: tuple[Sweep, ...] = (
         _curves,
         LATENCY,
         UNIT,
-        "no CPU may be used",
-        _SELDOM,
+        NO_CPU,
+        UNHURRIED,
         _pairs_left_out,
     ),
     Sweep(
@@ -188,8 +182,8 @@ LATENCIES: tuple[Sweep, ...] = (
         _between_nodes,
         LATENCY,
         beyond_caches,
-        "no CPU may be used",
-        _SELDOM,
+        NO_CPU,
+        UNHURRIED,
     ),
     Sweep(
         "memory_latency_loaded",
@@ -199,7 +193,7 @@ LATENCIES: tuple[Sweep, ...] = (
         LATENCY,
         beyond_caches,
         "needs two CPUs of one node: one follows pointers, the others load the memory",
-        _SELDOM,
+        UNHURRIED,
         _loaded_left_out,
     ),
     Sweep(

@@ -1,5 +1,5 @@
 """What pages and policies do to the host's memory: bandwidth, latency and first touch by kind of
-page, and bandwidth by where the kernel is told to place pages."""
+page, and bandwidth by placement policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from linkgauge.model.transfer import (
     POLICY_KINDS,
     Cell,
     Engine,
-    Memory,
     Report,
     Transfer,
     host,
@@ -20,28 +19,17 @@ from linkgauge.model.transfer import (
 from linkgauge.model.units import LATENCY, format_size
 
 from .host_latency import UNIT, beyond_caches, chase
-from .table import DeviceSet, Profile, Sweep
+from .host_sweeps import ENDS
+from .table import NO_CPU, UNHURRIED, DeviceSet, Sweep
 
-_SELDOM: tuple[Profile, ...] = ("standard", "full", "vm")
-_NO_CPU = "no CPU may be used"
-
-ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
-    "read": lambda memory: (memory, NULL),
-    "write": lambda memory: (NULL, memory),
-    "copy": lambda memory: (memory, memory),
-}
 SIZES = (1 << 20, 8 << 20, 64 << 20)
 """Sizes of random accesses up to those beyond the caches. Base pages of 1 MiB are within reach of
 any TLB, those of 64 MiB of few."""
 
 
-def _with_cpus(fabric: DeviceSet) -> list[Node]:
-    return [node for node in fabric.nodes if node.cpus]
-
-
 def _by_pages(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        for node in _with_cpus(fabric):
+        for node in fabric.with_cpus:
             for kind in PAGE_KINDS:
                 memory = host(node.index, kind)
                 transfer = Transfer(*ENDS[operation](memory), Engine(memory.place, "cpu"))
@@ -53,7 +41,7 @@ def _by_pages(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
 def _latencies(fabric: DeviceSet) -> Iterator[Cell]:
     largest = beyond_caches(fabric)
     sizes = (*(size for size in SIZES if size < largest), largest)
-    for node in _with_cpus(fabric):
+    for node in fabric.with_cpus:
         for kind in PAGE_KINDS:
             for size in sizes:
                 transfer = chase(node, host(node.index, kind), size // UNIT)
@@ -62,7 +50,7 @@ def _latencies(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _touches(fabric: DeviceSet) -> Iterator[Cell]:
-    for node in _with_cpus(fabric):
+    for node in fabric.with_cpus:
         for threads in dict.fromkeys((1, len(node.cpus))):
             for kind in PAGE_KINDS:
                 memory = host(node.index, kind)
@@ -77,7 +65,7 @@ def _by_policy(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
         return Transfer(*ENDS[operation](memory), Engine(memory.place, "cpu"))
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
-        nodes = _with_cpus(fabric)
+        nodes = fabric.with_cpus
         if len(fabric.nodes) < 2:
             return
         for name, kind in (("bind", ""), *((kind, kind) for kind in POLICY_KINDS)):
@@ -97,8 +85,8 @@ PAGES: tuple[Sweep, ...] = (
             f"{operation} CPU within node(row) by kind of page(column)",
             _by_pages(operation),
             size=beyond_caches,
-            reason=_NO_CPU,
-            profiles=_SELDOM,
+            reason=NO_CPU,
+            profiles=UNHURRIED,
         )
         for operation in ENDS
     ),
@@ -108,16 +96,16 @@ PAGES: tuple[Sweep, ...] = (
         _latencies,
         LATENCY,
         UNIT,
-        _NO_CPU,
-        _SELDOM,
+        NO_CPU,
+        UNHURRIED,
     ),
     Sweep(
         "memory_pages_touch",
         "first touch of fresh memory by node and threads(row), by kind of page(column)",
         _touches,
         size=beyond_caches,
-        reason=_NO_CPU,
-        profiles=_SELDOM,
+        reason=NO_CPU,
+        profiles=UNHURRIED,
     ),
     *(
         Sweep(
@@ -126,7 +114,7 @@ PAGES: tuple[Sweep, ...] = (
             _by_policy(operation),
             size=beyond_caches,
             reason="needs two nodes: on one, every policy places pages alike",
-            profiles=_SELDOM,
+            profiles=UNHURRIED,
         )
         for operation in ENDS
     ),

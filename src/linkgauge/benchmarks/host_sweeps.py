@@ -8,7 +8,7 @@ from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfe
 
 from .table import DeviceSet, Sweep
 
-_ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
+ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
     "read": lambda memory: (memory, NULL),
     "write": lambda memory: (NULL, memory),
     "copy": lambda memory: (memory, memory),
@@ -26,7 +26,7 @@ def _by_threads(operation: str) -> Callable[[DeviceSet], Iterator[Cell]]:
         for node in fabric.nodes:
             memory = host(node.index)
             for count in thread_counts(len(node.cpus)):
-                transfer = Transfer(*_ENDS[operation](memory), Engine(memory, "cpu", count))
+                transfer = Transfer(*ENDS[operation](memory), Engine(memory, "cpu", count))
                 yield Cell(str(node.index), str(count), (transfer,), Report.FIRST)
 
     return cells
@@ -49,7 +49,7 @@ SWEEPS: tuple[Sweep, ...] = (
             _by_threads(operation),
             profiles=(),
         )
-        for operation in _ENDS
+        for operation in ENDS
     ),
     Sweep(
         "host_kinds_memcpy_copy_cpu",

@@ -15,36 +15,35 @@ from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfe
 from linkgauge.model.units import STREAM
 
 from .host_sweeps import thread_counts
-from .table import EVERY_PROFILE, DeviceSet, Profile, Sweep
+from .table import EVERY_PROFILE, UNHURRIED, DeviceSet, Profile, Sweep
 
-_SLOW: tuple[Profile, ...] = ("standard", "full", "vm")
 _PROFILES: dict[ArrayKind, tuple[Profile, ...]] = {
     "copy": EVERY_PROFILE,
-    "scale": _SLOW,
-    "add": _SLOW,
+    "scale": UNHURRIED,
+    "add": UNHURRIED,
     "triad": EVERY_PROFILE,
-    "read": _SLOW,
-    "write": _SLOW,
+    "read": UNHURRIED,
+    "write": UNHURRIED,
 }
 
 
 def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for mode in HOST_MODES:
-            yield from _cells(kind, mode, fabric.nodes)
+            yield from _cells(kind, mode, fabric)
 
     return cells
 
 
-def _cells(kind: ArrayKind, mode: HostMode, nodes: tuple[Node, ...]) -> Iterator[Cell]:
+def _cells(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
     def cell(row: str, column: str, *transfers: Transfer) -> Cell:
         report = Report.TOTAL if len(transfers) > 1 else Report.FIRST
         return Cell(f"{row} {mode}", column, transfers, report, operation=f"{mode}-{kind}")  # type: ignore[arg-type]  # one of them
 
+    nodes, with_cpus = fabric.nodes, fabric.with_cpus
     for node in nodes:
         for count in thread_counts(len(node.cpus)):
             yield cell(str(node.index), str(count), _work(kind, node, node, count))
-    with_cpus = [node for node in nodes if node.cpus]
     if len(with_cpus) > 1:
         threads = sum(len(node.cpus) for node in with_cpus)
         yield cell("all", str(threads), *(_work(kind, node, node) for node in with_cpus))

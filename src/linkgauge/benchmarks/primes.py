@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from linkgauge.model.machine import Node
 from linkgauge.model.transfer import NULL, Cell, Engine, Report, Transfer, host
 from linkgauge.model.units import RATE
 
-from .table import HOST_ROW, DeviceSet, Sweep
+from .table import HOST_ROW, NO_CPU, DeviceSet, Sweep
 
 _NO_BYTES = 0
 """The size of what is in no memory."""
 
 
-def _nodes(fabric: DeviceSet) -> list[Node]:
-    """Those with CPUs that this process may use."""
-    return [node for node in fabric.nodes if node.cpus]
-
-
 def _one_thread(fabric: DeviceSet) -> Iterator[Cell]:
-    for node in _nodes(fabric)[:1]:
+    for node in fabric.with_cpus[:1]:
         yield _cell([Engine(host(node.index), "cpu", 1)])
 
 
 def _all_threads(fabric: DeviceSet) -> Iterator[Cell]:
-    nodes = _nodes(fabric)
+    nodes = fabric.with_cpus
     if nodes:
         yield _cell(Engine(host(node.index), "cpu", len(node.cpus)) for node in nodes)
 
@@ -43,7 +37,7 @@ PRIMES: tuple[Sweep, ...] = tuple(
         cells,
         RATE,
         _NO_BYTES,
-        "no CPU may be used by this process (cpuset)",
+        f"{NO_CPU} by this process (cpuset)",
     )
     for name, threads, cells in (
         ("cpu_primes_single", "one thread", _one_thread),

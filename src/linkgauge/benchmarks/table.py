@@ -42,14 +42,29 @@ class DeviceSet(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     reason: str | None = None
     """Why there are no devices."""
-    full: bool = False
-    """Whether everything is measured, however long that takes."""
-    brief: bool = False
-    """Whether little is measured, for a first look."""
+    profile: str | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether everything is measured, however long that takes."""
+        return self.profile == "full"
+
+    @property
+    def brief(self) -> bool:
+        """Whether little is measured, for a first look."""
+        return self.profile == "quick"
+
+    @property
+    def with_cpus(self) -> tuple[Node, ...]:
+        """The nodes with CPUs that this process may use."""
+        return tuple(node for node in self.nodes if node.cpus)
 
 
 Profile = Literal["quick", "standard", "full", "vm"]
 EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
+UNHURRIED: tuple[Profile, ...] = ("standard", "full", "vm")
+"""All but the quick one."""
+NO_CPU = "no CPU may be used"
 
 
 class Layout(Enum):

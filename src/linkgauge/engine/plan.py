@@ -95,18 +95,13 @@ def lay_out(
 
     Raises InputError if there is no row of either.
     """
-    of_host = (_of_host(host, profile),) if host else ()
+    of_host = (DeviceSet("host", tuple(host), profile=profile),) if host else ()
     benchmarks = tuple(
         row.lay_out(fabric) for row in rows for fabric in (of_host if row.on_host else fabrics)
     )
     if not benchmarks:
         raise InputError("nothing to measure: none of these benchmarks is of these backends")
     return benchmarks
-
-
-def _of_host(nodes: Sequence[Node], profile: str | None) -> DeviceSet:
-    brief = profile == "quick"
-    return DeviceSet("host", tuple(nodes), full=profile == "full", brief=brief)
 
 
 def make_plan(
