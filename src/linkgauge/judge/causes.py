@@ -15,6 +15,7 @@ from linkgauge.model.errors import PHASES, Phase
 from .cases import Case
 
 _H = TypeVar("_H", bound=Hashable)
+_T = TypeVar("_T")
 MOST_CAUSES = 5
 """Causes looked for at once."""
 _LIKELY = 12
@@ -222,14 +223,14 @@ def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
     return sum(place[case.number] for case in cases)
 
 
-def remembered(loss: Callable[[tuple[_H, ...]], float]) -> Callable[[tuple[_H, ...]], float]:
+def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
     """The same, each set worked out once."""
-    known: dict[frozenset[_H], float] = {}
+    known: dict[frozenset[_H], _T] = {}
 
-    def of(parts: tuple[_H, ...]) -> float:
+    def of(parts: tuple[_H, ...]) -> _T:
         key = frozenset(parts)
         if key not in known:
-            known[key] = loss(parts)
+            known[key] = found(parts)
         return known[key]
 
     return of

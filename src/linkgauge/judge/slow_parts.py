@@ -39,11 +39,11 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
     blames = {blame.part: blame for blame in found}
-    model = Model(rates, seen)
+    fit = remembered(Model(rates, seen).fit)
     candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
-    chosen = fewest(candidates, remembered(lambda tried: model.fit(tried).loss))
-    fit = model.fit(chosen)
-    levels = fit.levels
+    chosen = fewest(candidates, lambda tried: fit(tried).loss)
+    best = fit(chosen)
+    levels, parts = best.levels, {s.part for s in chosen}
     for suspect in chosen:
         others = [(s.part, levels[s]) for s in chosen if s != suspect]
         touched = [each for each in slow if suspect.part in each.case.touched]
@@ -51,17 +51,16 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
             part in each.case.touched and level < levels[suspect] for part, level in others
         )]  # fmt: skip
         beside = tuple(s for s in chosen if s != suspect)
-        as_good = [s.part for s in candidates if s.part not in {c.part for c in chosen}
-                   and model.fit((*beside, s)).is_as_good(fit)]  # fmt: skip
+        as_good = [s.part for s in candidates
+                   if s.part not in parts and fit((*beside, s)).is_as_good(best)]  # fmt: skip
         cells, blame = most or touched, blames[suspect.part].beside(blames[p] for p in as_good)
         finding = (
             _drift(blame, levels[suspect], cells, evidence) if suspect.drifts
             else _slow(blame, cells, evidence, began=suspect.since > 0)
         )  # fmt: skip
         # What the others explain nearly as well without it is no more than likely.
-        is_sure = model.fit(beside).loss > fit.loss + _SURE
+        is_sure = fit(beside).loss > best.loss + _SURE
         yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
-    parts = {s.part for s in chosen}
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
 

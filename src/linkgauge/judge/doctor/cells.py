@@ -24,8 +24,8 @@ def _found(
     if not bad:
         return
     good = [case for case in cases if case.cell.status == "pass"]
-    # A device that is lost stays lost: what it did before counts for nothing.
     began = BEGAN if kind == "wrong-bytes" else _BREAKS
+    # A device that is lost stays lost: what it did before counts for nothing.
     blamed, rest = causes(bad, good, stays=kind == "lost", began=began)
     for cause in blamed:
         one = f"{count_of(len(cause.cases))} {found}{cause.blame.doubt}"
