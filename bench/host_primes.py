@@ -81,8 +81,8 @@ def sysbench(program: str, cpus: Sequence[int], events: int) -> float:
 
 
 def take_precedence() -> str:
-    """Asks for real-time priority, which threads and programs started from here inherit; how that
-    went, in words."""
+    """Asks for real-time priority, which threads and programs started from here inherit. Returns
+    whether they have it, for the heading of the table."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except OSError as error:

@@ -29,7 +29,7 @@ from linkgauge.model.units import approximate_size, format_size
 from . import host_chase, native
 from .counting import counters_of
 from .host_arena import BEYOND
-from .host_kernels import Chosen, Kernels, kernels_of, linear
+from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
 from .host_primes import PrimesGroup
 from .host_touch import TouchGroup
 from .native import native_errors
@@ -211,7 +211,7 @@ class HostBackend:
         yield from self._near.get(transfer, ())
         if transfer in self._chosen:
             op, chosen = self._chosen[transfer]
-            yield f"{owner}.cpu: {op.name.lower()} by {chosen.kernel}, {chosen.why}"
+            yield f"{owner}.cpu: {name_of(op)} by {chosen.kernel}, {chosen.why}"
         if owner in self._crowded:
             has = len(self._nodes[owner.index or 0].cpus)
             yield f"{owner}: {self._crowded[owner]} threads share {has} CPUs"

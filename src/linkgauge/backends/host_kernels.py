@@ -20,6 +20,7 @@ from linkgauge.machine.cpu import revision
 from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import cpu_model
 from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.model.arrays import counted_arrays
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
 from linkgauge.model.result import EngineSettings
@@ -28,25 +29,16 @@ from . import cache
 from .host_arena import NativeArena
 from .host_search import Arena, is_reversed, search
 
-OPS = {
-    _native.Op.READ: "read",
-    _native.Op.WRITE: "write",
-    _native.Op.COPY: "copy",
-    _native.Op.SCALE: "scale",
-    _native.Op.TRIAD: "triad",
-}
+OPS = (
+    _native.Op.READ,
+    _native.Op.WRITE,
+    _native.Op.COPY,
+    _native.Op.SCALE,
+    _native.Op.TRIAD,
+)
 """Operations whose kernels are searched."""
 _LIKE = {_native.Op.ADD: _native.Op.TRIAD}
 """Operations that move the same bytes in the same way: the one's choice serves the other."""
-ARRAYS = {
-    _native.Op.READ: 1,
-    _native.Op.WRITE: 1,
-    _native.Op.COPY: 2,
-    _native.Op.SCALE: 2,
-    _native.Op.ADD: 3,
-    _native.Op.TRIAD: 3,
-}
-"""How many times its size a job of each operation touches."""
 SEARCH_SECONDS = 4.0
 """Duration of a full search; only its last turn may overrun."""
 BEYOND_SHARE = 0.7
@@ -64,6 +56,11 @@ class Chosen(msgspec.Struct, frozen=True):
     why: str
 
 
+def name_of(op: _native.Op) -> str:
+    """`read`, `copy`, `triad` …"""
+    return op.name.lower()
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """What else the choice depends on. `crowd`: all threads of a node run, not one."""
 
@@ -72,7 +69,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     def case(self, op: _native.Op) -> str:
         threads = "all threads" if self.crowd else "1 thread"
-        return f"{OPS[op]}, {threads}, {'beyond' if self.beyond else 'within'} the caches"
+        return f"{name_of(op)}, {threads}, {'beyond' if self.beyond else 'within'} the caches"
 
 
 EVERYWHERE = tuple(Surroundings(*both) for both in product((False, True), repeat=2))
@@ -81,7 +78,8 @@ EVERYWHERE = tuple(Surroundings(*both) for both in product((False, True), repeat
 def surroundings(op: _native.Op, cpus: Sequence[int], size: int) -> Surroundings:
     """Surroundings of a job. What it touches may fit into the last-level caches behind its CPUs.
     Two or more threads count as all: they reach the memory's limit, one only its own."""
-    return Surroundings(len(cpus) > 1, ARRAYS[op] * size > _native.last_level_cache(cpus))
+    touched = size * counted_arrays(f"peak-{name_of(op)}")
+    return Surroundings(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:

@@ -68,8 +68,8 @@ class Measurement:
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     @property
-    def _is_loaded(self) -> bool:
-        """Whether it is a latency while other transfers run, for as long as it is measured."""
+    def _is_chase(self) -> bool:
+        """Whether it follows pointers; what else it has loads the memory for as long."""
         return self.planned.operation == "chase"
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
@@ -91,7 +91,7 @@ class Measurement:
         self.copies = tuple(self._allocate(pool, first_seed, visit))
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self.planned.report is Report.FIRST or self._is_loaded
+        only_first = self.planned.report is Report.FIRST or self._is_chase
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
@@ -99,8 +99,8 @@ class Measurement:
         ):
             size = self._size * transfer.scale
             interferes = only_first and number > 0
-            same = interferes or (self._is_loaded and size >= LARGE_CHASE)
-            endless = self.staging.is_endless(transfer) or (self._is_loaded and number > 0)
+            same = interferes or (self._is_chase and size >= LARGE_CHASE)
+            endless = self.staging.is_endless(transfer) or (self._is_chase and number > 0)
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: a load is for what runs beside a pointer chase")
             seed = first_seed if touches(transfer) else first_seed + number

@@ -51,13 +51,13 @@ def _shares(cells: Sequence[CellResult]) -> Iterator[Text]:
             shares = {size: _share(base[size], huge[size]) for size in base if size in huge}
             if shares:
                 some = {size: shares[size] for size in _some([*shares])}
-                yield _line(f"TLB ({row} {kind})", "; ".join(_told(some)))
+                yield _line(f"TLB ({row} {kind})", "; ".join(_words(some)))
 
 
-def _told(shares: Mapping[str, float | None]) -> Iterator[str]:
-    told = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
-    if told:
-        yield f"{', '.join(told)} of the base pages' latency"
+def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
+    clear = [f"{share:.0%} at {size}" for size, share in shares.items() if share is not None]
+    if clear:
+        yield f"{', '.join(clear)} of the base pages' latency"
     noise = [size for size, share in shares.items() if share is None]
     if noise:
         yield f"within noise at {', '.join(noise)}"

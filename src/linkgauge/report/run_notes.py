@@ -64,10 +64,8 @@ def _missed(run: Run) -> Iterator[Text]:
     unknown = 0
     for result in run.results:
         for cell in result.cells:
-            if (
-                cell.stopped not in ("max-time", "noise")
-                or not run.settings.of(cell.report).precision
-            ):
+            precision = run.settings.of(cell.report).precision
+            if cell.stopped not in ("max-time", "noise") or not precision:
                 continue
             error = relative_error(cell.summary)
             if error is None:

@@ -113,11 +113,8 @@ def _heading(result: Result) -> Text:
 
 def where(sheet: Sheet, sizes: str | None = None) -> str:
     """Backend and size of a heading; work that is in no memory has no size."""
-    return (
-        f"  {sheet.backend}  {sizes or format_size(sheet.size)}"
-        if sheet.size
-        else f"  {sheet.backend}"
-    )
+    size = f"  {sizes or format_size(sheet.size)}" if sheet.size else ""
+    return f"  {sheet.backend}{size}"
 
 
 def _sizes(result: Result) -> str:

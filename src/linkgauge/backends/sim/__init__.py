@@ -21,7 +21,6 @@ from linkgauge.backends.protocol import (
     exchange_refusal,
     lacking,
 )
-from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
@@ -174,12 +173,10 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
-        if operation in ARRAYS:
+        if operation not in ("copy", "chase", "enqueue", "ping-pong"):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
-        if operation == "primes":
-            raise lacking(self.name, operation)
         demands = [self._demand(self._on_nodes(copy.transfer), copies) for copy in copies]
         demands = self._trouble.begin(copies, demands)
         noise = self._description.noise
@@ -217,8 +214,6 @@ class SimBackend:
             latency = self._resources.latency(transfer.destination, transfer.source)
             own = self._hardware.nodes[transfer.destination.index or 0].group.latency
             return latency - own / 2, 2
-        if operation != "enqueue":
-            raise lacking(self.name, operation)
         if transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         return self._description.host.call, 1
