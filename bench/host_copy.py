@@ -12,8 +12,6 @@ import argparse
 import ctypes
 import random
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,6 +38,7 @@ from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.statistics import median_interval
 from linkgauge.model.transfer import Memory
 from linkgauge.model.units import approximate_size
+from references import compiled
 
 SOURCE = Path(__file__).with_name("host_references.c")
 FLAGS = ("-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC")
@@ -83,15 +82,7 @@ class References:
     """The loops of host_references.c. Raises RuntimeError if they cannot be compiled."""
 
     def __init__(self, folder: Path) -> None:
-        compiler = shutil.which("gcc")
-        if compiler is None:
-            raise RuntimeError("gcc is not installed: it compiles what is compared with")
-        library = folder / "references.so"
-        command = [compiler, *FLAGS, "-pthread", str(SOURCE), "-o", str(library)]
-        built = subprocess.run(command, capture_output=True, text=True, check=False)
-        if built.returncode != 0:
-            raise RuntimeError(f"gcc could not compile {SOURCE.name}: {built.stderr.strip()}")
-        self._library = ctypes.CDLL(str(library))
+        self._library = compiled(SOURCE, (*FLAGS, "-pthread"), folder)
         self._library.run.restype = ctypes.c_double
         self._library.allocate.restype = ctypes.c_void_p
         self._library.reference.restype = ctypes.c_char_p

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +29,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.statistics import median_interval
+from references import compiled
 
 SOURCE = Path(__file__).with_name("latency_references.c")
 FLAGS = ("-O3", "-march=native", "-pthread", "-shared", "-fPIC")
@@ -73,17 +72,9 @@ class Outcome(msgspec.Struct, frozen=True):
         )
 
 
-def compiled(folder: Path) -> ctypes.CDLL:
-    """The references. Raises RuntimeError if they cannot be compiled."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        raise RuntimeError("gcc is not installed: it compiles what is compared with")
-    library = folder / "latency.so"
-    command = [compiler, *FLAGS, str(SOURCE), "-o", str(library)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if built.returncode != 0:
-        raise RuntimeError(f"gcc could not compile {SOURCE.name}: {built.stderr.strip()}")
-    found = ctypes.CDLL(str(library))
+def references(folder: Path) -> ctypes.CDLL:
+    """The loops in C. Raises RuntimeError if they cannot be compiled."""
+    found = compiled(SOURCE, FLAGS, folder)
     found.make_cycle.restype = ctypes.c_uint64
     found.chase.restype = found.ping_pong.restype = ctypes.c_double
     return found
@@ -170,7 +161,7 @@ def main() -> int:
     )
     try:
         with tempfile.TemporaryDirectory() as folder:
-            library = compiled(Path(folder))
+            library = references(Path(folder))
             backend = HostBackend(read_host().nodes)
             cases = (chases(library, backend, rounds), lines(library, backend, rounds))
             for outcome in (outcome for case in cases for outcome in case):

@@ -14,7 +14,6 @@ import argparse
 import ctypes
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +44,7 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.statistics import median_interval
 from linkgauge.model.transfer import Memory
+from references import compiled
 
 SOURCE = Path(__file__).with_name("stream_loops.c")
 FLAGS = (
@@ -77,12 +77,7 @@ class Loops:
     """stream_loops.c. Raises RuntimeError if it cannot be compiled."""
 
     def __init__(self, folder: Path) -> None:
-        library = folder / "stream_loops.so"
-        command = [shutil.which("gcc") or "gcc", *FLAGS, str(SOURCE), "-o", str(library)]
-        built = subprocess.run(command, capture_output=True, text=True, check=False)
-        if built.returncode != 0:
-            raise RuntimeError(f"gcc could not compile {SOURCE.name}: {built.stderr.strip()}")
-        self._library = ctypes.CDLL(str(library))
+        self._library = compiled(SOURCE, FLAGS, folder)
         self._library.run_loop.restype = ctypes.c_double
         self._library.loop.restype = ctypes.c_char_p
 
