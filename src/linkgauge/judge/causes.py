@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections import defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -30,6 +31,11 @@ _MIXED = 2.0
 """… and that cells end for it in several phases this."""
 _STAYS = 3.0
 """Loss of a good cell that touches what stays bad."""
+_OTHERWISE = 1.0
+"""Loss of a bad cell that is struck harder or less hard than the parts blamed for it strike others.
+"""
+_ALIKE = 1.25
+"""How many times as hard as others one part may strike a cell."""
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -143,32 +149,54 @@ class _Candidate(msgspec.Struct, frozen=True):
     is_mixed: bool = False
 
 
+class Strength(NamedTuple):
+    """How hard bad cells are struck: by one part alike but for `slack`. Where several strike, by no
+    less than the hardest, and by no more than all of them together."""
+
+    of: Mapping[Case, float]
+    slack: float = 0.0
+
+
 def causes(
-    bad: Sequence[Case], good: Sequence[Case], *, stays: bool = False, began: float = BEGAN
+    bad: Sequence[Case],
+    good: Sequence[Case],
+    *,
+    stays: bool = False,
+    began: float = BEGAN,
+    strengths: Sequence[Strength] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
     left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
     then. What `stays` bad from then on is always well before, and hardly explains a good cell.
-    Otherwise what is broken shows in the same phase of every cell."""
+    Otherwise what is broken shows in the same phase of every cell, and as much by all `strengths`."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases)
     by_part = {blame.part: blame for blame in blames}
     candidates = list(_candidates(blames, bad, cases, stays=stays))
+    sizes = [
+        (each, [(1 << at, each.of[case]) for at, case in enumerate(cases) if case in each.of])
+        for each in strengths
+    ]
 
     def loss(chosen: tuple[_Candidate, ...]) -> float:
         covered = spared = 0
         cost = sum(_PART + (_MIXED if one.is_mixed else 0.0) for one in chosen)
         if len({one.part for one in chosen}) < len(chosen):
             return math.inf
+        strikes = []
         for one in chosen:
             own = one.struck
             for other in chosen:
                 own &= ~other.struck if other is not one else own
+            # From when on it surely strikes: nothing tells of what other parts explain, too.
+            surely = one.struck & -(own & -own)
             own = own or one.struck  # of what no other part explains, the first bad cell
-            since = one.well & -(own & -own)
-            cost += began if since != one.well and not stays else 0.0
+            since = -(own & -own)
+            cost += began if one.well & ~since and not stays else 0.0
             covered |= one.struck
-            spared |= since
+            spared |= one.well & since
+            strikes.append((one.struck, surely))
+        cost += _OTHERWISE * sum(_otherwise(strikes, *each) for each in sizes)
         contradicted = (_STAYS if stays else 1.0) * spared.bit_count()
         return cost + contradicted + _MISSED * (len(bad) - covered.bit_count())
 
@@ -192,6 +220,33 @@ def causes(
         if blame.part in parts
     ]  # fmt: skip
     return found, [case for case in bad if case.touched.isdisjoint(parts)]
+
+
+def _otherwise(
+    strikes: Sequence[tuple[int, int]], strength: Strength, sizes: Sequence[tuple[int, float]]
+) -> int:
+    """How many cells are struck by more than all parts that may strike them do together, or by less
+    than the hardest of those that surely do, which are these sets of cells. A part strikes as hard
+    as it does where it is alone, else as hard as others leave it."""
+    struck = [
+        (size, *([at for at, of in enumerate(strikes) if of[sure] & bit] for sure in (0, 1)))
+        for bit, size in sizes
+    ]
+    levels = {
+        at: statistics.median(alone)
+        for at in range(len(strikes))
+        if (alone := [size for size, by, _ in struck if by == [at]])
+    }
+    for at in {*range(len(strikes))} - levels.keys():
+        left = [size - sum(levels.get(other, 0.0) for other in by if other != at)
+                for size, by, _ in struck if at in by]  # fmt: skip
+        levels[at] = max(statistics.median(left), 0.0) if left else 0.0
+    return sum(
+        size > _ALIKE * sum(levels[at] for at in by) + strength.slack
+        or size < max((levels[at] for at in surely), default=0.0) / _ALIKE - strength.slack
+        for size, by, surely in struck
+        if by
+    )
 
 
 def _candidates(

@@ -39,7 +39,8 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     known: then it may be `low`, by more than chance as well (and the logarithm over what is
     expected, if that is less), or `fine`.
     `relative` is over the peer's in any case. `weight` is how much it counts: as the inverse of its
-    variance and of what other things vary."""
+    variance and of what other things vary; by chance alone it may be `off` by this, as a
+    logarithm."""
 
     case: Case
     log: float
@@ -47,6 +48,7 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     slow: bool
     relative: float
     weight: float
+    off: float
     low: bool = False
     fine: bool = False
 
@@ -84,6 +86,7 @@ def _beside_each_other(peers: tuple[Case, ...]) -> Iterator[RelativeRate]:
             slow,
             log,
             weight=1 / (1 + (_error(case) / _DEVIATIONS / _NOISY) ** 2),
+            off=_error(case),
             low=all_low,
             fine=bool(expected) and not is_low and share > math.log(SLOW),
         )

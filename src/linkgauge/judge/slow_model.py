@@ -148,19 +148,30 @@ class Model:
         cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
         loss = sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
         for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
-            for member, log in zip(group.members, one.logs, strict=True):
-                expected = [
-                    level * one.cells_to(member, s) if s.drifts else level
-                    for s in suspects
-                    if s.slows(member, one)
-                    for level in (own[s].get(at, levels[s]),)
-                ]
-                left_over = _unexplained_part(member, log, expected, bool(one.base))
-                for s in suspects:
-                    if s.part in one.base and s.strikes(member) and not s.drifts:
-                        left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
-                loss += member.weight * left_over
+            # Where even the fastest touches a suspect, that one may not be its bottleneck.
+            ways = (one, _Left(one.logs)) if one.base else (one,)
+            loss += min(self._unexplained(group, way, at, own, levels) for way in ways)
         return Fit(loss, levels, cost)
+
+    def _unexplained(
+        self, group: _Class, one: _Left, at: int, own: dict[Suspect, _Levels],
+        levels: dict[Suspect, float],
+    ) -> float:  # fmt: skip
+        """Of the class numbered `at`, by the suspects' levels in it, else in others."""
+        loss = 0.0
+        for member, log in zip(group.members, one.logs, strict=True):
+            expected = [
+                level * one.cells_to(member, s) if s.drifts else level
+                for s in levels
+                if s.slows(member, one)
+                for level in (own[s].get(at, levels[s]),)
+            ]
+            left_over = _unexplained_part(member, log, expected, bool(one.base))
+            for s in levels:
+                if s.part in one.base and s.strikes(member) and not s.drifts:
+                    left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
+            loss += member.weight * left_over
+        return loss
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
         """Whether no errors speak against it, or only those that a part around it explains."""

@@ -24,7 +24,7 @@ from .vendor import tools
 
 FAR = 0.75
 """Part below which it is a failure: down to it, an unlucky placement may be all there is."""
-_SURE = 0.02
+_SURE = 0.04
 """By how much more a part must explain than without it to be a failure."""
 _LEAST_TREND = math.log(0.985)
 """Logarithm by which the last slow cell is below the first if the rate falls."""
@@ -102,7 +102,7 @@ def _slow(
     blame: Blame, slow: Sequence[RelativeRate], evidence: Evidence, *, began: bool
 ) -> Finding:
     share = math.exp(statistics.median(each.log for each in slow))
-    severity: Severity = "fail" if share < FAR else "warn"
+    severity = _severity(share, slow)
     of = _compared(min(slow, key=_log))
     first = min(slow, key=_number).case
     onset = f"; before {first.name} it was well" if began else ""
@@ -134,12 +134,18 @@ def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: E
 def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
     share, of = math.exp(lowest.log), _compared(lowest)
-    severity: Severity = "fail" if share < FAR else "warn"
+    severity = _severity(share, slow)
     few = f"{count_of(len(slow))} that share no part reach down to"
     found = f"{'1 cell reaches' if len(slow) == 1 else few} {share:.0%} of what {of}"
     why = "a single pair, not a device: look at what only these cells cross"
     cells = named(each.case for each in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
+
+
+def _severity(share: float, slow: Sequence[RelativeRate]) -> Severity:
+    """A failure where the median of some cell is far off by more than chance."""
+    is_far = any(each.log + each.off < math.log(FAR) for each in slow)
+    return "fail" if share < FAR and is_far else "warn"
 
 
 def _log(each: RelativeRate) -> float:

@@ -16,7 +16,7 @@ import msgspec
 from linkgauge.model.statistics import LEAST_SAMPLES, deviation, slow_percentile
 
 from .cases import Case, named, timed_cases_of
-from .causes import Blame, Cause, causes, fewest, remembered, suspects
+from .causes import Blame, Cause, Strength, causes, fewest, remembered, suspects
 from .findings import Evidence, Finding
 from .vendor import tools
 
@@ -24,7 +24,7 @@ _SPIKE = 0.08
 """A sample that lasts longer than the others by this part may be a spike …"""
 _SIGMAS = 7.0
 """… if it does so by as many standard deviations of these others, or of the machine's noise."""
-_MOST_SPIKES = 0.4
+_MOST_SPIKES = 0.45
 """Part of the samples: more are no spikes, but what the cell is like."""
 SCATTER = 0.035
 """Relative standard deviation from which samples scatter: a quiet machine has 0.1 to 2 %, and a
@@ -118,7 +118,13 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
     quiet = [cell for cell in cells if not cell.spikes and _would_show(cell, longest)]
     if not _are_stalls(bad, [cell for cell in quiet if cell.case.number > first]):
         return
-    blamed, _ = causes([cell.case for cell in bad], [cell.case for cell in quiet])
+    strengths = (
+        Strength({cell.case: lost for cell in bad if (lost := _lost(cell))}),
+        Strength({cell.case: len(cell.spikes) for cell in bad}, slack=1.0),
+    )
+    blamed, _ = causes(
+        [cell.case for cell in bad], [cell.case for cell in quiet], strengths=strengths
+    )
     by_case = {cell.case: cell for cell in cells}
     found = [
         (cause.blame.part, cause.blame.doubt, [by_case[case] for case in cause.cases])
@@ -173,15 +179,23 @@ def _slow_p99(case: Case) -> float:
     return slow_percentile(ordered, 99, case.result.better) / statistics.median(ordered)
 
 
+def _lost(cell: Steadiness) -> float | None:
+    """Seconds by which the longest sample is longer than the middle one."""
+    return (max(cell.times) - 1) * cell.seconds if cell.seconds else None
+
+
 def _longest(bad: Sequence[Steadiness]) -> float | None:
     """Seconds that the spikes take: the middle of what the longest of each cell does."""
-    lost = [(max(cell.times) - 1) * cell.seconds for cell in bad if cell.seconds]
+    lost = [seconds for cell in bad if (seconds := _lost(cell))]
     return statistics.median(lost) if lost else None
 
 
 def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether so many seconds more would stand out: in a sample that lasts long they do not."""
-    return stall is None or cell.seconds is None or 1 + stall / cell.seconds > cell.least
+    """Whether so many seconds more would stand out: in a sample that lasts long they do not, and
+    where more samples last as long than spikes may be, they do not stand out either."""
+    if stall is None or cell.seconds is None:
+        return True
+    return 1 + stall / cell.seconds > max(cell.least, 2 * max(cell.times) - 1)
 
 
 def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
