@@ -78,7 +78,8 @@ def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[Suspe
     for first in dict.fromkeys((next(alike, None), next(any_kind, None))):
         if first is not None:
             yield Suspect(part, since=_number(first))
-    equal = [[each for each in slow if each.case.peers == kind] for kind in kinds]
+    below = sorted((each for each in touching if each.slow or each.low), key=_number)
+    equal = [[each for each in below if each.case.peers == kind] for kind in kinds]
     if any(_falls(some) for some in equal) or (len(slow) == len(equal) and _falls(slow)):
         yield Suspect(part, drifts=True)
 
