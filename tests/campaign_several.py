@@ -3,8 +3,9 @@
 A draw takes a machine, two or three kinds of fault and as many targets, each another part. `slow`
 loses 12 to 60 %; all other magnitudes are campaign.py's. It is discarded, and drawn anew, only if
 one of its faults, alone or beside the others, changes fewer than two cells by 10 % or in status:
-computed from samples, never from verdicts. `Tally.discarded` counts these. Two cells do not tell a
-trend from a level: a drift of which no more tell (`campaign.told`) may be called slow.
+computed from samples, never from verdicts. Of three faults, the one of which this is true is drawn
+anew, each of them a draw. `Tally.discarded` is the share of all that were drawn. Two cells do not
+tell a trend from a level: a drift of which no more tell (`campaign.told`) may be called slow.
 
     python tests/campaign_several.py [--draws N] [--three N] [--both N] [--healthy N]
 
@@ -17,62 +18,20 @@ import argparse
 import itertools
 import os
 import random
-import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import msgspec
 import yaml
 
-from campaign import (
-    CAUSES,
-    PLACES,
-    RATES,
-    RIGHT,
-    SEED,
-    STRIKES,
-    Bed,
-    is_right,
-    lost,
-    magnitude,
-    onset,
-    told,
-)
-from linkgauge.backends.sim.faults import parse_fault
+from campaign import CAUSES, RIGHT, SEED, Bed, is_right, lost, told
+from campaign_scene import LEAST_CELLS, MACHINES, Outcome, Scene, changed, subjects
 from linkgauge.backends.sim.hardware import SimLink
 from linkgauge.backends.sim.resources import names_of
 from linkgauge.judge.doctor import diagnose
-from linkgauge.judge.findings import Evidence, Finding
 
-MACHINES = ("dgx-h200-8", "ppu-8", "rbln-32")
-LEAST_CHANGE = 0.10
-"""Part by which a cell's samples must differ for a fault to have changed it."""
-LEAST_CELLS = 2
-READ = {"link-speed", "link-width", "link-errors", "fabric-links", "fabric-errors"}
-"""Checks of what readers read of a link."""
 PAIRS = tuple(itertools.combinations_with_replacement(RIGHT, 2))
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What the doctor made of one draw: which faults it named, and findings of severity `fail`
-    that are of none of them. `discarded` draws came before it."""
-
-    label: str
-    machine: str
-    faults: tuple[str, ...]
-    named: tuple[bool, ...]
-    wrong: tuple[Finding, ...]
-    discarded: int
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def is_whole(self) -> bool:
-        return all(self.named) and not self.wrong
-
-    @property
-    def is_harmless(self) -> bool:
-        return any(self.named) and not self.wrong
 
 
 def draw(kinds: Sequence[str], number: int) -> Outcome:
@@ -81,105 +40,13 @@ def draw(kinds: Sequence[str], number: int) -> Outcome:
     dice = random.Random(f"{SEED} several {label}")
     discarded = 0
     while True:
-        machine = dice.choice(MACHINES)
-        found = _attempt(label, machine, kinds, dice, discarded)
-        if found is not None:
-            return found
-        discarded += 1
-
-
-def _attempt(
-    label: str, machine: str, kinds: Sequence[str], dice: random.Random, discarded: int
-) -> Outcome | None:
-    """None where a fault changes too little."""
-    bed = Bed(machine, dice)
-    apart = any(kind in STRIKES for kind in kinds)
-    healthy = bed.run(apart=apart)
-    touched = bed.names.touched(healthy)
-    cells = sum(1 for _ in healthy.cells())
-    by_place = {
-        place: sorted(
-            name
-            for name, of in touched.items()
-            if bed.names.place(name) == place and 2 <= len(of) < 0.9 * cells
-        )
-        for place in PLACES
-    }
-    targets: list[str] = []
-    for _ in kinds:
-        place = dice.choice([p for p, names in by_place.items() if set(names) - set(targets)])
-        targets.append(dice.choice([name for name in by_place[place] if name not in targets]))
-    faults = [
-        _fault(kind, target, sorted(touched[target]), cells, dice)
-        for kind, target in zip(kinds, targets, strict=True)
-    ]
-    alone = [bed.run(fault, apart=apart) for fault in faults]
-    together = bed.run(*faults, apart=apart)
-    without = (
-        alone[::-1]
-        if len(faults) == 2
-        else [bed.run(*faults[:n], *faults[n + 1 :], apart=apart) for n in range(len(faults))]
-    )
-    found: list[Set[int]] = []
-    for kind, one, others in zip(kinds, alone, without, strict=True):
-        beside = changed(kind, others, together)
-        if min(len(changed(kind, healthy, one)), len(beside)) < LEAST_CELLS:
-            return None
-        found.append(beside)
-    findings = diagnose(together)
-    right = [
-        {
-            f
-            for f in findings
-            for named in subjects(f)
-            if any(
-                is_right(bed, as_kind, target, of, together, named)
-                for as_kind in (kind, _as_told(kind, others, together))
-            )
-            or is_end(bed, kind, target, f)
-        }
-        for kind, target, of, others in zip(kinds, targets, found, without, strict=True)
-    ]
-    named = tuple(any(f.severity in ("fail", "warn") for f in of) for of in right)
-    wrong = tuple(f for f in findings if f.severity == "fail" and not any(f in r for r in right))
-    return Outcome(label, machine, tuple(faults), named, wrong, discarded, findings)
-
-
-def subjects(finding: Finding) -> Iterator[Finding]:
-    """The finding, once for each part that it names: others that no cell of the run tells from its
-    subject (cells that the other fault ended might have) are as good an answer."""
-    yield finding
-    doubt = re.search(r"\(or (.*): no cell tells them apart\)", finding.found)
-    for part in doubt[1].split(", ") if doubt else ():
-        yield msgspec.structs.replace(finding, subject=part)
-
-
-def _as_told(kind: str, others: Evidence, together: Evidence) -> str:
-    return "slow" if kind == "drift" and len(told(kind, others, together)) <= 2 else kind
-
-
-def is_end(bed: Bed, kind: str, target: str, finding: Finding) -> bool:
-    """Whether it says what was read of a link that ends at a slow switch, which is slow with it."""
-    ends = {end for name in bed.names.of_subject(finding.subject) for end in name.split("-")}
-    return kind in RATES and finding.check in READ and target in ends
-
-
-def _fault(kind: str, target: str, struck: Sequence[int], cells: int, dice: random.Random) -> str:
-    if kind == "slow":
-        size = f"rate={dice.uniform(0.4, 0.88):.3f}"
-    else:
-        size = magnitude(kind, struck, cells, dice)
-    return str(parse_fault(f"{kind} {target} {size}{onset(kind, struck, dice)}"))
-
-
-def changed(kind: str, was: Evidence, now: Evidence) -> Set[int]:
-    """Numbers of the cells whose samples or status a fault changed."""
-    both = enumerate(zip(was.cells(), now.cells(), strict=True))
-    return {
-        number
-        for number, (before, cell) in both
-        if before.status != cell.status or lost(kind, before, cell) > LEAST_CHANGE
-    }
+        scene = Scene(dice.choice(MACHINES), kinds, dice)
+        if len(kinds) > 2:
+            discarded += scene.redraw_hidden()
+        elif scene.hidden() is not None:
+            discarded += 1
+            continue
+        return scene.outcome(label, discarded)
 
 
 def draw_both(number: int) -> Outcome:
@@ -320,13 +187,14 @@ class Tally(msgspec.Struct, frozen=True):
 def tally(title: str, found: Iterable[Outcome]) -> Tally:
     found = list(found)
     discarded = sum(each.discarded for each in found)
+    drawn = sum(len(each.faults) if len(each.faults) > 2 else 1 for each in found)
     return Tally(
         title,
         len(found),
         sum(each.is_whole for each in found),
         sum(each.is_harmless for each in found),
         sum(bool(each.wrong) for each in found),
-        discarded / (discarded + len(found)),
+        discarded / (discarded + drawn),
         tuple(each for each in found if not each.is_whole),
     )
 
