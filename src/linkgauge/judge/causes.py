@@ -168,7 +168,8 @@ def causes(
     """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
     left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
     then. What `stays` bad from then on is always well before, and hardly explains a good cell.
-    Otherwise what is broken shows in the same phase of every cell, and as much by all `strengths`."""
+    Otherwise what is broken shows in the same phase of every cell, and as much by all
+    `strengths`."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases)
     by_part = {blame.part: blame for blame in blames}
@@ -229,7 +230,11 @@ def _otherwise(
     than the hardest of those that surely do, which are these sets of cells. A part strikes as hard
     as it does where it is alone, else as hard as others leave it."""
     struck = [
-        (size, *([at for at, of in enumerate(strikes) if of[sure] & bit] for sure in (0, 1)))
+        (
+            size,
+            [at for at, (may, _) in enumerate(strikes) if may & bit],
+            [at for at, (_, sure) in enumerate(strikes) if sure & bit],
+        )
         for bit, size in sizes
     ]
     levels = {

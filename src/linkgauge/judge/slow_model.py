@@ -167,9 +167,9 @@ class Model:
                 for level in (own[s].get(at, levels[s]),)
             ]
             left_over = _unexplained_part(member, log, expected, bool(one.base))
-            for s in levels:
+            for s, level in levels.items():
                 if s.part in one.base and s.strikes(member) and not s.drifts:
-                    left_over = min(left_over, (log - levels[s]) ** 2 + _SPLIT)
+                    left_over = min(left_over, (log - level) ** 2 + _SPLIT)
             loss += member.weight * left_over
         return loss
 
