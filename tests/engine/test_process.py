@@ -1,11 +1,18 @@
-"""A worker process leaves the controller as it was."""
+"""A worker process leaves the controller as it was, and is given up only if it had the time to
+answer."""
 
+import itertools
 import signal
 from contextlib import closing
 
 import pytest
 
-from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine import process
+from linkgauge.engine.messages import Survey
+from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
+from linkgauge.machine.tree import Captured
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import Settings
 
 
 @pytest.fixture
@@ -30,3 +37,33 @@ def test_none_is_blocked_that_was_not():
     before = blocked()
     with closing(WorkerProcess()):
         assert blocked() == before
+
+
+class TestADeadlineThatHasPassed:
+    """Which it has for a worker that is still starting."""
+
+    def answer(self):
+        with closing(WorkerProcess()) as worker:
+            worker.begin(None, Settings((1,)))
+            worker.ask(Survey())
+            return worker.answer(Machine, lambda _: -1.0)
+
+    def test_ends_a_worker_that_could_have_answered(self, monkeypatch):
+        monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0})
+        with pytest.raises(WorkerLost, match="no answer"):
+            self.answer()
+
+    def test_waits_for_one_that_gets_no_cpu(self, monkeypatch):
+        waits = itertools.count()
+        monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0, "2": float(next(waits))})
+        assert self.answer().host.cpus > 0
+
+
+def test_the_kernel_accounts_for_what_waits_for_a_cpu():
+    files = {
+        "proc/7/task/7/schedstat": b"52000 1500000000 12\n",
+        "proc/7/task/8/schedstat": b"0 0 0\n",
+        "proc/7/task/9/schedstat": b"",
+    }
+    assert waits_for_cpu(7, Captured(files)) == {"7": 1.5, "8": 0.0}
+    assert waits_for_cpu(8, Captured(files)) == {}

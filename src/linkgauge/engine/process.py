@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from linkgauge.backends.protocol import Tried
+from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import Settings
@@ -42,6 +43,8 @@ main(descriptor, parent)
 
 LOOK = 0.1
 """Interval at which a silent worker's deadline is checked: most answers come sooner."""
+STARVED = 60.0
+"""The longest extension of a deadline for time in which a worker waited for a CPU (seconds)."""
 LONGEST = 1e6
 """The longest wait that the system accepts is about a fortnight (seconds)."""
 
@@ -76,6 +79,8 @@ class WorkerProcess:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+        self._waited: dict[str, float] = {}
+        """How long each of its threads had waited for a CPU when it was asked."""
         self._busy = True  # before its first command, ending it loses nothing
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
@@ -91,6 +96,7 @@ class WorkerProcess:
     def ask(self, command: Command) -> None:
         self._busy = True
         self.standing = Standing()
+        self._waited = waits_for_cpu(self.process.pid)
         self.send(command)
 
     def answer(
@@ -127,12 +133,23 @@ class WorkerProcess:
 
     def _wait(self, left: Callable[[Standing], float] | None) -> None:
         """Waits until there is something to read. The deadline moves as the worker reports its
-        state."""
+        state, and by the time for which it waited for a CPU: who is kept from working does not
+        hang."""
         if left is None or self._channel.poll(LOOK):
             return
-        if not self._channel.poll(min(max(0.0, left(self.standing)), LONGEST)):
-            self.kill()
-            raise WorkerLost("no answer", "timeout")
+        extension = -1.0
+        while (starved := self._starved()) > extension + LOOK:
+            extension = starved
+            if self._channel.poll(min(max(0.0, left(self.standing) + extension), LONGEST)):
+                return
+        self.kill()
+        raise WorkerLost("no answer", "timeout")
+
+    def _starved(self) -> float:
+        """Seconds for which a thread of it waited for a CPU since it was asked."""
+        waits = waits_for_cpu(self.process.pid)
+        since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
+        return min(max(since, default=0.0), STARVED)
 
     def _how_it_ended(self) -> WorkerLost:
         self._busy = True
@@ -160,6 +177,17 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+
+
+def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
+    """Seconds for which each thread of a process was ready to run while others ran; empty where
+    the kernel keeps no account of it (Documentation/scheduler/sched-stats.rst)."""
+    tasks = f"proc/{process}/task"
+    texts = {
+        thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)
+    }
+    fields = {thread: (text or "").split() for thread, text in texts.items()}
+    return {thread: int(found[1]) / 1e9 for thread, found in fields.items() if len(found) == 3}
 
 
 def _stderr() -> int:
