@@ -16,7 +16,7 @@ from .host_pages import PAGES
 from .host_sweeps import SWEEPS
 from .memory_stream import MEMORY_STREAM
 from .primes import PRIMES
-from .table import Row, Sweep
+from .table import COMPARISON, Row, Sweep
 from .vm import VM
 
 _ALL: tuple[Row | Sweep, ...] = (
@@ -32,12 +32,12 @@ _ALL: tuple[Row | Sweep, ...] = (
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
-    """The row, with `vm` among its profiles if that lists it."""
-    return replace(row, profiles=(*row.profiles, "vm")) if row.name in VM else row
+    """The row, with `vm` among its profiles if it is listed there."""
+    return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
 CATALOG = {row.name: _listed(row) for row in _ALL}
-_FIRST: dict[str | None, tuple[str, ...]] = {"vm": VM}
+_FIRST: dict[str | None, tuple[str, ...]] = {COMPARISON: VM}
 """Benchmarks that a profile measures before all others, in this order."""
 
 
@@ -48,8 +48,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Benchmarks by name and by prefix, in the profile's order if it has one, else in the catalog's;
-    without either, those of the profile, or all without one. With `only_d2d`, only those between devices.
+    """Benchmarks by name and by prefix, in the profile's order if it has one, else in the
+    catalog's; without either, those of the profile, or all without one. With `only_d2d`, only those
+    between devices.
 
     Raises InputError for a name or a prefix that matches nothing.
     """

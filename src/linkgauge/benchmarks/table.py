@@ -58,7 +58,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     def for_comparison(self) -> bool:
         """Whether figures are measured that each configuration of a machine has, whatever its
         number of CPUs."""
-        return self.profile == "vm"
+        return self.profile == COMPARISON
 
     @property
     def with_cpus(self) -> tuple[Node, ...]:
@@ -72,6 +72,8 @@ GENERAL: tuple[Profile, ...] = ("quick", "standard", "full")
 """All but `vm`, which lists its benchmarks itself (vm.py)."""
 UNHURRIED: tuple[Profile, ...] = ("standard", "full")
 """The general ones but for the quick one."""
+COMPARISON: Profile = "vm"
+"""The profile that compares configurations of a machine."""
 NO_CPU = "no CPU may be used"
 
 
