@@ -2,7 +2,7 @@
 
 The set and the order are those of the vCPU benchmark suite: topology (kept as files of the run),
 what CPUs compute, memory, the accelerator's own work, which warms it up, and only then the links to
-it. docs/vm.md says of each what it tells.
+it. docs/vm-profile.md says of each what it tells.
 """
 
 from __future__ import annotations

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Run
 
 from .options import Option, RunFormat, own
+
+if TYPE_CHECKING:
+    from linkgauge.model.result import Run
 
 
 @own(against=Option("Of several runs: the label that others are compared with.", "LABEL"))
