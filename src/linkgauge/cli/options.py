@@ -61,7 +61,8 @@ OPTIONS = {
     ),
     "prefix": Option("Benchmarks that begin so. Repeatable.", "TEXT"),
     "profile": Option(
-        "quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%; vm: 30 s of primes.",
+        "quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%; vm: to compare "
+        "configurations of a virtual machine.",
         "quick|standard|full|vm",
     ),
     "size": Option("Bytes to move: 4K, 512M, 1G, 0x100000.", "SIZE[,SIZE…]"),

@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, SIMULATED
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
 from linkgauge.model.arrays import HostMode, mode_of
@@ -129,7 +129,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The device sets to lay out benchmarks over: none if only the host is asked for."""
         if set(self.backends) == {"host"}:
             return ()
-        return fabrics(machine, self.devices, self.settings.engines.numa_node)
+        # Configurations are compared by their accelerators: a CPU is measured as one if asked for.
+        with_cpus = self.settings.profile != COMPARISON or bool(self.backends)
+        node = self.settings.engines.numa_node
+        return fabrics(machine, self.devices, node, with_cpus=with_cpus)
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

@@ -21,6 +21,26 @@ MOST_BYTES = 2 << 30
 """No run has more: the full profile of eight devices leaves a tenth of a GiB."""
 
 
+DEPTH = 3
+"""Folders from the one that holds all runs down to a run's: accelerator, label, run."""
+
+
+def is_run(path: Path) -> bool:
+    """Whether it is a run's own file or folder."""
+    return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
+
+
+def run_folders(path: Path) -> list[Path]:
+    """The folders of the runs below a folder, in the order of their names."""
+    found = {
+        file.parent
+        for depth in range(1, DEPTH + 1)
+        for name in (RUN_FILE, JOURNAL_FILE)
+        for file in path.glob("/".join([*["*"] * depth, name]))
+    }
+    return sorted(found)
+
+
 def read_run(path: Path) -> Run:
     """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
     if path.is_dir():

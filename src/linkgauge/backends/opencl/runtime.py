@@ -246,6 +246,7 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
         shares_host_memory=is_cpu or bool(handle.host_unified_memory),
         near=_near(handle, root),
         notes=(platform.name.strip(), handle.version.strip()),
+        is_cpu=is_cpu,
     )
     fine_grained = False
     # Devices before OpenCL 2.0 lack this query.

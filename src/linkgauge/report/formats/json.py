@@ -14,5 +14,6 @@ FORMAT = Format(
         "machine": _AS_IT_IS,
         "findings": late("report.findings_text", "diagnosis_document"),
         "benchmarks": late("report.machine_report", "benchmarks_document"),
+        "comparisons": late("report.comparison_text", "comparison_document"),
     },
 )
