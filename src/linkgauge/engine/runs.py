@@ -17,6 +17,7 @@ from .older import current
 from .texts import spread_texts
 
 RUN_FILE = "run.json"
+VARY_FILE = "vary.json"
 MOST_BYTES = 2 << 30
 """No run has more: the full profile of eight devices leaves a tenth of a GiB."""
 

@@ -84,6 +84,12 @@ def write_run(folder: Path, run: Run) -> Path:
     return folder / RUN_FILE
 
 
+def write_document(path: Path, value: object) -> Path:
+    """Writes JSON and returns the path. Raises ResultsError with it."""
+    _write(path, _indented(value))
+    return path
+
+
 def _write(path: Path, data: bytes) -> None:
     """Writes all or nothing: a reader never sees half a file."""
     partial = path.with_name(path.name + ".partial")

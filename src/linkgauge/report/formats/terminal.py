@@ -13,5 +13,6 @@ FORMAT = Format(
         "machine": late("report.machine_report", "machine_lines"),
         "findings": late("report.findings_text", "diagnosis_lines"),
         "benchmarks": late("report.machine_report", "benchmark_lines"),
+        "variation": late("report.variation_text", "variation_lines"),
     },
 )
