@@ -12,7 +12,7 @@ from .options import RunFormat
 
 def show(
     *,
-    run: Annotated[Path, typer.Argument(help="A run.json, a journal.jsonl or a run's folder.")],
+    run: Annotated[Path, typer.Argument(help="A run.json, a journal.jsonl, a vary.json, or its folder.")],
     limits: Path | None = None,
     utilization: bool = False,
     no_verdict: bool = False,
@@ -22,10 +22,13 @@ def show(
 
     Example: linkgauge show results/cpu/default/20261121T201500Z
     """
-    from linkgauge.engine.runs import read_run
+    from linkgauge.engine.runs import read_run, read_variation
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
+    if (variation := read_variation(run)) is not None:
+        form.write("variation", variation)
+        return 0
     display = Display(
         form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
     )

@@ -61,6 +61,7 @@ class Rounds(Observer):
         """The run of this setting is next, in round `number` from 0."""
 
 
+_SEED = 1
 Open = Callable[[RunRequest], AbstractContextManager[Session]]
 
 
@@ -119,7 +120,9 @@ def measure_rounds(
     """Each run as it ends. One that Ctrl-C ended comes before the KeyboardInterrupt. Raises
     LinkgaugeError if the command before a run fails, and what a session raises."""
     variants, drawn = experiment.variants, count(1)
-    for number, order in enumerate(orders(len(variants), experiment.rounds, Random())):  # noqa: S311
+    simulated = variants[0].request.settings.simulation is not None
+    random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
+    for number, order in enumerate(orders(len(variants), experiment.rounds, random)):
         for place in order:
             observer.prepares(variants[place].setting, number)
             printed = _prepare(experiment.prepare, variants[place], number)

@@ -163,7 +163,8 @@ def _promise(variation: Variation) -> str:
             f"{done} rounds tell no difference at a significance of {alpha:.2%}: it takes {least}"
         )
     count = sum(one.direction != "unknown" for c in variation.cells for one in c.settings[1:])
+    plural = "comparison" if count == 1 else "comparisons"
     return (
-        f"significance {100 * alpha:.4g}% for each comparison by itself: of {count} without a "
-        f"difference, {count * alpha:.2g} would be called different on average"
+        f"at {100 * alpha:.4g}% each: of {count} {plural} without a difference, "
+        f"chance calls {count * alpha:.2g} different"
     )
