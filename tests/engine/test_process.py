@@ -1,11 +1,16 @@
 """A worker process leaves the controller as it was."""
 
+import os
 import signal
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine.supervisor import Supervisor
+from linkgauge.model.result import Settings, Surroundings
+from sim_kit import settings
 
 
 @pytest.fixture
@@ -30,3 +35,31 @@ def test_none_is_blocked_that_was_not():
     before = blocked()
     with closing(WorkerProcess()):
         assert blocked() == before
+
+
+class TestSurroundings:
+    """A worker has its CPUs and its environment from its start."""
+
+    def test_are_those_of_the_settings(self, monkeypatch):
+        monkeypatch.setenv("GONE", "here")
+        cpu = max(os.sched_getaffinity(0))
+        around = Surroundings((cpu,), {"COLOUR": "red, green", "GONE": None})
+        with closing(Supervisor(Settings((), surroundings=around))) as worker:
+            machine = worker.survey(())
+            (process,) = (one.process for one in worker._workers.values())
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        assert [node.cpus for node in machine.host.nodes if node.cpus] == [(cpu,)]
+        assert b"COLOUR=red, green" in environment
+        assert not any(one.startswith(b"GONE=") for one in environment)
+
+    def test_of_a_simulated_machine_are_its_own_cpus(self):
+        simulated = settings(surroundings=Surroundings((1, 3, 9)))
+        with closing(Supervisor(simulated)) as worker:
+            machine = worker.survey(())
+        assert [node.cpus for node in machine.host.nodes] == [(1, 3), (9,)]
+
+    def test_leave_the_controller_as_it_was(self):
+        before = os.sched_getaffinity(0)
+        with closing(WorkerProcess(Surroundings((max(before),), {"COLOUR": "red"}))):
+            assert os.sched_getaffinity(0) == before
+            assert "COLOUR" not in os.environ

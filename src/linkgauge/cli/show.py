@@ -12,7 +12,9 @@ from .options import RunFormat
 
 def show(
     *,
-    run: Annotated[Path, typer.Argument(help="A run.json, a journal.jsonl, a vary.json, or its folder.")],
+    run: Annotated[
+        Path, typer.Argument(help="A run.json, a journal.jsonl, a vary.json, or its folder.")
+    ],
     limits: Path | None = None,
     utilization: bool = False,
     no_verdict: bool = False,

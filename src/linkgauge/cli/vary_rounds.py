@@ -41,7 +41,7 @@ class Comparison(msgspec.Struct, frozen=True):
 def check_rounds(rounds: int, significance: str) -> float:
     """The significance as a fraction. Raises InputError if so many rounds cannot tell a difference
     with it."""
-    alpha = parse_fraction(significance)
+    alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
     least = least_rounds(alpha)

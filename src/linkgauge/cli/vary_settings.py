@@ -26,7 +26,7 @@ Change = Callable[[RunRequest], RunRequest]
 PINNED = "pinned"
 MEMORIES = (PINNED, *(kind for kind in HOST_KINDS if kind != STAGING))
 SWITCH = ("on", "off")
-_CPUS = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*", re.ASCII)
+_CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 

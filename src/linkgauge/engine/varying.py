@@ -8,8 +8,7 @@ of the machine meets all settings alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -26,7 +25,7 @@ from .controller import Observer
 from .plan import Plan
 from .preparing import prepare
 from .request import RunRequest
-from .session import Session, opened
+from .session import opened
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -62,17 +61,14 @@ class Rounds(Observer):
 
 
 _SEED = 1
-Open = Callable[[RunRequest], AbstractContextManager[Session]]
 
 
-def plan_all(
-    variants: Sequence[Variant], observer: Observer, open_session: Open = opened
-) -> tuple[Plan, ...]:
+def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
     """The plan of each, all with the same sizes. Raises InputError for what cannot be measured, or
     what a varied option does not change."""
     plans: list[Plan] = []
     for variant in variants:
-        with open_session(variant.request) as session:
+        with opened(variant.request) as session:
             plans.append(session.plan(observer))
     backends = {sheet.backend for plan in plans for sheet in plan}
     engines = [variant.request.settings.engines for variant in variants]
@@ -114,9 +110,7 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ..
         yield tuple(order)
 
 
-def measure_rounds(
-    experiment: Experiment, observer: Rounds, open_session: Open = opened
-) -> Iterator[Taken]:
+def measure_rounds(experiment: Experiment, observer: Rounds) -> Iterator[Taken]:
     """Each run as it ends. One that Ctrl-C ended comes before the KeyboardInterrupt. Raises
     LinkgaugeError if the command before a run fails, and what a session raises."""
     variants, drawn = experiment.variants, count(1)
@@ -127,7 +121,7 @@ def measure_rounds(
             observer.prepares(variants[place].setting, number)
             printed = _prepare(experiment.prepare, variants[place], number)
             request = _drawn(variants[place].request, next(drawn))
-            with open_session(request) as session:
+            with opened(request) as session:
                 run = session.measure(experiment.plans[place], observer)
                 folder = session.folder
             kept = KeptRun(

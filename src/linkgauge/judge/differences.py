@@ -142,7 +142,7 @@ def _compared(
         median=statistics.median(known) if known else None,
         change=changed,
         direction=_direction(changed, better),
-        reason=None if known else _why(found),
+        reason=None if len(known) == len(own) else _why(found),
     )
 
 
@@ -154,8 +154,10 @@ def _direction(changed: Change | None, better: Better) -> Direction:
     return "better" if (changed.ratio > 1) == (better == "higher") else "worse"
 
 
-def _why(found: Sequence[_Found | None]) -> str:
+def _why(found: Sequence[_Found | None]) -> str | None:
+    """Why figures are missing: the first reason of a cell without one."""
     cells = [one.cell for one in found if one is not None]
     if not cells:
         return "there is no such cell"
-    return next((f"{c.status}: {c.reason}" for c in cells if c.reason), cells[-1].status)
+    without = (cell for cell in cells if cell.status != "pass")
+    return next((f"{cell.status}: {cell.reason}" for cell in without), None)

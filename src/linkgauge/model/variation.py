@@ -50,8 +50,8 @@ class KeptRun(msgspec.Struct, frozen=True):
 
 class Compared(msgspec.Struct, frozen=True):
     """What one setting makes of a cell: the `figures` of each round (null: none) and their
-    `median`. `change` is against the first setting, null of that itself and where there are no
-    figures; then `reason` says why, if it is known."""
+    `median`. `change` is against the first setting, null of that itself and where no round has
+    both figures. Where figures are missing, `reason` says why, if it is known."""
 
     figures: tuple[float | None, ...]
     median: float | None = None

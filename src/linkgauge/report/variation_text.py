@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -34,10 +35,12 @@ def variation_lines(variation: Variation) -> Iterator[Text]:
         yield _columns(width, named[0], variation.significance)
         for cell in cells:
             yield from _cell_lines(cell, width, named)
+        for cell in cells:
+            yield from _missing_lines(cell, named)
         yield Text()
     for setting in variation.settings[1:]:
-        yield _outcome(variation, setting)
-    yield Text(_promise(variation))
+        yield from _outcome(variation, setting)
+    yield from _promise(variation)
 
 
 def done_rounds(variation: Variation) -> int:
@@ -48,10 +51,10 @@ def done_rounds(variation: Variation) -> int:
 
 def _head(variation: Variation) -> Text:
     done = done_rounds(variation)
-    settings = f"{len(variation.settings)} settings"
-    line = Text(f"{settings}, {done} rounds: in each, one run of every setting, in random order")
+    rounds = "1 round" if done == 1 else f"{done} rounds"
+    line = Text(f"{len(variation.settings)} settings, {rounds} of a run each, in random order")
     if variation.finished is None:
-        line.append(f" (ended before all {variation.rounds} rounds)", "yellow")
+        line.append(f" (ended before all {variation.rounds})", "yellow")
     return line.append("  ").append(simulated()) if variation.simulated else line
 
 
@@ -98,6 +101,15 @@ def _cell_lines(cell: VariedCell, width: int, named: Sequence[str]) -> Iterator[
         begin = Text(" " * (2 + width + FIGURE))
 
 
+def _missing_lines(cell: VariedCell, named: Sequence[str]) -> Iterator[Text]:
+    """Where some rounds lack a figure, and why."""
+    for name, one in zip(named, cell.settings, strict=True):
+        without = one.figures.count(None)
+        if one.reason is not None and without < len(one.figures):
+            rounds = "1 round has" if without == 1 else f"{without} rounds have"
+            yield Text(f"note: {name} ({_place(cell)}): {rounds} no figure: {one.reason}", "yellow")
+
+
 def _figure(cell: VariedCell, one: Compared) -> str:
     text = "-" if one.median is None else shown(one.median, cell.unit)
     return f"{text:>{FIGURE}}"
@@ -111,7 +123,7 @@ def _against(cell: VariedCell, first: Compared, other: Compared) -> Text:
     text = "~" if other.direction == "same" else _percent(changed.ratio, changed)
     line.append(f"{text:>{CHANGE}}", style)
     if not changed.is_known:
-        return line.append("  too few rounds", "yellow")
+        return line.append(f"  too few rounds ({changed.rounds})", "yellow")
     ends = ", ".join(_percent(end, changed) for end in (changed.low, changed.high) if end)
     line.append(f"  {f'[{ends}]':<{INTERVAL}}")
     if other.direction != "same":
@@ -127,25 +139,28 @@ def _percent(ratio: float, changed: Change) -> str:
     return f"{100 * (ratio - 1):+.{2 if narrow else 1}f}%"
 
 
-def _outcome(variation: Variation, setting: Setting) -> Text:
-    """How many cells differ under this setting, and where most."""
+def _outcome(variation: Variation, setting: Setting) -> Iterator[Text]:
+    """How many cells differ under this setting, and of several where most."""
     number = variation.settings.index(setting)
-    base = variation.settings[0].name
-    compared = [(cell, cell.settings[number]) for cell in variation.cells]
-    known = [(cell, one) for cell, one in compared if one.direction != "unknown"]
-    counts = {name: sum(one.direction == name for _, one in known) for name in ("better", "worse")}
-    line = Text(f"{setting.name} against {base}: ")
+    known = [
+        (cell, cell.settings[number])
+        for cell in variation.cells
+        if cell.settings[number].direction != "unknown"
+    ]
+    counts = Counter(one.direction for _, one in known)
+    line = Text(f"{setting.name} against {variation.settings[0].name}: ")
     if not known:
-        return line.append("nothing compared", "yellow")
-    line.append(f"{sum(counts.values())} of {len(known)} differ")
-    if not any(counts.values()):
-        return line
-    line.append(f": {counts['better']} better, {counts['worse']} worse")
+        yield line.append("nothing compared", "yellow")
+        return
+    differ = counts["better"] + counts["worse"]
+    line.append(f"{differ} of {len(known)} differ")
+    if differ:
+        line.append(f": {counts['better']} better, {counts['worse']} worse")
+    yield line
     cell, most = max(known, key=lambda pair: _size(pair[1]))
-    if most.change is not None:
+    if differ > 1 and most.change is not None:
         percent = _percent(most.change.ratio, most.change)
-        line.append(f"; most {percent}, {cell.benchmark} ({_place(cell)})")
-    return line
+        yield Text(f"  most: {percent} {cell.benchmark} ({_place(cell)})")
 
 
 def _size(one: Compared) -> float:
@@ -155,16 +170,12 @@ def _size(one: Compared) -> float:
     return max(one.change.ratio, 1 / one.change.ratio)
 
 
-def _promise(variation: Variation) -> str:
+def _promise(variation: Variation) -> Iterator[Text]:
     """What the comparisons guarantee."""
-    alpha, done = variation.significance, done_rounds(variation)
-    if done < (least := least_rounds(alpha)):
-        return (
-            f"{done} rounds tell no difference at a significance of {alpha:.2%}: it takes {least}"
-        )
+    alpha = variation.significance
     count = sum(one.direction != "unknown" for c in variation.cells for one in c.settings[1:])
-    plural = "comparison" if count == 1 else "comparisons"
-    return (
-        f"at {100 * alpha:.4g}% each: of {count} {plural} without a difference, "
-        f"chance calls {count * alpha:.2g} different"
-    )
+    if done_rounds(variation) < (least := least_rounds(alpha)):
+        yield Text(f"to tell a difference at {100 * alpha:.4g}% takes {least} rounds")
+    elif count:
+        chance = f"chance calls {count * alpha:.2g} different on average"
+        yield Text(f"at {100 * alpha:.4g}% each: of {count} where nothing differs, {chance}")
