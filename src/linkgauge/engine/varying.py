@@ -22,7 +22,7 @@ from linkgauge.model.result import Run, worst
 from linkgauge.model.variation import KeptRun, Setting
 
 from .controller import Observer
-from .plan import Plan
+from .plan import NO_BACKEND, Plan
 from .preparing import prepare
 from .request import RunRequest
 from .session import opened
@@ -72,7 +72,7 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
             plans.append(session.plan(observer))
     backends = {sheet.backend for plan in plans for sheet in plan}
     engines = [variant.request.settings.engines for variant in variants]
-    if any(one.numa_node is not None for one in engines) and backends <= {"host"}:
+    if any(one.numa_node is not None for one in engines) and backends <= {"host", NO_BACKEND}:
         raise InputError(
             "--numa-node changes nothing: it places the host memory of copies with devices, "
             "and none of these has any"

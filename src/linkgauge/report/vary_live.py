@@ -14,6 +14,9 @@ from linkgauge.model.variation import Setting
 
 from .progress import progress_bar
 
+MOST = 36
+"""Characters before the bar: the whole has 80."""
+
 
 class LiveRounds(Rounds):
     """Shows which run of which round is measured, and the time left. A context manager, so that its
@@ -37,7 +40,8 @@ class LiveRounds(Rounds):
         if not self._begun:
             self._bar.enter_context(self._progress)
         self._visits = self._visited = 0
-        self._update(description=f"round {number + 1}, {setting}")
+        what = f"round {number + 1}, {setting}"
+        self._update(description=what if len(what) <= MOST else f"{what[: MOST - 1]}…")
         self._begun += 1
 
     def begun(self, _machine: Machine) -> None:
