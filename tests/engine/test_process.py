@@ -2,17 +2,21 @@
 answer."""
 
 import itertools
+import os
 import signal
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from linkgauge.engine import process
 from linkgauge.engine.messages import Survey
 from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
+from linkgauge.engine.supervisor import Supervisor
 from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import Settings
+from linkgauge.model.result import Settings, Surroundings
+from sim_kit import settings
 
 
 @pytest.fixture
@@ -67,3 +71,31 @@ def test_the_kernel_accounts_for_what_waits_for_a_cpu():
     }
     assert waits_for_cpu(7, Captured(files)) == {"7": 1.5, "8": 0.0}
     assert waits_for_cpu(8, Captured(files)) == {}
+
+
+class TestSurroundings:
+    """A worker has its CPUs and its environment from its start."""
+
+    def test_are_those_of_the_settings(self, monkeypatch):
+        monkeypatch.setenv("GONE", "here")
+        cpu = max(os.sched_getaffinity(0))
+        around = Surroundings((cpu,), {"COLOUR": "red, green", "GONE": None})
+        with closing(Supervisor(Settings((), surroundings=around))) as worker:
+            machine = worker.survey(())
+            (process,) = (one.process for one in worker._workers.values())
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        assert [node.cpus for node in machine.host.nodes if node.cpus] == [(cpu,)]
+        assert b"COLOUR=red, green" in environment
+        assert not any(one.startswith(b"GONE=") for one in environment)
+
+    def test_of_a_simulated_machine_are_its_own_cpus(self):
+        simulated = settings(surroundings=Surroundings((1, 3, 9)))
+        with closing(Supervisor(simulated)) as worker:
+            machine = worker.survey(())
+        assert [node.cpus for node in machine.host.nodes] == [(1, 3), (9,)]
+
+    def test_leave_the_controller_as_it_was(self):
+        before = os.sched_getaffinity(0)
+        with closing(WorkerProcess(Surroundings((max(before),), {"COLOUR": "red"}))):
+            assert os.sched_getaffinity(0) == before
+            assert "COLOUR" not in os.environ

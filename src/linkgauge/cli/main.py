@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "run.run",
     "copy": "copy.copy",
     "traffic": "traffic.traffic",
+    "vary": "vary.vary",
     "show": "show.show",
     "doctor": "doctor.doctor",
     "as": "as_tool.as_tool",

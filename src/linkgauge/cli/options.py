@@ -21,12 +21,19 @@ RunFormat = Annotated[Format, "run"]
 MachineFormat = Annotated[Format, "machine"]
 FindingsFormat = Annotated[Format, "findings"]
 BenchmarksFormat = Annotated[Format, "benchmarks"]
+VariationFormat = Annotated[Format, "variation"]
 
 
 def complete_machine(incomplete: str) -> list[str]:
     from linkgauge.backends.sim.description import shipped
 
     return [name for name in shipped() if name.startswith(incomplete)]
+
+
+def complete_benchmark(incomplete: str) -> list[str]:
+    from linkgauge.benchmarks.catalog import CATALOG
+
+    return [name for name in CATALOG if name.startswith(incomplete)]
 
 
 def list_faults(asked: bool) -> None:

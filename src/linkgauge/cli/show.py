@@ -23,8 +23,8 @@ def show(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A run.json, a journal.jsonl or a run's folder; or a folder of runs, whose "
-            "configurations (labels) are compared."
+            help="A run.json, a journal.jsonl, a vary.json, or its folder; or a folder of runs, "
+            "whose configurations (labels) are compared."
         ),
     ],
     against: str | None = None,
@@ -40,10 +40,13 @@ def show(
     Example: linkgauge show results/cpu/default/20261121T201500Z
              linkgauge show results/nvidia-h200/ --against host
     """
-    from linkgauge.engine.runs import is_run, read_run
+    from linkgauge.engine.runs import is_run, read_run, read_variation
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
+    if (variation := read_variation(run)) is not None:
+        form.write("variation", variation)
+        return 0
     if not is_run(run):
         if limits or utilization:
             raise InputError(f"--limits and --utilization are of one run: {run} has several")

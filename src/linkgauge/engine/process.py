@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from linkgauge.backends.protocol import Tried
 from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import Settings
+from linkgauge.model.result import Settings, Surroundings
 
 from .channel import Channel
 from .interrupts import ENDING
@@ -33,9 +33,11 @@ _decode = msgspec.msgpack.Decoder(Reply, dec_hook=_hook).decode
 _A = TypeVar("_A")
 # The module search path is passed on unchanged: the child runs the same code, wherever it lies.
 _PROGRAM = """
-import sys
+import os, sys
 descriptor, parent = map(int, sys.argv[1:3])
-sys.path[:] = sys.argv[3:]
+if sys.argv[3]:
+    os.sched_setaffinity(0, map(int, sys.argv[3].split(",")))
+sys.path[:] = sys.argv[4:]
 from linkgauge.engine.child import main
 main(descriptor, parent)
 """
@@ -59,20 +61,23 @@ class WorkerLost(LinkgaugeError):
 
 class WorkerProcess:
     """A process that holds the host backend and at most one accelerator backend. It loads while it
-    has no work, and learns from `begin` what to open."""
+    has no work, and learns from `begin` what to open. Its CPUs and environment are those of
+    `surroundings` from its start, since libraries read them when they are loaded."""
 
-    def __init__(self) -> None:
+    def __init__(self, surroundings: Surroundings = Surroundings()) -> None:  # noqa: B008
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         self.standing = Standing()
         """The last state that it reported."""
-        arguments = (str(theirs.fileno()), str(os.getpid()), *sys.path)
+        cpus = ",".join(map(str, surroundings.cpus))
+        arguments = (str(theirs.fileno()), str(os.getpid()), cpus, *sys.path)
         # Blocked while it starts and afterwards: the controller handles signals that end the run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
                 pass_fds=(theirs.fileno(),),
+                env=environment_with(surroundings.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr(),
             )
@@ -188,6 +193,12 @@ def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
     }
     fields = {thread: (text or "").split() for thread, text in texts.items()}
     return {thread: int(found[1]) / 1e9 for thread, found in fields.items() if len(found) == 3}
+
+
+def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment of this process with these changes (None: unset)."""
+    changed = {**os.environ, **changes}
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 def _stderr() -> int:

@@ -106,7 +106,8 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
-    come from the `profile` may grow; null: they were asked for. What is `stated` about the machine
+    come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
+    `memory` of another kind. What is `stated` about the machine
     is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for another
     run's end. The run is kept below the folder `out`, or nowhere if null; `label`, `command` and
     `options` are for the record."""
@@ -117,6 +118,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     only_first: bool = False
     profile: str | None = None
+    memory: str = ""
     stated: dict[str, str] = {}
     tune: bool = False
     wait: bool = False

@@ -27,6 +27,7 @@ from linkgauge.model.transfer import Benchmark
 from .controller import Doubts, Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
+from .in_memory import in_memory
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
@@ -62,7 +63,7 @@ class Session:
         """The request laid out over this machine. Raises InputError if that is impossible."""
         request = self.request
         plan = make_plan(
-            request.what.lay_out(request, self.machine),
+            in_memory(request.what.lay_out(request, self.machine), request.memory),
             self.machine,
             request.settings.sizes,
             parallel_pairs=request.settings.parallel_pairs,

@@ -246,11 +246,22 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 class Simulation(msgspec.Struct, frozen=True):
     """What is measured instead of this machine: a description (its YAML text) with its name, and
-    the faults that strike it, each in the grammar of `--fault`."""
+    the faults that strike it, each in the grammar of `--fault`. Runs of another `draw` have other
+    noise."""
 
     machine: str
     description: str
     faults: tuple[str, ...] = ()
+    draw: int = 0
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What worker processes live in: they use these CPUs only (none: all that this process may
+    use; of a simulated machine, its own), and find these environment variables beside those of this
+    process (null: unset)."""
+
+    cpus: tuple[int, ...] = ()
+    environment: dict[str, str | None] = {}
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -274,6 +285,7 @@ class Settings(msgspec.Struct, frozen=True):
     pattern: int | None = None
     simulation: Simulation | None = None
     rate_time: float = 2.0
+    surroundings: Surroundings = Surroundings()
 
     def of(self, report: Report) -> Settings:
         """Those of a cell with this report."""

@@ -32,7 +32,7 @@ from . import inventory, pci, refusals
 from .description import Description, parse_description
 from .faults import Fault, parse_fault
 from .group import SimGroup
-from .hardware import build
+from .hardware import build, with_cpus
 from .memory import MemoryBudget, SimBuffer
 from .resources import Demand, Resources
 from .run_position import RunPosition
@@ -46,14 +46,17 @@ STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
 
 
-def simulate(simulation: Simulation, engines: EngineSettings) -> SimBackend:
-    """The machine of a simulation. `engines` configures real kernels and has no effect here.
+def simulate(
+    simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
+) -> SimBackend:
+    """The machine of a simulation, of which only these `cpus` may be used (none: all). `engines`
+    configures real kernels and has no effect here.
 
     Raises InputError for an invalid description or fault.
     """
     description = parse_description(simulation.description)
     faults = [parse_fault(text) for text in (*description.faults, *simulation.faults)]
-    return SimBackend(description, faults)
+    return SimBackend(description, faults, cpus, simulation.draw)
 
 
 class SimBackend:
@@ -61,14 +64,20 @@ class SimBackend:
 
     name = refusals.SPACE
 
-    def __init__(self, description: Description, faults: Sequence[Fault] = ()) -> None:
+    def __init__(
+        self,
+        description: Description,
+        faults: Sequence[Fault] = (),
+        cpus: Sequence[int] = (),
+        draw: int = 0,
+    ) -> None:
         self._description = description
-        self._hardware = build(description)
+        self._hardware = with_cpus(build(description), cpus)
         self._topology = Topology(self._hardware)
         self._resources = Resources(self._hardware, self._topology)
         self.refusal = cache(self._refusal)
         between = (description.noise_buffers, description.noise_moments)
-        self._course = RunPosition(description.seed, between)
+        self._course = RunPosition(description.seed, between, draw)
         if faults:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)

@@ -13,8 +13,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["run", "plan", "machine", "findings", "benchmarks", "comparisons"]
-"""What can be written: a Run, a DryRun, a Machine, Findings, benchmark Rows, Comparisons."""
+Kind = Literal["run", "plan", "machine", "findings", "benchmarks", "comparisons", "variation"]
+"""What can be written: a Run, a DryRun, a Machine, Findings, benchmark Rows, Comparisons, a
+Variation."""
 TERMINAL = "terminal"
 """The default format."""
 

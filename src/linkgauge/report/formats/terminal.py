@@ -14,5 +14,6 @@ FORMAT = Format(
         "findings": late("report.findings_text", "diagnosis_lines"),
         "benchmarks": late("report.machine_report", "benchmark_lines"),
         "comparisons": late("report.comparison_text", "comparison_lines"),
+        "variation": late("report.variation_text", "variation_lines"),
     },
 )
