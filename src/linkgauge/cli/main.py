@@ -33,6 +33,7 @@ COMMANDS = {
     "traffic": "traffic.traffic",
     "show": "show.show",
     "doctor": "doctor.doctor",
+    "vm": "vm.vm",
     "as": "as_tool.as_tool",
 }
 """Each command's module and function, in the order of the overview."""
