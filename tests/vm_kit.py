@@ -1,4 +1,4 @@
-"""Domains as virsh writes them, and the trees that their guests and hosts show: as small as can be."""
+"""Domains as virsh writes them, and the trees of their guests and hosts: as small as can be."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ def hostdev(source, guest=None, managed="yes"):
 
 def root_port(index, slot, bus=0, function=0):
     return (
-        f"<controller type='pci' index='{index}' model='pcie-root-port'><address type='pci' "
-        f"domain='0x0000' bus='{bus:#04x}' slot='{slot:#04x}' function='{function:#x}'/></controller>"
+        f"<controller type='pci' index='{index}' model='pcie-root-port'>"
+        f"<address type='pci' domain='0x0000' bus='{bus:#04x}' slot='{slot:#04x}' "
+        f"function='{function:#x}'/></controller>"
     )
 
 

@@ -16,25 +16,24 @@ def vcpus_of(domain: Domain, cpus: Sequence[int]) -> dict[int, int]:
 
 
 def nodes_of(cells: Sequence[Cell], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """The guest's node of each cell; `nodes` are the vCPUs of each node.
+    """The guest's node of each cell; `nodes` are the vCPUs of each node, as many as there are cells.
 
-    Linux numbers nodes in the order in which the firmware's table names them, first those with
-    CPUs, so a node is recognized by its CPUs, then by its number, then by its place among those
-    left. The counts must be the same.
+    A node is recognized by the vCPUs that it shares with a cell; without any, by its number: Linux
+    numbers nodes in the order in which the firmware's table names them, which is that of the CPUs,
+    then that of memory.
     """
+    ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
+    usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
+    shared = {
+        (cell.index, node): len({*cell.vcpus}.intersection(cpus))
+        for cell in cells
+        for node, cpus in nodes.items()
+    }
     found: dict[int, int] = {}
-    free = dict(nodes)
-    for cell in cells:
-        same = [node for node, cpus in free.items() if cpus and set(cpus) == set(cell.vcpus)]
-        if same:
-            found[cell.index] = same[0]
-            del free[same[0]]
-    for cell in cells:
-        if cell.index not in found and cell.index in free:
-            found[cell.index] = cell.index
-            del free[cell.index]
-    left = [cell.index for cell in cells if cell.index not in found]
-    return found | dict(zip(left, sorted(free), strict=True))
+    for index, node in sorted(shared, key=lambda pair: (-shared[pair], usual[pair[0]] != pair[1])):
+        if index not in found and node not in found.values():
+            found[index] = node
+    return found
 
 
 def least_visible(size: int, crash_kernel: int) -> int:
