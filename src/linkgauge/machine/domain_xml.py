@@ -29,7 +29,7 @@ from linkgauge.model.domain import (
 )
 from linkgauge.model.errors import InputError
 
-from .cpu_sets import MOST, parse_cpu_set
+from .cpu_sets import MOST, length, parse_cpu_set
 from .given import read_given
 
 MOST_XML = 4 << 20
@@ -39,6 +39,8 @@ _DEEPEST = 256
 STDIN = Path("-")
 KEPT = ("vcpu", "cputune", "numatune", "memoryBacking", "cpu")
 """Elements of which the text is kept, beside those of host devices."""
+_LISTS = ("cpuset", "nodeset", "cpus")
+_MOST_LISTED = 4 << 20
 _HOW = "give what `virsh dumpxml NAME` writes"
 _UNITS = {"": 10, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
 
@@ -70,6 +72,7 @@ def parse_domain(content: bytes) -> Domain:
     _check_depth(root)
     if root.tag != "domain":
         raise InputError(f"its root is {_short(root.tag)}, not 'domain': {_HOW}")
+    _check_lists(root)
     return _domain(root)
 
 
@@ -80,6 +83,13 @@ def _check_depth(root: Element) -> None:
         if depth > _DEEPEST:
             raise InputError(f"its elements are nested more than {_DEEPEST} deep: {_HOW}")
         level = [child for element in level for child in element]
+
+
+def _check_lists(root: Element) -> None:
+    """So that long lists of CPUs in many places do not fill the memory."""
+    texts = (element.get(name) or "" for element in root.iter() for name in _LISTS)
+    if sum(map(length, texts)) > _MOST_LISTED:
+        raise InputError(f"it lists more than {_MOST_LISTED} CPUs and nodes in all: {_HOW}")
 
 
 def _domain(root: Element) -> Domain:

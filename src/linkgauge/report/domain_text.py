@@ -99,10 +99,8 @@ def _placement_lines(report: DomainReport) -> Iterator[Text]:
     if not elements:
         return
     yield Text()
-    name = shown_name(domain.name)
-    yield Text(
-        f"XML to use (virsh edit {name}; each element in place of the domain's own):", "bold"
-    )
+    where = f"virsh edit {shown_name(domain.name)}; in place of its own elements, controllers added"
+    yield Text(f"XML to use ({where}):", "bold")
     for element in elements:
         yield from (Text(line) for line in element.splitlines())
     if judged.suited and judged.suited.device_cells and not has_expanders(domain):

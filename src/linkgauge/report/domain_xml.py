@@ -101,8 +101,10 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
     return element
 
 
-def _numatune(suited: Suited) -> Element:
+def _numatune(suited: Suited) -> Element | None:
     """All memory bound to the nodes, that of each cell to its own."""
+    if not suited.nodes:
+        return None
     element = Element("numatune")
     nodes = {node for at in suited.nodes.values() for node in at}
     SubElement(element, "memory", mode="strict", nodeset=cpu_set(nodes))

@@ -14,14 +14,13 @@ from linkgauge.judge.doctor.links import CHECKS as LINKS
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.units import format_size
 
-FEW = 4
-"""vCPUs; of fewer, a topology of sockets is no loss."""
+from .described import FEW_SOCKETS
 
 
 def check_sockets(evidence: Evidence) -> Iterator[Finding]:
     """QEMU without a topology makes each vCPU a socket of its own."""
     host = evidence.inventory.host
-    if host.sockets is None or host.sockets < FEW or host.sockets != host.cores:
+    if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
     found = f"each of its {host.sockets} vCPUs is a socket of its own"
     why = "the guest's scheduler takes no two of them to share a cache or a core"

@@ -89,6 +89,25 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
 
     @cached_property
+    def pins(self) -> dict[int, Cpus]:
+        """The CPUs of the vCPUs that may not run everywhere."""
+        own, rest = self.domain.vcpu_pins, self.domain.pin_of(self.domain.vcpus)
+        there = set(self.cpus)
+        narrow = {vcpu: pin for vcpu, pin in own.items() if not there.issubset(pin)}
+        left = rest if rest and not there.issubset(rest) else None
+        return {
+            vcpu: pin
+            for vcpu in range(self.domain.vcpus)
+            if (pin := narrow.get(vcpu) if vcpu in own else left)
+        }
+
+    def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
+        """The host's nodes that those of these vCPUs may run on that are pinned."""
+        pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
+        cpus = set[int]().union(*pins.values())
+        return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
+
+    @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """The domain's cells as libvirt makes them: the first has the vCPUs that no cell lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}

@@ -41,6 +41,18 @@ def check_topology_product(case: Comparison) -> Iterator[Finding]:
         yield Finding("topology-product", "fail", "topology", found, why, (remedy,))
 
 
+def check_topology_none(case: Comparison) -> Iterator[Finding]:
+    """QEMU makes each vCPU a socket if nobody says otherwise."""
+    vcpus = case.domain.vcpus
+    if case.domain.topology is None and vcpus >= FEW_SOCKETS:
+        found = f"there is none: QEMU makes each of the {vcpus} vCPUs a socket"
+        why = "the guest's scheduler takes no two of them to share a cache or a core"
+        remedy = f"<topology sockets='1' dies='1' cores='{vcpus}' threads='1'/> in <cpu>"
+        if vcpus % 2 == 0:
+            remedy += f"; cores='{vcpus // 2}' threads='2' if pinned to both threads of cores"
+        yield Finding("topology-none", "note", "topology", found, why, (remedy,))
+
+
 def product(topology: Topology) -> str:
     """`2 sockets × 4 cores × 2 threads`; dies and clusters where there are several."""
     counts = {
@@ -104,12 +116,15 @@ def check_memory_sum(case: Comparison) -> Iterator[Finding]:
     yield Finding("memory-sum", "note", "memory", found, why)
 
 
+FEW_SOCKETS = 4
+"""vCPUs; of fewer, a topology of sockets is no loss."""
 _ROUNDING = 64 << 20
 """libvirt aligns sizes of cells and of memory devices."""
 
 CHECKS = (
     check_pins_of_none,
     check_topology_product,
+    check_topology_none,
     check_cells,
     check_cells_of_none,
     check_memory_sum,

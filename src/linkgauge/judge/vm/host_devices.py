@@ -120,13 +120,13 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
     why = "drivers in the guest take memory and CPUs of another node than the device's"
     for device in case.domain.devices:
         node, cell = case.node_of_device(device.source), case.domain.cell_of(device)
-        if node is None:
+        home = () if node is None else _cell_at(case, node)
+        if not home:
             continue
-        home = _cell_at(case, node)
         if cell is None:
             found = "it is below no expander: the guest does not know which cell it is near"
             yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
-        elif home and cell not in home:
+        elif cell not in home:
             found = f"its expander is of cell {cell}; at its node {node} is cell {cpu_set(home)}"
             yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
 

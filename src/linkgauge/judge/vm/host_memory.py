@@ -9,7 +9,6 @@ from linkgauge.machine.cpu_sets import cpu_set
 from linkgauge.model.domain import Cpus
 
 from .comparison import Comparison
-from .host_pins import pinned
 from .words import plural, sized
 
 BELOW = ("take the <numatune> below",)
@@ -17,10 +16,8 @@ _KIB, _MIB = 1 << 10, 1 << 20
 
 
 def vcpu_nodes(case: Comparison, vcpus: Cpus) -> set[int]:
-    """The nodes that pinned vCPUs may run on."""
-    pins = pinned(case)
-    cpus = {cpu for vcpu in vcpus for cpu in pins.get(vcpu, ())}
-    return {case.node_of[cpu] for cpu in cpus if cpu in case.node_of}
+    """The nodes that these vCPUs may run on; none if one of them is not pinned."""
+    return case.nodes_of(vcpus) if all(vcpu in case.pins for vcpu in vcpus) else set()
 
 
 def parts(case: Comparison) -> Iterator[tuple[str, int, Cpus, int]]:

@@ -15,16 +15,9 @@ BELOW = ("take the <cputune> below",)
 """The remedy where a placement is printed after the findings."""
 
 
-def pinned(case: Comparison) -> dict[int, Cpus]:
-    """The vCPUs that may not run everywhere, with their CPUs."""
-    domain, most = case.domain, len(case.cpus)
-    pins = {vcpu: domain.pin_of(vcpu) for vcpu in range(domain.vcpus)}
-    return {vcpu: pin for vcpu, pin in pins.items() if pin and len({*pin} & {*case.cpus}) < most}
-
-
 def _exact(case: Comparison) -> dict[int, int]:
     """The vCPUs that are pinned to a single CPU, with it."""
-    return {vcpu: pin[0] for vcpu, pin in pinned(case).items() if len(pin) == 1}
+    return {vcpu: pin[0] for vcpu, pin in case.pins.items() if len(pin) == 1}
 
 
 def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
@@ -46,7 +39,7 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
 
 def check_unpinned(case: Comparison) -> Iterator[Finding]:
     domain = case.domain
-    free = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in pinned(case))
+    free = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in case.pins)
     if not free or len(case.cpus) < 2:
         return
     nodes = len([node for node, cpus in case.node_cpus.items() if cpus])
@@ -61,7 +54,7 @@ def check_unpinned(case: Comparison) -> Iterator[Finding]:
 def check_across(case: Comparison) -> Iterator[Finding]:
     """Pins to CPUs of several nodes, and pins to several CPUs of one."""
     wide: dict[Cpus, list[int]] = {}
-    for vcpu, pin in pinned(case).items():
+    for vcpu, pin in case.pins.items():
         if len(pin) > 1:
             wide.setdefault(pin, []).append(vcpu)
     for pin, vcpus in wide.items():
@@ -88,7 +81,7 @@ def check_shared(case: Comparison) -> Iterator[Finding]:
         if len(vcpus) > 1:
             subject, found = f"vCPUs {cpu_set(vcpus)}", f"are all pinned to CPU {cpu}"
             yield Finding("pins-shared", "warn", subject, found, why, BELOW)
-    pins = pinned(case)
+    pins = case.pins
     union = {cpu for pin in pins.values() for cpu in pin}
     if len(union) < len(pins) and len(set(by_cpu)) == len(_exact(case)):
         subject = f"vCPUs {cpu_set(pins)}"

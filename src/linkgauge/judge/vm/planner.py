@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,8 +27,9 @@ _EMULATOR = 2
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
     """The CPUs of each vCPU and of everything else; the guest's cells, and the host's nodes of each
-    (without cells, of 0). `device_cells` are the cells that devices belong to, if there are
-    several; `page_size` is of the pages to use, null to leave that as it is."""
+    (without cells, of 0; none: its memory stays as it is). `device_cells` are the cells that
+    devices belong to, if there are several; `page_size` is of the pages to use, null to leave
+    that."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -42,18 +44,30 @@ def plan(case: Comparison) -> Suited | None:
     """The placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
     for nodes in planner.choices():
-        for threads in planner.threads(nodes):
-            for spared in (1, 0):
-                cells = planner.cells(nodes, threads, spared)
-                if cells and planner.holds(nodes, cells):
-                    return planner.placed(nodes, cells, threads, spared)
+        for grain in planner.grains(nodes):
+            cells = planner.cells(nodes, grain)
+            if cells and holds(case, dict(zip(nodes, cells, strict=True))):
+                return planner.placed(nodes, cells, grain)
     return None
 
 
-def nodes_of_pins(case: Comparison, vcpus: Sequence[int]) -> set[int]:
-    """The host's nodes that these vCPUs are pinned to."""
-    pins = (case.domain.pin_of(vcpu) or () for vcpu in vcpus)
-    return {case.node_of[cpu] for pin in pins for cpu in pin if cpu in case.node_of}
+class _Grain(NamedTuple):
+    """How the host's cores are given away: so many threads of each, all of them (`whole`) or, if
+    there are too few, each thread as if it were a core; and how many cores of a node are left."""
+
+    threads: int
+    whole: bool
+    spared: int
+
+
+def holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
+    """Whether the memory of each cell fits on its node, as far as sizes are known."""
+    sizes = case.node_memory
+    return all(
+        cell.memory <= size * _USABLE
+        for node, cell in cells.items()
+        if (size := sizes.get(node)) is not None
+    )
 
 
 def beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> Cpus:
@@ -116,7 +130,7 @@ class _Planner:
         case = self._case
         known = [case.node_of_device(device.source) for device in case.domain.devices]
         if not any(node is not None for node in known):
-            pinned = nodes_of_pins(case, range(case.domain.vcpus)) & {*self._nodes}
+            pinned = case.nodes_of(range(case.domain.vcpus)) & {*self._nodes}
             return [*pinned] if len(pinned) == 1 else []
         near = (self._near(node) for node in known if node is not None)
         counts = Counter(node for node in near if node is not None)
@@ -130,23 +144,26 @@ class _Planner:
         rows = (self._distances.get(home, {}) for home in homes)
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
-    def threads(self, nodes: Sequence[int]) -> Iterator[int]:
+    def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
         """Threads of a guest's core: what the domain asks for, else what the host has, else 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
             if threads <= most and self._domain.vcpus % threads == 0:
-                yield threads
+                yield from (_Grain(threads, True, spared) for spared in (1, 0))
+        yield from (_Grain(1, False, spared) for spared in (1, 0))
 
-    def cells(self, nodes: Sequence[int], threads: int, spared: int) -> list[Cell] | None:
+    def cells(self, nodes: Sequence[int], grain: _Grain) -> list[Cell] | None:
         """The cell of each node; None if the vCPUs do not fit. As many cells as the domain has are
         its own; else vCPUs are spread evenly, and what a node cannot hold goes to the others."""
-        room = [len(self._whole(node, threads, spared)) for node in nodes]
-        own = self._case.cells
+        room = [len(self._given(node, grain)) for node in nodes]
+        own, threads = self._case.cells, grain.threads
         if len(own) == len(nodes) and all(cell.vcpus for cell in own):
             cells = self._ordered(nodes)
-            needs = [-(-len(cell.vcpus) // threads) for cell in cells]
-            return cells if all(a <= b for a, b in zip(needs, room, strict=True)) else None
+            needs = [len({vcpu // threads for vcpu in cell.vcpus}) for cell in cells]
+            pairs = zip(needs, room, cells, strict=True)
+            fits = all(need <= most and need * threads == len(c.vcpus) for need, most, c in pairs)
+            return cells if fits else None
         units = self._domain.vcpus // threads
         counts = [units // len(nodes) + (n < units % len(nodes)) for n in range(len(nodes))]
         counts = [min(count, most) for count, most in zip(counts, room, strict=True)]
@@ -156,9 +173,12 @@ class _Planner:
             return None
         return self._made(nodes, [count * threads for count in counts])
 
-    def _whole(self, node: int, threads: int, spared: int) -> list[Cpus]:
-        """The node's cores that have so many threads, but for the first ones."""
-        return [core[:threads] for core in self._cores[node][spared:] if len(core) >= threads]
+    def _given(self, node: int, grain: _Grain) -> list[Cpus]:
+        """The CPUs of the node's cores, each for a core of the guest."""
+        cores = self._cores[node][grain.spared :]
+        if not grain.whole:
+            return [(cpu,) for core in cores for cpu in core]
+        return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
     def _ordered(self, nodes: Sequence[int]) -> list[Cell]:
         """The domain's cells by the nodes that suit them: where their devices are, else where their
@@ -172,7 +192,7 @@ class _Planner:
             policy = case.domain.policy_of(cell.index)
             bound = policy.nodes if policy and policy.nodes else ()
             votes.update((cell.index, node) for node in bound)
-            votes.update((cell.index, node) for node in nodes_of_pins(case, cell.vcpus))
+            votes.update((cell.index, node) for node in case.nodes_of(cell.vcpus))
         left = {cell.index: cell for cell in case.cells}
         found: dict[int, Cell] = {}
         for (index, node), _ in votes.most_common():
@@ -199,29 +219,23 @@ class _Planner:
         row = self._distances.get(nodes[place], {})
         return {other: row[node] for other, node in enumerate(nodes) if node in row}
 
-    def holds(self, nodes: Sequence[int], cells: Sequence[Cell]) -> bool:
-        """Whether the memory fits, as far as sizes are known."""
-        sizes = (self._case.node_memory.get(node) for node in nodes)
-        pairs = zip(cells, sizes, strict=True)
-        return all(size is None or cell.memory <= size * _USABLE for cell, size in pairs)
-
-    def placed(
-        self, nodes: Sequence[int], cells: Sequence[Cell], threads: int, spared: int
-    ) -> Suited:
+    def placed(self, nodes: Sequence[int], cells: Sequence[Cell], grain: _Grain) -> Suited:
         case = self._case
         pins: dict[int, Cpus] = {}
         at: dict[int, Cpus] = {}
         for node, cell in zip(nodes, cells, strict=True):
-            cpus = (cpu for core in self._whole(node, threads, spared) for cpu in core)
+            cpus = (cpu for core in self._given(node, grain) for cpu in core)
             pins |= {vcpu: (cpu,) for vcpu, cpu in zip(cell.vcpus, cpus, strict=False)}
             at[cell.index] = (node,)
         taken = {cpu for pin in pins.values() for cpu in pin}
-        spare = {cpu for node in nodes for core in self._cores[node][:spared] for cpu in core}
+        spare = {
+            cpu for node in nodes for core in self._cores[node][: grain.spared] for cpu in core
+        }
         shown = sorted(cells, key=lambda cell: cell.index)
         return Suited(
             pins=dict(sorted(pins.items())),
             emulator=tuple(sorted(spare)) or beside(case, nodes, taken),
-            topology=self._topology(cells, threads),
+            topology=self._topology(cells, grain.threads),
             cells=tuple(shown) if len(cells) > 1 or case.cells else (),
             nodes=dict(sorted(at.items())),
             device_cells=device_cells(case, at),

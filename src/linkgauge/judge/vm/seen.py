@@ -16,7 +16,7 @@ def vcpus_of(domain: Domain, cpus: Sequence[int]) -> dict[int, int]:
 
 
 def nodes_of(cells: Sequence[Cell], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """The guest's node of each cell; `nodes` are the vCPUs of each node, as many as there are cells.
+    """The guest's node of each cell; `nodes` are the vCPUs of each node, as many as the cells.
 
     A node is recognized by the vCPUs that it shares with a cell; without any, by its number: Linux
     numbers nodes in the order in which the firmware's table names them, which is that of the CPUs,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from linkgauge.model.domain import Cell
 
 from .comparison import Comparison
-from .planner import MIB, Suited, beside, device_cells, nodes_of_pins, plan
+from .planner import MIB, Suited, beside, device_cells, holds, plan
 
 PIN_CHECKS = frozenset({
     "pinned-cpus", "unpinned", "pins-across", "pins-shared", "pins-taken", "pin-threads",
@@ -24,27 +24,29 @@ PLACEMENT = PIN_CHECKS | MEMORY_CHECKS | {"emulator", "huge-pages-none", "device
 def suited(case: Comparison, found: Collection[str]) -> Suited | None:
     """The placement, given the checks that found something wrong. None if the host has too few
     CPUs or too little memory."""
-    keeps_pins = PIN_CHECKS.isdisjoint(found)
-    chosen = _kept(case) if keeps_pins else plan(case)
+    keeps_memory = (PIN_CHECKS | MEMORY_CHECKS).isdisjoint(found)
+    chosen = _kept(case, keeps_memory) if PIN_CHECKS.isdisjoint(found) else None
+    chosen = chosen or plan(case)
     if chosen is None:
         return None
-    if keeps_pins and MEMORY_CHECKS.isdisjoint(found):
-        policies = {cell: case.domain.policy_of(cell) for cell in chosen.nodes}
-        own = {cell: policy.nodes for cell, policy in policies.items() if policy and policy.nodes}
-        chosen = replace(chosen, nodes=chosen.nodes | own)
     if "huge-pages-none" in found:
         chosen = replace(chosen, page_size=_page_size(case, chosen))
+    is_free = case.domain.policy is None and not case.domain.cell_policies
+    if keeps_memory or (is_free and len(case.node_memory) < 2):
+        chosen = replace(chosen, nodes={})
     return chosen
 
 
-def _kept(case: Comparison) -> Suited | None:
-    """The domain's own pins, with memory at their nodes."""
+def _kept(case: Comparison, keeps_memory: bool) -> Suited | None:
+    """The domain's own pins, with memory at their nodes; None if there are none, or the memory does
+    not fit there."""
     domain = case.domain
     pins = {vcpu: pin for vcpu in range(domain.vcpus) if (pin := domain.pin_of(vcpu))}
-    if not pins:
-        return plan(case)
-    cells = case.cells or (Cell(0, tuple(range(domain.vcpus))),)
-    nodes = {cell.index: tuple(sorted(nodes_of_pins(case, cell.vcpus))) for cell in cells}
+    cells = case.cells or (Cell(0, tuple(range(domain.vcpus)), domain.bytes or 0),)
+    nodes = {cell.index: tuple(sorted(case.nodes_of(cell.vcpus))) for cell in cells}
+    alone = {at[0]: cell for at, cell in zip(nodes.values(), cells, strict=True) if len(at) == 1}
+    if not pins or not (keeps_memory or (len(alone) == len(cells) and holds(case, alone))):
+        return None
     taken = {cpu for pin in pins.values() for cpu in pin}
     emulator = domain.emulator_pin
     if emulator is None or not taken.isdisjoint(emulator):
