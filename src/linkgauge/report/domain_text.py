@@ -88,17 +88,19 @@ def _placement_lines(report: DomainReport) -> Iterator[Text]:
     judged, domain = report.judged, report.domain
     if judged is None or domain is None:
         return
-    if judged.too_much:
-        yield Text()
-        yield Text(
-            "No placement: the host has fewer free CPUs than the domain vCPUs, or too little "
-            "memory. Give the domain less."
-        )
-        return
     elements = report.elements
-    if not elements:
+    if judged.suited is None and not judged.too_much:
         return
     yield Text()
+    if judged.too_much:
+        less = "the host has fewer free CPUs than the domain vCPUs, or too little memory"
+        yield Text(f"No placement fits: {less}. Give the domain less.")
+        return
+    if not elements:
+        yield Text(
+            "The domain's placement is the best that fits: no XML mends what is named above."
+        )
+        return
     where = f"virsh edit {shown_name(domain.name)}; in place of its own elements, controllers added"
     yield Text(f"XML to use ({where}):", "bold")
     for element in elements:

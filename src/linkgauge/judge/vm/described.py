@@ -12,6 +12,11 @@ from linkgauge.model.domain import Topology
 from .comparison import Comparison
 from .words import plural, several, sized
 
+FEW_SOCKETS = 4
+"""vCPUs; of fewer, a topology of sockets is no loss."""
+_ROUNDING = 64 << 20
+"""libvirt aligns sizes of cells and of memory devices."""
+
 
 def check_pins_of_none(case: Comparison) -> Iterator[Finding]:
     """Pins of vCPUs and IO threads that the domain does not have."""
@@ -116,10 +121,13 @@ def check_memory_sum(case: Comparison) -> Iterator[Finding]:
     yield Finding("memory-sum", "note", "memory", found, why)
 
 
-FEW_SOCKETS = 4
-"""vCPUs; of fewer, a topology of sockets is no loss."""
-_ROUNDING = 64 << 20
-"""libvirt aligns sizes of cells and of memory devices."""
+def check_mediated(case: Comparison) -> Iterator[Finding]:
+    count = len(case.domain.mediated)
+    if count:
+        found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
+        look = "ls -l /sys/bus/mdev/devices  # on the host: each one's parent, and its numa_node"
+        yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
+
 
 CHECKS = (
     check_pins_of_none,
@@ -128,4 +136,5 @@ CHECKS = (
     check_cells,
     check_cells_of_none,
     check_memory_sum,
+    check_mediated,
 )

@@ -26,11 +26,13 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
     if not online:
         yield Finding("pinned-cpus", "unknown", "pins", "which CPUs are online cannot be read")
         return
-    pins = {f"vCPU {vcpu}": pin for vcpu, pin in domain.vcpu_pins.items() if vcpu < domain.vcpus}
-    pins |= {f"IO thread {thread}": pin for thread, pin in domain.iothread_pins.items()}
-    pins |= {"emulator": domain.emulator_pin or (), "cpuset of <vcpu>": domain.cpuset or ()}
+    own = {n: pin for n, pin in domain.vcpu_pins.items() if n < domain.vcpus}
+    lost = {vcpu: absent for vcpu, pin in own.items() if (absent := {*pin} - online)}
+    pins = {f"vCPUs {cpu_set(lost)}": set[int]().union(*lost.values())}
+    pins |= {f"IO thread {thread}": {*pin} for thread, pin in domain.iothread_pins.items()}
+    pins |= {"emulator": {*(domain.emulator_pin or ())}, "<vcpu>": {*(domain.cpuset or ())}}
     for subject, pin in pins.items():
-        absent = tuple(cpu for cpu in pin if cpu not in online)
+        absent = pin - online
         if absent:
             found = f"pinned to CPU {cpu_set(absent)}; the host has {cpu_set(case.cpus)} online"
             why = "the domain does not start, or runs on what is left of the list"
