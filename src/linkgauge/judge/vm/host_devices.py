@@ -105,8 +105,10 @@ def check_far(case: Comparison) -> Iterator[Finding]:
 
 def check_hidden(case: Comparison) -> Iterator[Finding]:
     """A domain on several nodes whose guest sees one."""
-    at = vcpu_nodes(case, tuple(range(case.domain.vcpus)))
-    if len(case.cells) < 2 and len(at) > 1:
+    vcpus = tuple(range(case.domain.vcpus))
+    at = vcpu_nodes(case, vcpus)
+    is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
+    if len(case.cells) < 2 and len(at) > 1 and is_fixed:
         found = f"its vCPUs run on nodes {cpu_set(at)}, the guest sees a single one"
         why = "the guest cannot place threads near their memory, nor either near a device"
         remedy = "take the <cpu> with <numa>, the <cputune> and the <numatune> below"
