@@ -246,8 +246,8 @@ class TestCells:
     TWO = ("<cpu><topology sockets='2' cores='1' threads='2'/><numa>"
            "<cell id='0' cpus='0-1' memory='4' unit='GiB'/>"
            "<cell id='1' cpus='2-3' memory='4' unit='GiB'/></numa></cpu>")  # fmt: skip
-    MEMORY = ("<numatune><memory mode='strict' nodeset='0-1'/><memnode cellid='0' mode='strict' "
-              "nodeset='0'/><memnode cellid='1' mode='strict' nodeset='1'/></numatune>")  # fmt: skip
+    MEMORY = ("<numatune><memory mode='strict' nodeset='0-1'/><memnode cellid='0' nodeset='0'/>"
+              "<memnode cellid='1' nodeset='1'/></numatune>")  # fmt: skip
     PINS = tune({0: 1, 1: 17, 2: 9, 3: 25})
 
     def below(self, cell):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 import msgspec
 from rich.text import Text
@@ -101,7 +102,8 @@ def _placement_lines(report: DomainReport) -> Iterator[Text]:
             "The domain's placement is the best that fits: no XML mends what is named above."
         )
         return
-    where = f"virsh edit {shown_name(domain.name)}; in place of its own elements, controllers added"
+    name = quote(domain.name) if domain.name.isprintable() else "NAME"
+    where = f"virsh edit {name}; in place of its own elements, controllers added"
     yield Text(f"XML to use ({where}):", "bold")
     for element in elements:
         yield from (Text(line) for line in element.splitlines())

@@ -166,21 +166,19 @@ class _Port(NamedTuple):
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """An expander for each cell with devices, a root port for each device, and the devices there.
-
-    None where every device is at its cell, or where the machine has no PCI Express of its own.
+    """For the cards that are at no cell or at another than their node's: an expander for each cell,
+    a root port for each card, and their functions there. None where the machine has no expanders.
     """
-    wanted = suited.device_cells
-    misplaced = [
-        one for one in domain.devices if wanted.get(one.source) not in (None, domain.cell_of(one))
-    ]
+    known = [one for one in domain.devices if one.source in suited.device_cells]
+    home = {_slot(one): suited.device_cells[one.source] for one in known}
+    misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
     if not misplaced or not has_expanders(domain):
         return
-    ports: dict[tuple[object, ...], _Port] = {}
-    for device in (one for one in domain.devices if one.source in wanted):
-        stem = device.source.rpartition(".")[0]
-        key = (wanted[device.source], stem)
-        ports.setdefault(key, _Port(wanted[device.source], [])).devices.append(device)
+    ports: dict[str, _Port] = {}
+    for device in domain.devices:
+        slot = _slot(device)
+        if slot in misplaced:
+            ports.setdefault(slot, _Port(home[slot], [])).devices.append(device)
     indexes = count(max((one.index for one in domain.controllers), default=0) + 1)
     numbers = [one.bus_number for one in domain.controllers if one.bus_number]
     next_bus = min(numbers, default=_BUSES)
@@ -189,10 +187,15 @@ def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
         expander = next(indexes)
         next_bus -= len(inside) + 1
         yield _expander(expander, next_bus, cell)
-        for slot, port in enumerate(inside):
+        for place, port in enumerate(inside):
             index = next(indexes)
-            yield _root_port(index, expander, slot)
+            yield _root_port(index, expander, place)
             yield from (_moved(device, index, port) for device in port.devices)
+
+
+def _slot(device: HostDevice) -> str:
+    """The functions of a card share it."""
+    return device.source.rpartition(".")[0]
 
 
 def has_expanders(domain: Domain) -> bool:

@@ -11,10 +11,12 @@ from linkgauge.judge.doctor.host_setup import (
     check_transparent_huge_pages,
 )
 from linkgauge.judge.doctor.links import CHECKS as LINKS
+from linkgauge.judge.doctor.pcie_chains import shown
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.units import format_size
 
 from .described import FEW_SOCKETS
+from .guest_devices import MADE_UP
 
 
 def check_sockets(evidence: Evidence) -> Iterator[Finding]:
@@ -33,7 +35,8 @@ def check_sockets(evidence: Evidence) -> Iterator[Finding]:
 
 def check_one_node(evidence: Evidence) -> Iterator[Finding]:
     """A guest with several devices, or much of a host, on a single node."""
-    nodes, devices = evidence.before.host.nodes, evidence.addresses
+    nodes = evidence.before.host.nodes
+    devices = [one for _, one in shown(evidence) if one.vendor not in MADE_UP]
     if len(nodes) == 1 and len(devices) > 1:
         total = nodes[0].memory_total
         size = "" if total is None else f" with {format_size(total >> 30 << 30)}"

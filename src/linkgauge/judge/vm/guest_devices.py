@@ -19,7 +19,7 @@ from .guest import again, node_of_cell
 from .words import several
 
 _BRIDGE = 0x06
-_MADE_UP = (0x1AF4, 0x1B36, 0x1234, 0x15AD)
+MADE_UP = (0x1AF4, 0x1B36, 0x1234, 0x15AD)
 """Vendors of functions that are a hypervisor's own: virtio, QEMU's (Red Hat), its VGA, VMware."""
 _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 """Functions that QEMU emulates with the subsystem of the original: e1000e, igb, Cirrus."""
@@ -30,7 +30,7 @@ def is_real(function: BusFunction) -> bool:
     which marks what it emulates by its subsystem's vendor."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
-    if function.vendor in _MADE_UP or function.subsystem == _MADE_UP[0]:
+    if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
         return False
     return (function.vendor, function.device) not in _EMULATED
 

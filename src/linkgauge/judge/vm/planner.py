@@ -43,7 +43,7 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 def plan(case: Comparison) -> Suited | None:
     """The placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
-    for nodes in planner.choices():
+    for nodes in map(sorted, planner.choices()):
         for grain in planner.grains(nodes):
             cells = planner.cells(nodes, grain)
             if cells and holds(case, dict(zip(nodes, cells, strict=True))):
@@ -115,23 +115,28 @@ class _Planner:
         }
 
     def choices(self) -> Iterator[list[int]]:
-        """The devices' nodes, and one more of the nearest each time."""
+        """The devices' nodes, and one more of the nearest each time; but first as many as the
+        domain has cells."""
         homes = self._homes()[: self._domain.vcpus]
         if not homes:
-            yield from ([node] for node in self._nodes)
             homes = self._nodes[:1]
         others = sorted(set(self._nodes) - {*homes}, key=lambda node: self._far(homes, node))
+        cells = len(self._case.cells)
+        if cells > max(1, len(homes)):
+            yield (homes + others)[:cells]
+        if not self._homes():
+            yield from ([node] for node in self._nodes)
         for more in range(len(others) + 1):
             yield homes + others[:more]
 
     def _homes(self) -> list[int]:
-        """The nodes of the devices, those with most of them first; without devices, that of the
-        pins, if it is one."""
+        """The nodes of the devices, those with most of them first; without devices those of the
+        pins, if they are no more than the cells."""
         case = self._case
         known = [case.node_of_device(device.source) for device in case.domain.devices]
         if not any(node is not None for node in known):
-            pinned = case.nodes_of(range(case.domain.vcpus)) & {*self._nodes}
-            return [*pinned] if len(pinned) == 1 else []
+            pinned = sorted(case.nodes_of(range(case.domain.vcpus)) & {*self._nodes})
+            return pinned if len(pinned) <= max(1, len(case.cells)) else []
         near = (self._near(node) for node in known if node is not None)
         counts = Counter(node for node in near if node is not None)
         return sorted(counts, key=lambda node: (-counts[node], node))
@@ -217,7 +222,8 @@ class _Planner:
     def _row(self, nodes: Sequence[int], place: int) -> dict[int, int]:
         """The distances of a node by the places of the nodes."""
         row = self._distances.get(nodes[place], {})
-        return {other: row[node] for other, node in enumerate(nodes) if node in row}
+        known = {other: row[node] for other, node in enumerate(nodes) if node in row}
+        return known if len(nodes) > 1 else {}
 
     def placed(self, nodes: Sequence[int], cells: Sequence[Cell], grain: _Grain) -> Suited:
         case = self._case
