@@ -1,11 +1,15 @@
 """On the host: what of a domain does not fit the machine, its devices or its own pins."""
 
+import re
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from judge.test_vm_placement import host
 from linkgauge.judge.vm.comparison import alive_of
 from linkgauge.judge.vm.role import decide
+from linkgauge.judge.vm.suited import PLACEMENT
 from linkgauge.machine.capture import read_machine
 from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.machine.virtual import read_virtual
@@ -319,3 +323,19 @@ def test_a_domain_that_fits_nowhere_has_no_placement():
 def test_mediated_devices_are_said_not_to_be_compared():
     vgpu = f"<hostdev type='mdev'><source><address uuid='{TestRole.UUID}'/></source></hostdev>"
     assert the("mediated", well(devices=vgpu)).severity == "unknown"
+
+
+def test_every_finding_has_a_row_in_the_documentation():
+    here = Path(__file__).parents[2]
+    sources = [path.read_text() for path in (here / "src/linkgauge/judge/vm").glob("*.py")]
+    names = {
+        name
+        for text in sources
+        for pattern in (r'Finding\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"')
+        for name in re.findall(pattern, text)
+    }
+    rows = re.findall(r"^\| (`[a-z-`, ]+) \|", (here / "docs/vm.md").read_text(), re.MULTILINE)
+    assert names == {name for row in rows for name in re.findall("[a-z-]+", row)}
+    assert len(names) > 35
+    known = set(PLACEMENT)
+    assert known <= names

@@ -28,8 +28,9 @@ def printed(xml, **more):
 
 
 def test_what_stands_beside_the_pins_stays():
-    xml = domain("<iothreads>1</iothreads><cputune><shares>9</shares><vcpupin vcpu='7' cpuset='3'/>"
-                 "<vcpusched vcpus='0' scheduler='fifo' priority='1'/></cputune>", vcpus=2)  # fmt: skip
+    sched = "<vcpusched vcpus='0' scheduler='fifo' priority='1'/>"
+    own = f"<cputune><shares>9</shares><vcpupin vcpu='7' cpuset='3'/>{sched}</cputune>"
+    xml = domain(f"<iothreads>1</iothreads>{own}", vcpus=2)
     tune = printed(xml)["cputune"]
     assert [(child.tag, child.get("cpuset")) for child in tune] == [
         ("vcpupin", "1"), ("vcpupin", "2"), ("emulatorpin", "0"), ("iothreadpin", "0"),
