@@ -266,7 +266,7 @@ def check(scene, guest, wanted):
     assert contradictions(judged) == wanted | unplaced(scene, guest)
 
 
-MANY = settings(max_examples=10 * settings.default.max_examples)
+MANY = settings(max_examples=max(100, settings.default.max_examples))
 
 
 @MANY

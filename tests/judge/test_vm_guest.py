@@ -132,6 +132,12 @@ class TestDevices:
         assert found(xml, tree(bus=guest_bus(*routes))) == set()
         assert found(xml, tree(bus=guest_bus(routes[0]))) == {("device", "devices")}
 
+    def test_of_which_a_capture_has_no_files_are_unknown(self):
+        known = tree(bus=guest_bus())
+        link = {"sys/bus/pci/devices/0000:01:00.0": "../../../devices/nowhere"}
+        root = Captured(known.files, known.links | link)
+        assert the("device", domain(devices=ONE_CARD), root).severity == "unknown"
+
     def test_an_expander_whose_number_libvirt_chose_is_any_other_root(self):
         port = expander(1, 3, 0, 1).replace("busNr='0'", "") + root_port(2, 0, bus=1)
         xml = domain(TWO_CELLS, devices=port + hostdev("0000:17:00.0", (2, 0, 0)))

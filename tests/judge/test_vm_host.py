@@ -12,6 +12,7 @@ from linkgauge.judge.vm.role import decide
 from linkgauge.judge.vm.suited import PLACEMENT
 from linkgauge.machine.capture import read_machine
 from linkgauge.machine.domain_xml import parse_domain
+from linkgauge.machine.tree import Captured
 from linkgauge.machine.virtual import read_virtual
 from linkgauge.model.virtual import RunningDomain
 from vm_kit import (
@@ -106,7 +107,7 @@ class TestPins:
         assert ("pins-shared", "vCPUs 0-3") in found(well(tune(dict.fromkeys(range(4), "1-3"))))
 
     def test_to_cpus_of_another_domain_that_runs(self):
-        other = RunningDomain(name="db", vcpus={0: (2,), 1: (5,), 2: tuple(range(32))})
+        other = RunningDomain(name="db", vcpus={0: (2,), 1: (5,), 2: tuple(range(16))})
         judged = compare(well(), machine(), "host", others=(other,))
         assert contradictions(judged) == {("pins-taken", "vCPUs")}
         assert not {2, 5} & {cpu for pin in judged.suited.pins.values() for cpu in pin}
@@ -224,6 +225,12 @@ class TestDevices:
         root = tree(guest=False, cores=8, bus=host_bus((CARD, 0), group=False))
         assert ("device-iommu", CARD) in found(domain(devices=hostdev(CARD)), root)
 
+    def test_of_which_a_capture_has_no_files_are_not_judged(self):
+        known = machine()
+        link = {"sys/bus/pci/devices/0000:5e:00.0": "../../../devices/pci0000:5d/0000:5e:00.0"}
+        root = Captured(known.files, known.links | link)
+        assert found(well(devices=hostdev("0000:5e:00.0")), root) == set()
+
     def test_that_nobody_hands_to_vfio(self):
         root = tree(guest=False, cores=8, bus=host_bus((CARD, 0), driver="nvidia"))
         assert ("device-driver", CARD) not in found(domain(devices=hostdev(CARD)), root)
@@ -309,6 +316,8 @@ class TestRole:
     def test_is_guest_where_the_firmware_has_the_domains_uuid(self):
         assert self.role(tree(guest=False), uuid=self.UUID) == "guest"
         assert self.role(tree(guest=False), uuid=self.UUID.replace("1", "2")) == "host"
+        old = "11111111-2222-3343-8444-555555555555"  # as old firmware orders bytes
+        assert self.role(tree(guest=False), uuid=old) == "guest"
 
     def test_is_unknown_where_nothing_tells(self):
         root = tree(files={"proc/cpuinfo": b"processor: 0\n", "sys/class/dmi/id/sys_vendor": b""})

@@ -19,7 +19,7 @@ from linkgauge.model.domain import (
 from linkgauge.model.errors import InputError
 from vm_kit import GIB, MIB, domain, expander, hostdev, root_port
 
-MANY = settings(max_examples=10 * settings.default.max_examples)
+MANY = settings(max_examples=max(100, settings.default.max_examples))
 
 
 def read(body="", **more):

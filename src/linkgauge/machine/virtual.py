@@ -25,6 +25,7 @@ _SLICES = (
 )
 """Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _UUID = "sys/class/dmi/id/product_uuid"
 
 
@@ -64,9 +65,16 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    names = names_in(root, DEVICES)
+    """Those that are listed; one whose files are missing (an older capture) only by its address."""
+    names = filter(_ADDRESS.fullmatch, names_in(root, DEVICES))
     found = ((name, resolve(root, f"{DEVICES}/{name}")) for name in sorted(names))
-    return tuple(_function(root, name, folder) for name, folder in found if folder) or None
+    return (
+        tuple(
+            _function(root, name, folder) if folder else BusFunction(address=name)
+            for name, folder in found
+        )
+        or None
+    )
 
 
 def _function(root: Root, address: str, folder: str) -> BusFunction:

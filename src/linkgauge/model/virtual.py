@@ -22,6 +22,11 @@ class BusFunction(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None = None
     iommu_group: str | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its files could be read at all."""
+        return self.class_code is not None
+
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
     """`siblings` are the CPUs of each CPU's core; `node_pages` counts huge pages (total, free) by

@@ -73,9 +73,9 @@ class Comparison(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True)
 
     @cached_property
     def taken(self) -> frozenset[int]:
-        """The CPUs that vCPUs of other running domains are pinned to."""
+        """The CPUs that vCPUs of other running domains are pinned to, alone."""
         pins = (pin for other in self.others for pin in other.vcpus.values())
-        return frozenset(cpu for pin in pins if len(pin) < len(self.cpus) for cpu in pin)
+        return frozenset(pin[0] for pin in pins if len(pin) == 1)
 
     def node_of_device(self, address: str) -> int | None:
         """The host's node of a device; null if the device or its node is unknown."""
@@ -126,6 +126,14 @@ def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain 
         if name == wanted or (len(one.name) >= _LONGEST and wanted.startswith(name)):
             return one
     return None
+
+
+def is_same_uuid(one: str, other: str) -> bool:
+    """Whether two UUIDs are the same, also if the first three fields of one have their bytes in the
+    order of SMBIOS before 2.6."""
+    fields = one.split("-")
+    turned = ["".join(re.findall("..", field)[::-1]) for field in fields[:3]]
+    return other in (one, "-".join([*turned, *fields[3:]]))
 
 
 def _plain(name: str) -> str:

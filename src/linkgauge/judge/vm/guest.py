@@ -11,7 +11,7 @@ from linkgauge.judge.findings import Finding
 from linkgauge.machine.cpu_sets import cpu_set
 from linkgauge.model.domain import Cell, Cpus
 
-from .comparison import Comparison
+from .comparison import Comparison, is_same_uuid
 from .described import product
 from .seen import least_visible, nodes_of, vcpus_of
 from .words import plural, sized
@@ -27,8 +27,9 @@ def again(case: Comparison) -> tuple[str, ...]:
 
 
 def check_uuid(case: Comparison) -> Iterator[Finding]:
-    if case.uuid is not None and case.domain.uuid is not None and case.uuid != case.domain.uuid:
-        found = f"the guest's firmware has the UUID {case.uuid}, the domain {case.domain.uuid}"
+    own, asked = case.uuid, case.domain.uuid
+    if own and asked and not is_same_uuid(own, asked):
+        found = f"the guest's firmware has the UUID {own}, the domain {asked}"
         why = "this is another guest's domain: what follows compares the wrong two"
         remedy = "virsh dumpxml of the domain that virsh list --uuid shows under the first"
         yield Finding("domain-uuid", "fail", "domain", found, why, (remedy,))

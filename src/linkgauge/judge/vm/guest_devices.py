@@ -69,8 +69,9 @@ def check_devices(case: Comparison) -> Iterator[Finding]:
     devices = case.domain.devices
     if not devices:
         return
-    if case.virtual.functions is None:
-        found = "the guest's PCI bus cannot be read"
+    functions = case.virtual.functions
+    if functions is None or not all(function.is_known for function in functions):
+        found = "the guest's PCI functions cannot be read, or not all of them"
         yield Finding("device", "unknown", "devices", found, remedy=("run it in the guest itself",))
         return
     there = matched(case)

@@ -45,7 +45,7 @@ def check_present(case: Comparison) -> Iterator[Finding]:
 
 def check_iommu(case: Comparison) -> Iterator[Finding]:
     for address, function in _there(case):
-        if function.iommu_group is None:
+        if function.is_known and function.iommu_group is None:
             found = "it is in no IOMMU group"
             why = "VFIO passes nothing through without one: the domain does not start"
             remedy = "intel_iommu=on or amd_iommu=on, and VT-d or AMD-Vi in the firmware's setup"
@@ -58,7 +58,7 @@ def check_driver(case: Comparison) -> Iterator[Finding]:
     for address, function in _there(case):
         has_vfio = "vfio" in (function.driver or "")
         driver = f"the driver {function.driver}" if function.driver else "no driver"
-        if has_vfio or (address in managed and not runs):
+        if has_vfio or not function.is_known or (address in managed and not runs):
             continue
         if runs and case.alive is not None:
             found, why = (

@@ -9,6 +9,8 @@ from linkgauge.model.inventory import Inventory, gaps_of
 from linkgauge.model.machine import Machine
 from linkgauge.model.virtual import RunningDomain, Virtual
 
+from .comparison import is_same_uuid
+
 
 class Decision(msgspec.Struct, frozen=True):
     """`role` is null if nothing tells; `reasons` are what it rests on, in words."""
@@ -29,7 +31,7 @@ def decide(
     hypervisor."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
-    if domain is not None and uuid is not None and uuid == domain.uuid:
+    if domain is not None and uuid and domain.uuid and is_same_uuid(uuid, domain.uuid):
         return Decision("guest", ("the firmware has the domain's UUID",))
     host = (machine.inventory or Inventory()).host
     unread = {field for gap in gaps_of(host.unknown) for field in gap.fields}
