@@ -34,6 +34,7 @@ COMMANDS = {
     "vary": "vary.vary",
     "show": "show.show",
     "doctor": "doctor.doctor",
+    "vm": "vm.vm",
     "as": "as_tool.as_tool",
 }
 """Each command's module and function, in the order of the overview."""

@@ -20,6 +20,7 @@ from linkgauge.report.formats import TERMINAL, Format, Kind, formats
 RunFormat = Annotated[Format, "run"]
 MachineFormat = Annotated[Format, "machine"]
 FindingsFormat = Annotated[Format, "findings"]
+DomainFormat = Annotated[Format, "domain"]
 BenchmarksFormat = Annotated[Format, "benchmarks"]
 VariationFormat = Annotated[Format, "variation"]
 
