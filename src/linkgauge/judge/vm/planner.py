@@ -118,16 +118,15 @@ class _Planner:
         """The devices' nodes, and one more of the nearest each time; but first as many as the
         domain has cells."""
         homes = self._homes()[: self._domain.vcpus]
-        if not homes:
-            homes = self._nodes[:1]
-        others = sorted(set(self._nodes) - {*homes}, key=lambda node: self._far(homes, node))
+        first = homes or self._nodes[:1]
+        others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
         cells = len(self._case.cells)
-        if cells > max(1, len(homes)):
-            yield (homes + others)[:cells]
-        if not self._homes():
+        if cells > max(1, len(first)):
+            yield (first + others)[:cells]
+        if not homes:
             yield from ([node] for node in self._nodes)
         for more in range(len(others) + 1):
-            yield homes + others[:more]
+            yield first + others[:more]
 
     def _homes(self) -> list[int]:
         """The nodes of the devices, those with most of them first; without devices those of the
