@@ -33,7 +33,8 @@ _decode = msgspec.msgpack.Decoder(Reply, dec_hook=_hook).decode
 _A = TypeVar("_A")
 # The module search path is passed on unchanged: the child runs the same code, wherever it lies.
 _PROGRAM = """
-import os, sys
+import os
+import sys
 descriptor, parent = map(int, sys.argv[1:3])
 if sys.argv[3]:
     os.sched_setaffinity(0, map(int, sys.argv[3].split(",")))
