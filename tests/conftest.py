@@ -1,8 +1,13 @@
 """Campaigns: `make test` runs a seeded subset of the fuzz cases, `make test-long` all of them."""
 
 import os
+import sys
 
 from hypothesis import HealthCheck, settings
+
+# Tests start hundreds of processes, which would all compile the same source anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline: a loaded machine is slow, not wrong.
 settings.register_profile(

@@ -128,10 +128,24 @@ def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
     assert not later
     assert again.choose(COPY, [CPU], 4096) == chosen
     assert again.choose(READ, [CPU], 4096).why == "chosen on this machine"
-    assert len(later) == 1  # once for all operations there
-    assert {len(kernels) for _, kernels, _, _ in later[0].turns} == {2}  # nobody else takes part
+    assert again.choose(COPY, [CPU], 8192) == chosen
+    tested = [{op for op, *_ in course.turns} for course in later]
+    assert tested == [{COPY}, {READ}]  # each once, and nothing that is not used
+    turns = [turn for course in later for turn in course.turns]
+    assert {len(kernels) for _, kernels, _, _ in turns} == {2}  # nobody else takes part
     assert all(course.closed for course in courses + later)
     assert load(file) == known
+
+
+def test_beyond_the_caches_all_operations_are_tested_in_the_same_memory(tmp_path):
+    file, later = tmp_path / "host.json", []
+    measured(file, []).prepare()
+    again = measured(file, later)
+    size = _native.last_level_cache([CPU]) + 1
+    for op in (COPY, READ):
+        assert again.choose(op, [CPU], size).why == "chosen on this machine"
+    (course,) = later
+    assert {op for op, *_ in course.turns} == set(OPS)
 
 
 @pytest.mark.parametrize("faster", ["second", "default"])

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FAST = ("--size", "1M", "--samples", "6", "--loops", "2")
+FAST = ("--size", "1M", "--samples", "6", "--loops", "2", "--untuned")
 COPY = "host_to_host_memcpy_copy_cpu"
 
 
@@ -221,7 +221,7 @@ def interrupted(tmp_path, *arguments, number=signal.SIGINT, **options):
 @pytest.mark.parametrize("endless", ["--samples", "--loops"])
 def test_ctrl_c_ends_a_run_also_within_a_sample_and_keeps_it(tmp_path, endless):
     """The first cell would never end, by its samples or by its loops."""
-    names = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host")
+    names = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host", "--untuned")
     code, out, err = interrupted(tmp_path, "run", *names, endless, "1000000000")
     assert code == 130, err
     assert "interrupted" in out
@@ -230,7 +230,7 @@ def test_ctrl_c_ends_a_run_also_within_a_sample_and_keeps_it(tmp_path, endless):
     assert linkgauge("show", path).returncode == 130
 
 
-ENDLESS = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host",
+ENDLESS = ("--prefix", "host_to_host", "--size", "1M", "--backend", "host", "--untuned",
            "--samples", "1000000000")  # fmt: skip
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from cli.test_cli import FAST, linkgauge
+from cli.test_cli import linkgauge
 from linkgauge import _native
 from linkgauge.machine.host import read_host
 
-SHORT = (*FAST, "--json")
+SHORT = ("--size", "1M", "--samples", "6", "--loops", "2", "--json")
 WRITE = "null -> host:0 by cpu*1"
 
 
@@ -18,13 +18,22 @@ def warnings(done):
     return [warning for cell in cells for warning in cell["warnings"]]
 
 
-def test_a_run_finds_the_best_kernels_once_and_names_them(tmp_path):
-    def named():
-        done = linkgauge("copy", WRITE, *SHORT, XDG_CACHE_HOME=tmp_path)
-        return [w for w in warnings(done) if w.endswith(", chosen on this machine")]
+def named(cache):
+    """The warnings of a run that names what was chosen, with what is remembered below `cache`."""
+    done = linkgauge("copy", WRITE, *SHORT, XDG_CACHE_HOME=cache)
+    return [w for w in warnings(done) if w.endswith(", chosen on this machine")]
 
-    (first,) = named()
-    (file,) = (tmp_path / "linkgauge" / "tuned").iterdir()
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """Where a first run remembered what it found, and what it named."""
+    cache = tmp_path_factory.mktemp("cache")
+    return cache, named(cache)
+
+
+def test_a_run_finds_the_best_kernels_once_and_names_them(searched):
+    cache, (first,) = searched
+    (file,) = (cache / "linkgauge" / "tuned").iterdir()
     remembered = json.loads(file.read_text())
     best, _ = remembered["write, 1 thread, within the caches"]
     assert first == f"host:0.cpu: write by {best}, chosen on this machine"
@@ -32,7 +41,7 @@ def test_a_run_finds_the_best_kernels_once_and_names_them(tmp_path):
     for case in remembered:
         remembered[case] = remembered[case][:1] * 2
     file.write_text(json.dumps(remembered))
-    assert len(named()) == 1
+    assert len(named(cache)) == 1
 
 
 @pytest.mark.parametrize(
@@ -52,9 +61,9 @@ def test_a_simulated_machine_searches_nothing(tmp_path):
     assert not (tmp_path / "linkgauge").exists()
 
 
-def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path):
+def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path, searched):
     name = _native.kernels(_native.Op.WRITE)[-1]
-    done = linkgauge("copy", WRITE, *SHORT, "--host-kernel", name, XDG_CACHE_HOME=tmp_path)
+    done = linkgauge("copy", WRITE, *SHORT, "--host-kernel", name, XDG_CACHE_HOME=searched[0])
     assert f"host:0.cpu: write by {name}, as asked for" in warnings(done)
     done = linkgauge("copy", WRITE, *SHORT, "--untuned", XDG_CACHE_HOME=tmp_path / "none")
     default = _native.default_kernel(_native.Op.WRITE, streaming=False)
@@ -82,10 +91,11 @@ def test_a_mode_that_there_is_not_is_refused_with_those_there_are():
     assert "unknown host mode 'fast': there are stream, peak" in done.stderr
 
 
-def test_traffic_uses_the_same_kernels(tmp_path):
+def test_traffic_uses_the_same_kernels(searched):
     done = linkgauge(
         "traffic", "--backend", "host", "--buffer", "1M", "--samples", "6", "--loops", "1",
-        "--host-kernel", _native.kernels(_native.Op.READ)[-1], "--json", XDG_CACHE_HOME=tmp_path,
+        "--host-kernel", _native.kernels(_native.Op.READ)[-1], "--json",
+        XDG_CACHE_HOME=searched[0],
     )  # fmt: skip
     assert any(" read by " in warning and "as asked for" in warning for warning in warnings(done))
 

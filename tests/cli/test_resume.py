@@ -21,7 +21,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.files import json_document
 
 FAST = ("--prefix", "host_to_host", "--backend", "host", "--size", "64K", "--samples", "3",
-        "--loops", "2")  # fmt: skip
+        "--loops", "2", "--untuned")  # fmt: skip
 
 
 def places(run):
@@ -282,7 +282,7 @@ def test_many_runs_at_once_neither_share_a_folder_nor_mix(tmp_path):
 
 
 MANY_SAMPLES = ("run", "--prefix", "host_to_host", "--backend", "host", "--size", "4K", "--samples",
-                "1500", "--loops", "1")  # fmt: skip
+                "1500", "--loops", "1", "--untuned")  # fmt: skip
 
 
 @pytest.fixture

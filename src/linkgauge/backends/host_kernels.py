@@ -117,7 +117,7 @@ class MeasuredKernels(Kernels):
         self._file = file
         self._known: Remembered = {}
         self._is_ready = False
-        self._measured: set[Surroundings] = set()
+        self._measured: set[tuple[Surroundings, _native.Op]] = set()
 
     def prepare(self) -> None:
         """Searches unless the best kernels are stored."""
@@ -134,7 +134,7 @@ class MeasuredKernels(Kernels):
 
     def _measure(self, where: Surroundings, until: float) -> None:
         """Searches the kernels of all operations there."""
-        self._measured.add(where)
+        self._measured.update((where, op) for op in OPS)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for done, op in enumerate(OPS):
                 seconds = max(0.0, until - time.monotonic()) / (len(OPS) - done)
@@ -142,19 +142,20 @@ class MeasuredKernels(Kernels):
 
     def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
         self.prepare()
-        if where not in self._measured:
-            self._check(where)
+        if (where, op) not in self._measured:
+            # Memory beyond the caches takes longer to get than all operations there to test.
+            self._check(where, OPS if where.beyond else (op,))
         known = self._known.get(where.case(op))
         if known is None:
             return super()._choose(op, where)
         return Chosen(known[0], "chosen on this machine")
 
-    def _check(self, where: Surroundings) -> None:
+    def _check(self, where: Surroundings, ops: Sequence[_native.Op]) -> None:
         """Compares the best two and the default again; searches all if the best has been beaten."""
-        self._measured.add(where)
+        self._measured.update((where, op) for op in ops)
         before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
-            for op in OPS:
+            for op in ops:
                 best, second = before[where.case(op)]
                 # A search on a busy machine may have missed the default, which is good everywhere.
                 others = {second, _native.default_kernel(op, where.beyond)} - {best}
