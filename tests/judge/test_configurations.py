@@ -13,6 +13,7 @@ from linkgauge.benchmarks.vm import ASPECTS, VM
 from linkgauge.judge.configurations import compare
 from linkgauge.judge.machine_facts import differing_facts
 from linkgauge.model.errors import InputError
+from linkgauge.model.result import Simulation
 
 TRIAD = "memory_stream_triad"
 
@@ -168,3 +169,14 @@ def test_huge_pages_of_a_pool_are_told_from_transparent_ones():
     assert [fact.values for fact in facts] == [
         ("512 of 2.0 MiB, transparent: madvise", "transparent: madvise")
     ]
+
+
+def test_faults_of_a_simulated_machine_are_a_difference():
+    def struck(*faults):
+        run = run_of("a", simulated=True)
+        simulation = Simulation("m", "text", faults)
+        settings = msgspec.structs.replace(run.settings, simulation=simulation)
+        return msgspec.structs.replace(run, settings=settings)
+
+    (fact,) = differing_facts([struck(), struck("slow host:0 rate=60%")])
+    assert (fact.name, fact.values) == ("faults", ("none", "slow host:0 rate=60%"))

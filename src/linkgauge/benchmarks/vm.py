@@ -55,16 +55,16 @@ ASPECTS: tuple[Aspect, ...] = (
     Aspect(
         "H2D pinned",
         "accelerator",
-        (("gpu_bandwidth_best_of", "H2D pinned, .*"), ("host_to_device_memcpy_ce", _ANY)),
+        (("host_to_device_memcpy_ce", _ANY), ("gpu_bandwidth_best_of", "H2D pinned, .*")),
     ),
     Aspect(
         "D2H pinned",
         "accelerator",
-        (("gpu_bandwidth_best_of", "D2H pinned, .*"), ("device_to_host_memcpy_ce", _ANY)),
+        (("device_to_host_memcpy_ce", _ANY), ("gpu_bandwidth_best_of", "D2H pinned, .*")),
     ),
     Aspect(
         "within",
         "accelerator",
-        (("gpu_bandwidth_best_of", "within, .*"), ("device_local_copy", _ANY)),
+        (("device_local_copy", _ANY), ("gpu_bandwidth_best_of", "within, .*")),
     ),
 )

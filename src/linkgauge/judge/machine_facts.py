@@ -124,6 +124,11 @@ def _steal(run: Run) -> str | None:
     return None if share is None else f"{share:.0%}"
 
 
+def _faults(run: Run) -> str | None:
+    simulation = run.settings.simulation
+    return None if simulation is None else ", ".join(simulation.faults) or ABSENT
+
+
 def _kernel_options(runs: Sequence[Run]) -> Fact:
     """The options of each kernel's command line that not all have."""
     lines = [_details(run).command_line for run in runs]
@@ -150,6 +155,7 @@ _FACTS: dict[str, Callable[[Run], str | None]] = {
     "device nodes": _of_machine(_near),
     "PCIe": _links,
     "profile": lambda run: run.settings.profile,
+    "faults": _faults,
     "linkgauge": _of_machine(
         lambda machine: _joined(machine.linkgauge, (machine.commit or "")[:12], by=" ")
     ),
