@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from linkgauge.model.errors import InputError
 
 from .copies import HOST, NVBANDWIDTH
+from .gpu import GPU
 from .host_latency import LATENCIES
 from .host_pages import PAGES
 from .host_sweeps import SWEEPS
@@ -23,6 +24,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *LATENCIES,
     *PAGES,
     *PRIMES,
+    *GPU,
 )
 CATALOG = {row.name: row for row in _ALL}
 

@@ -91,7 +91,7 @@ class Measurement:
         self.copies = tuple(self._allocate(pool, first_seed, visit))
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self.planned.report is Report.FIRST or self._is_chase
+        only_first = self.planned.report.is_first or self._is_chase
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
@@ -192,11 +192,12 @@ class Measurement:
         last: Timing,
         readings: tuple[Reading, ...],
         notes: Sequence[Note],
+        wrong: str | None = None,
     ) -> CellResult:
         """Compares the bytes as they are after the `last` loops, and summarizes the cell's own
-        `timings`."""
+        `timings`. `wrong` is what is known to be wrong already."""
         planned = self.planned
-        problem = next(self._mismatches(last), None) if self._verifies else None
+        problem = wrong or (next(self._mismatches(last), None) if self._verifies else None)
         definition = self.definition or definition_of(self.planned, timings)
         figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())

@@ -157,7 +157,7 @@ class _Sharing:
 
     def _bytes(self) -> int:
         counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
-        return counted[0] if self._report is Report.FIRST else sum(counted)
+        return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
         """What the cell reports if its transfers take these flows. A kernel fills its device, so of
@@ -177,7 +177,7 @@ class _Sharing:
         seconds = [movement.end for movement in movements(works, self._capacity)]
         if not all(seconds):
             return None
-        if self._report is Report.FIRST:
+        if self._report.is_first:
             return self._bytes() / seconds[0]
         if self._report.is_total:
             return self._bytes() / max(seconds)
@@ -196,7 +196,7 @@ class _Sharing:
         if not all(flow.usage for flow in self._least):
             return None
         alone = [min(self._capacity[n] / part for n, part in flow.usage) for flow in self._least]
-        if self._report is Report.FIRST:
+        if self._report.is_first:
             first = self._transfers[0]
             return alone[0] * self._bytes() / first.bytes_moved(self._size)
         if self._definition == "sustained":

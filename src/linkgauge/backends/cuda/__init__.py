@@ -22,10 +22,13 @@ from linkgauge.backends.protocol import (
     Pace,
     Pattern,
     Tried,
+)
+from linkgauge.backends.rules import (
     check_alone,
     lacking,
+    no_node,
+    of_load,
 )
-from linkgauge.backends.rules import no_node, of_load
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node

@@ -11,7 +11,8 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern, lacking
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.backends.rules import lacking
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Pieces

@@ -15,6 +15,8 @@ from linkgauge.backends.protocol import (
     Copy,
     Pace,
     Pattern,
+)
+from linkgauge.backends.rules import (
     check_alone,
     check_exchanges,
     check_work,
