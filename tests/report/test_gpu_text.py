@@ -3,8 +3,8 @@
 import pytest
 
 from linkgauge.model.inventory import Reading
+from linkgauge.model.matmul import operations_of, size_of
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.products import operations_of, size_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report

@@ -22,7 +22,7 @@ from linkgauge import _native
 from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.products import PRODUCTS
+from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import FULL_LOAD, Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
@@ -31,8 +31,8 @@ from . import host_chase, native
 from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
+from .host_matmul import ProductGroup
 from .host_primes import PrimesGroup
-from .host_products import ProductGroup
 from .host_touch import TouchGroup
 from .native import native_errors
 from .protocol import (

@@ -6,7 +6,7 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.products import PRODUCTS
+from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.transfer import (
     FULL_LOAD,
     PAGE_KINDS,

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.machine import Node
+from linkgauge.model.matmul import PRODUCTS, size_of
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.products import PRODUCTS, size_of
 from linkgauge.model.transfer import (
     BEST_OF,
     NULL,

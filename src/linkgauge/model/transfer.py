@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .arrays import ArrayOperation, counted_arrays, source_arrays
-from .products import MATRICES, PRODUCTS, ProductOperation
+from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from linkgauge.model.inventory import Reading
-from linkgauge.model.products import PRODUCTS, operations_of, order_of
+from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import BEST_OF, Place, Report
 

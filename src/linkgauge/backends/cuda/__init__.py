@@ -25,6 +25,7 @@ from linkgauge.backends.protocol import (
 )
 from linkgauge.backends.rules import (
     check_alone,
+    check_work,
     lacking,
     no_node,
     of_load,
@@ -32,6 +33,7 @@ from linkgauge.backends.rules import (
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
@@ -42,6 +44,7 @@ from .driver import Driver, open_driver
 from .enqueuing import Call, EnqueuingGroup
 from .group import CudaGroup
 from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
+from .matmul import Products
 from .memory import HOST_KINDS, CudaBuffer
 from .nvml import NvmlTelemetry
 from .pageable import PageableGroup
@@ -85,6 +88,7 @@ class CudaBackend:
         ]
         self._peers: set[tuple[int, int]] = set()
         self._verifier = Verifier()
+        self._products = Products(driver)
         self._sensors = NvmlTelemetry(self._devices)
         driver.lost_device = self._sensors.lost_device
 
@@ -153,6 +157,7 @@ class CudaBackend:
             "the time, taken by the host's clock"
             for kind in sorted(UNGATED & {memory.kind for memory in transfer.memories})
         ]
+        remarks += self._products.remarks(transfer)
         if len(transfer.memories) < 2:
             return tuple(remarks)  # pure reads, writes and chases have no settings
         if self._engines.pieces is not None and not transfer.both_ways:
@@ -190,9 +195,14 @@ class CudaBackend:
         return self._verifier.checksum(_ours(buffer), size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        check_work(copies, operation)
         if operation == "copy":
             return self.prepare_with(copies, None)
         check_alone(copies)
+        if operation in PRODUCTS:
+            self._settle(copies)
+            device = self._device(copies[0].transfer.engine.owner)
+            return self._products.group(device, copies[0], operation)
         if operation == "chase":
             return self._chase(copies[0])
         if operation == "enqueue":
@@ -268,6 +278,7 @@ class CudaBackend:
 
     def close(self) -> None:
         self._sensors.close()
+        self._products.close()
         self._verifier.close()
         self._peers.clear()
         for device in self._devices:

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.errors import NotationError
-from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.products import (
+from linkgauge.model.matmul import (
     PRODUCTS,
     operations_of,
     order_of,
@@ -14,6 +13,7 @@ from linkgauge.model.products import (
     tolerance,
     wrong_sum,
 )
+from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.result import PlannedCell, Settings
 from linkgauge.model.transfer import Report
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 import pytest
 
 from linkgauge.backends import open_backend
-from linkgauge.backends.host_products import ProductGroup
+from linkgauge.backends.host_matmul import ProductGroup
 from linkgauge.backends.protocol import Checked, Copy, follows
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.matmul import operations_of, size_of
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.products import operations_of, size_of
 
 numpy = pytest.importorskip("numpy")
 pytest.importorskip("threadpoolctl")

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.products import (
+from linkgauge.model.matmul import (
     BLOCK,
     PRODUCTS,
     operations_of,
@@ -43,6 +43,10 @@ class ProductGroup(Gated):
         self._signs = random.choice((-1.0, 1.0), order)
         self._tolerance = tolerance(operation, order)
         self.pace = Pace(loops=1, steps=operations_of(order))
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        super().arm(loops, laps)
+        self._product.fill(self._numpy.nan)  # an old product does not pass for a new one
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()

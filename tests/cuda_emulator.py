@@ -1,0 +1,140 @@
+"""A GPU made of this CPU: device memory is the host's, and linkgauge's kernels, compiled by g++,
+run to their end as they are launched. No gate is ever shut, and each event is a millisecond after
+the one before."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from cuda_kit import Bindings, Status, gpu
+from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.driver import Driver
+from linkgauge.model.machine import Node
+from linkgauge.model.result import EngineSettings
+
+KERNELS = files("linkgauge.kernels")
+HERE = Path(__file__).parent
+TRANSLATED = {
+    'asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(number));': "value = half_to_float(number);",
+    'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(number) : "f"(value));': "number = float_to_half(value);",
+}
+"""Assembly of kernels, in C++."""
+ENTRY_POINT = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)\(')
+
+
+def compiled(source, folder, *flags):
+    """The shared library of a C++ source. Skips without a compiler of C++20."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed: it compiles kernels for the CPU")
+    library = folder / f"{source.stem}{abs(hash(flags))}.so"
+    own = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", f"-I{HERE}", "-pthread"]
+    command = [compiler, *own, *flags, str(source), "-o", str(library)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return library
+
+
+class EmulatingCompiler:
+    """Compiles kernels for the CPU, each once; what it gives for machine code is the library's
+    path."""
+
+    known = {}  # noqa: RUF012  # by all
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def compile(self, name, capability, defines=()):
+        key = (name, *defines)
+        if name == "gate":
+            return b""
+        if key not in self.known:
+            kernel = (KERNELS / f"{name}.cu").read_text()
+            for assembly, translated in TRANSLATED.items():
+                kernel = kernel.replace(assembly, translated)
+            functions = ENTRY_POINT.findall(kernel)
+            exchanges = "__syncthreads" in kernel or "__shfl" in kernel
+            lines = ["#define EXCHANGES"] * exchanges + ['#include "emulated_cuda.hpp"']
+            # Names of kernels are those of system calls.
+            lines += [f"#define {function} kernel_{function}" for function in functions]
+            lines += [kernel, *(f"#undef {function}" for function in functions)]
+            lines += [
+                f'extern "C" void emulate_{function}(unsigned blocks, unsigned threads, '
+                f"void** with) {{ emulate(kernel_{function}, blocks, threads, with); }}"
+                for function in functions
+            ]
+            source = self.folder / f"{name}{len(self.known)}.cpp"
+            source.write_text("\n".join(lines))
+            flags = [f"-D{define}" for define in defines]
+            self.known[key] = str(compiled(source, self.folder, *flags)).encode()
+        return self.known[key]
+
+
+class EmulatedBindings(Bindings):
+    """Memory and launches are real; everything else answers as `cuda_kit.gpu` has it."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.answers = answers
+        self.held = {}
+        self.loaded = []
+
+    def _done(self, name, *arguments):
+        self.calls.append((name, *arguments))
+        return (self.failing[name],) if name in self.failing else None
+
+    def cuMemAlloc(self, size):  # noqa: N802  # the driver's names
+        failed = self._done("cuMemAlloc", size)
+        if failed:
+            return failed
+        memory = ctypes.create_string_buffer(size + 512)
+        address = -(-ctypes.addressof(memory) // 256) * 256
+        self.held[address] = memory
+        return Status.CUDA_SUCCESS, address
+
+    def cuMemFree(self, address):  # noqa: N802
+        self._done("cuMemFree", address)
+        del self.held[address]
+        return (Status.CUDA_SUCCESS,)
+
+    def cuMemsetD8Async(self, address, byte, size, stream):  # noqa: N802
+        self._done("cuMemsetD8Async", address, byte, size)
+        ctypes.memset(address, byte, size)
+        return (Status.CUDA_SUCCESS,)
+
+    def cuMemcpyDtoH(self, into, address, size):  # noqa: N802
+        into[:size] = ctypes.string_at(address, size)
+        return (Status.CUDA_SUCCESS,)
+
+    def cuModuleLoadData(self, binary):  # noqa: N802
+        self.loaded.append(ctypes.CDLL(binary.decode()) if binary else None)
+        return Status.CUDA_SUCCESS, len(self.loaded) - 1
+
+    def cuModuleGetFunction(self, module, name):  # noqa: N802
+        return Status.CUDA_SUCCESS, (self.loaded[module], name.decode())
+
+    def cuLaunchKernel(self, kernel, blocks, y, z, threads, *more):  # noqa: N802
+        library, name = kernel
+        self._done("cuLaunchKernel", name, blocks, threads)
+        if library is not None:
+            _, _, _, _, parameters, _ = more
+            getattr(library, f"emulate_{name}")(blocks, threads, ctypes.c_void_p(parameters))
+        return (Status.CUDA_SUCCESS,)
+
+    def launched(self):
+        """Names of the kernels launched so far, but for gates."""
+        return [name for name, *_ in self.of("cuLaunchKernel") if name != "gate"]
+
+
+def emulated(folder, **engines):
+    """A backend of one emulated GPU, and its bindings."""
+    answers = gpu(cuDriverGetVersion=[13000], cuEventElapsedTime=[1.0]).answers
+    bindings = EmulatedBindings(answers)
+    nodes = (Node(0, (0,)),)
+    settings = EngineSettings(**{"tuned": False, **engines})
+    return CudaBackend(Driver(bindings), nodes, settings, EmulatingCompiler(folder)), bindings
