@@ -22,22 +22,33 @@ HERE = Path(__file__).parent
 TRANSLATED = {
     'asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(number));': "value = half_to_float(number);",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(number) : "f"(value));': "number = float_to_half(value);",
+    'asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : '
+    '"=l"(value.x), "=l"(value.y) : "l"(from));': "value = *from;",
+    """asm volatile("st.global.v2.u64 [%0], {%1, %1};" ::"l"(destination + unit), "l"(word)
+                         : "memory");""": "destination[unit] = make_ulonglong2(word, word);",
 }
 """Assembly of kernels, in C++."""
 ENTRY_POINT = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)\(')
 
 
-def compiled(source, folder, *flags):
+HEADER = HERE / "emulated_cuda.hpp"
+FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC")
+
+
+def compiled(source, folder):
     """The shared library of a C++ source. Skips without a compiler of C++20."""
+    library = folder / f"{source.stem}.so"
+    _compile(*FLAGS, "-shared", f"-I{folder}", f"-I{HERE}", str(source), "-o", str(library))
+    return library
+
+
+def _compile(*arguments):
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not installed: it compiles kernels for the CPU")
-    library = folder / f"{source.stem}{abs(hash(flags))}.so"
-    own = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", f"-I{HERE}", "-pthread"]
-    command = [compiler, *own, *flags, str(source), "-o", str(library)]
+    command = [compiler, *arguments]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    return library
 
 
 class EmulatingCompiler:
@@ -48,31 +59,39 @@ class EmulatingCompiler:
 
     def __init__(self, folder):
         self.folder = folder
+        ready = folder / f"{HEADER.name}.gch"
+        if not ready.exists():
+            _compile(*FLAGS, "-x", "c++-header", str(HEADER), "-o", str(ready))
 
     def compile(self, name, capability, defines=()):
         key = (name, *defines)
         if name == "gate":
             return b""
         if key not in self.known:
-            kernel = (KERNELS / f"{name}.cu").read_text()
-            for assembly, translated in TRANSLATED.items():
-                kernel = kernel.replace(assembly, translated)
-            functions = ENTRY_POINT.findall(kernel)
-            exchanges = "__syncthreads" in kernel or "__shfl" in kernel
-            lines = ["#define EXCHANGES"] * exchanges + ['#include "emulated_cuda.hpp"']
-            # Names of kernels are those of system calls.
-            lines += [f"#define {function} kernel_{function}" for function in functions]
-            lines += [kernel, *(f"#undef {function}" for function in functions)]
-            lines += [
-                f'extern "C" void emulate_{function}(unsigned blocks, unsigned threads, '
-                f"void** with) {{ emulate(kernel_{function}, blocks, threads, with); }}"
-                for function in functions
-            ]
             source = self.folder / f"{name}{len(self.known)}.cpp"
-            source.write_text("\n".join(lines))
-            flags = [f"-D{define}" for define in defines]
-            self.known[key] = str(compiled(source, self.folder, *flags)).encode()
+            source.write_text(translated(name, defines))
+            self.known[key] = str(compiled(source, self.folder)).encode()
         return self.known[key]
+
+
+def translated(name, defines):
+    """A kernel's file in C++, with a function that launches each of its kernels."""
+    kernel = (KERNELS / f"{name}.cu").read_text()
+    for assembly, meant in TRANSLATED.items():
+        kernel = kernel.replace(assembly, meant)
+    functions = ENTRY_POINT.findall(kernel)
+    exchanges = str("__syncthreads" in kernel or "__shfl" in kernel).lower()
+    lines = [f'#include "{HEADER.name}"']
+    lines += [f"#define {define.replace('=', ' ')}" for define in defines]
+    # Names of kernels are those of system calls.
+    lines += [f"#define {function} kernel_{function}" for function in functions]
+    lines += [kernel, *(f"#undef {function}" for function in functions)]
+    lines += [
+        f'extern "C" void emulate_{function}(unsigned blocks, unsigned threads, void** with) '
+        f"{{ emulate(kernel_{function}, blocks, threads, with, {exchanges}); }}"
+        for function in functions
+    ]
+    return "\n".join(lines)
 
 
 class EmulatedBindings(Bindings):
@@ -120,7 +139,9 @@ class EmulatedBindings(Bindings):
 
     def cuLaunchKernel(self, kernel, blocks, y, z, threads, *more):  # noqa: N802
         library, name = kernel
-        self._done("cuLaunchKernel", name, blocks, threads)
+        failed = self._done("cuLaunchKernel", name, blocks, threads)
+        if failed:
+            return failed
         if library is not None:
             _, _, _, _, parameters, _ = more
             getattr(library, f"emulate_{name}")(blocks, threads, ctypes.c_void_p(parameters))

@@ -1,15 +1,14 @@
 // CUDA C++ on a CPU, as far as linkgauge's kernels need it: the threads of a block one after another,
-// or, of kernels that exchange values (EXCHANGES), side by side.
+// or, of kernels that exchange values, side by side.
 #pragma once
 
-#include <barrier>
+#include <ucontext.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <thread>
-#include <tuple>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -30,9 +29,7 @@ inline double2 make_double2(double x, double y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
 
-inline thread_local dim3 threadIdx{};
-inline thread_local dim3 blockIdx{};
-inline dim3 blockDim{}, gridDim{};
+inline dim3 threadIdx{}, blockIdx{}, blockDim{}, gridDim{};
 
 using u64_ = unsigned long long;
 inline u64_ atomicMin(u64_* at, u64_ value)
@@ -67,9 +64,18 @@ inline unsigned short float_to_half(float value)
     return std::bit_cast<unsigned short>(static_cast<_Float16>(value));
 }
 
-inline std::unique_ptr<std::barrier<>> block_barrier;
+// The threads of a block that exchange values: each runs to its next barrier, then comes the next one.
+struct Fiber {
+    ucontext_t context;
+    std::vector<char> stack = std::vector<char>(1 << 15);
+    bool done = false;
+};
+inline ucontext_t scheduler;
+inline std::vector<Fiber> fibers;
+inline std::function<void()> work;
 inline std::vector<u64_> exchanged;
-inline void __syncthreads() { block_barrier->arrive_and_wait(); }
+
+inline void __syncthreads() { swapcontext(&fibers[threadIdx.x].context, &scheduler); }
 // The whole block exchanges at once: all of its threads come by.
 inline u64_ __shfl_xor_sync(unsigned, u64_ value, int mask)
 {
@@ -79,6 +85,33 @@ inline u64_ __shfl_xor_sync(unsigned, u64_ value, int mask)
     __syncthreads();
     return other;
 }
+inline void enter_fiber()
+{
+    work();
+    fibers[threadIdx.x].done = true;
+}
+inline void run_block(unsigned threads)
+{
+    if (fibers.size() < threads) fibers = std::vector<Fiber>(threads);
+    exchanged.assign(threads, 0);
+    for (unsigned thread = 0; thread < threads; ++thread) {
+        Fiber& fiber = fibers[thread];
+        fiber.done = false;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.data();
+        fiber.context.uc_stack.ss_size = fiber.stack.size();
+        fiber.context.uc_link = &scheduler;
+        makecontext(&fiber.context, enter_fiber, 0);
+    }
+    for (bool all = false; !all;) {
+        all = true;
+        for (unsigned thread = 0; thread < threads; ++thread) {
+            threadIdx = {thread, 0, 0};
+            if (!fibers[thread].done) swapcontext(&scheduler, &fibers[thread].context);
+            all = all && fibers[thread].done;
+        }
+    }
+}
 
 template <class... Arguments, std::size_t... Places>
 void call(void (*kernel)(Arguments...), void** parameters, std::index_sequence<Places...>)
@@ -87,23 +120,21 @@ void call(void (*kernel)(Arguments...), void** parameters, std::index_sequence<P
 }
 
 template <class... Arguments>
-void emulate(void (*kernel)(Arguments...), unsigned blocks, unsigned threads, void** parameters)
+void emulate(void (*kernel)(Arguments...), unsigned blocks, unsigned threads, void** parameters,
+             bool exchanges)
 {
     gridDim = {blocks, 1, 1};
     blockDim = {threads, 1, 1};
-    const auto one = [&](unsigned block, unsigned thread) {
-        blockIdx = {block, 0, 0};
-        threadIdx = {thread, 0, 0};
-        call(kernel, parameters, std::index_sequence_for<Arguments...>{});
-    };
+    work = [&] { call(kernel, parameters, std::index_sequence_for<Arguments...>{}); };
     for (unsigned block = 0; block < blocks; ++block) {
-#ifdef EXCHANGES
-        block_barrier = std::make_unique<std::barrier<>>(threads);
-        exchanged.assign(threads, 0);
-        std::vector<std::jthread> team;
-        for (unsigned thread = 0; thread < threads; ++thread) team.emplace_back(one, block, thread);
-#else
-        for (unsigned thread = 0; thread < threads; ++thread) one(block, thread);
-#endif
+        blockIdx = {block, 0, 0};
+        if (exchanges) {
+            run_block(threads);
+            continue;
+        }
+        for (unsigned thread = 0; thread < threads; ++thread) {
+            threadIdx = {thread, 0, 0};
+            work();
+        }
     }
 }

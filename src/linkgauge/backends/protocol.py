@@ -58,6 +58,14 @@ class Pattern(IntEnum):
         return self >= Pattern.NUMBERS
 
 
+RESULTS: Mapping[str, Pattern] = {
+    "scale": Pattern.SCALED,
+    "add": Pattern.ADDED,
+    "triad": Pattern.TRIAD,
+}
+"""What operations on arrays that compute leave in their destination, by their kind."""
+
+
 def seed_of(word: int) -> int:
     """The seed whose word 0 is `word`: the inverse of Pattern's formula."""
     x = word

@@ -130,3 +130,15 @@ def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:
             raise Unsupported(f"{copy.transfer}: {operation} is another one ({work.formula})")
         if copy.source and copy.source.size < copy.size * source_arrays(operation):
             raise Unsupported(f"{copy.transfer}: the source of {operation} holds two arrays")
+
+
+def check_own_arrays(name: str, copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for arrays that are not in the memory of the device whose kernel works on
+    them: backend `name` has no other ones."""
+    for copy in copies:
+        transfer = copy.transfer
+        if ARRAYS[operation].mode != "peak" or transfer.engine.kind != "sm":
+            raise lacking(name, operation)
+        if any(memory != transfer.engine.owner for memory in transfer.memories):
+            raise Unsupported(f"{transfer}: a kernel's arrays are in its own device's memory")
+    check_arrays(copies, operation)

@@ -13,12 +13,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
 from linkgauge.model.motion import Work, movements
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
-from linkgauge.model.transfer import Memory, Report, Transfer
+from linkgauge.model.transfer import NULL, Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
@@ -62,10 +63,14 @@ class Expectations:
 
     def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Expectation:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
+        transfers = cell.transfers
+        if cell.operation in ARRAYS and transfers[0].engine.owner.is_device:
+            # Of each array that is counted, each byte crosses the memory once: as those of a read.
+            transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
+            size, unit = size * counted_arrays(cell.operation), BANDWIDTH.symbol
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
         if not bounded or cell.operation == "touch":
             return _unknown("no bound on this is known")
-        transfers = cell.transfers
         readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
             shapes = self._shapes_of(transfers, size, _under_load(readings))

@@ -57,11 +57,16 @@ def state_lines(result: Result) -> Iterator[Text]:
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
         if readings:
-            parts = ", ".join(_parts(readings))
-            yield Text.assemble((f"{row:>{width}} ", "cyan"), (parts, "dim"), _throttled(readings))
+            said = Text("; ").join(filter(None, (_parts(readings), _throttled(readings))))
+            if said:
+                yield Text.assemble((f"{row:>{width}} ", "cyan"), said)
 
 
-def _parts(readings: Sequence[Reading]) -> Iterator[str]:
+def _parts(readings: Sequence[Reading]) -> Text:
+    return Text(", ".join(_figures(readings)), "dim")
+
+
+def _figures(readings: Sequence[Reading]) -> Iterator[str]:
     lowest = [one.clock_min for one in readings if one.clock_min is not None]
     highest = [one.clock_max for one in readings if one.clock_max is not None]
     if lowest and highest:
@@ -87,4 +92,4 @@ def _throttled(readings: Sequence[Reading]) -> Text:
         reason if len(set(of)) == len(devices) else f"{reason} ({', '.join(dict.fromkeys(of))})"
         for reason, of in reasons.items()
     ]
-    return Text(f"; throttled: {', '.join(named)}", "yellow") if named else Text()
+    return Text(f"throttled: {', '.join(named)}", "yellow") if named else Text()
