@@ -177,11 +177,12 @@ class ProductWork(StreamWork):
 
 
 class ProductGroup(CudaGroup):
-    """One work, whose product is checked."""
+    """One work, whose product is checked. `inputs` are the addresses of A and B."""
 
     def __init__(self, driver: Driver, work: ProductWork) -> None:
         super().__init__(driver, [work])
         self._work = work
+        self.device, self.inputs = work.device, (work.a, work.b)
         steps = operations_of(work.order)
         self.pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
 
