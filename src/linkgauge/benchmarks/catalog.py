@@ -11,6 +11,7 @@ from linkgauge.model.errors import InputError
 
 from .collectives import COLLECTIVES
 from .copies import HOST, NVBANDWIDTH
+from .gpu import GPU
 from .host_latency import LATENCIES
 from .host_pages import PAGES
 from .host_sweeps import SWEEPS
@@ -28,6 +29,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *PAGES,
     *PRIMES,
     *COLLECTIVES,
+    *GPU,
 )
 
 

@@ -121,6 +121,12 @@ class Row(msgspec.Struct, frozen=True):
     def between_devices(self) -> bool:
         return self.layout in (Layout.PAIRS, Layout.ALL_DEVICES)
 
+    def over(
+        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
+    ) -> Sequence[DeviceSet]:
+        """Those that it is laid out over, of each backend's and the host's."""
+        return of_host if self.on_host else fabrics
+
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         """All cells of this row over the fabric, or the reason why there are none."""
         if self.on_host:
@@ -191,8 +197,13 @@ class Sweep(msgspec.Struct, frozen=True):
     profiles: tuple[Profile, ...] = GENERAL
     left_out: Callable[[DeviceSet], str] | None = None
 
-    on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
+
+    def over(
+        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
+    ) -> Sequence[DeviceSet]:
+        """Those that it is laid out over, of each backend's and the host's."""
+        return of_host
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))

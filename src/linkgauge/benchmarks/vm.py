@@ -20,9 +20,8 @@ VM: tuple[str, ...] = (
     "memory_stream_triad",
     "memory_stream_nodes",
     "memory_latency",
-    "host_to_device_memcpy_ce",
-    "device_to_host_memcpy_ce",
-    "device_local_copy",
+    "gpu_matmul",
+    "gpu_bandwidth_best_of",
     "all_reduce",
 )
 """Names of the catalog."""

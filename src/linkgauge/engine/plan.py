@@ -104,9 +104,7 @@ def lay_out(
     Raises InputError if there is no row of either.
     """
     of_host = (DeviceSet("host", tuple(host), profile=profile),) if host else ()
-    benchmarks = tuple(
-        row.lay_out(fabric) for row in rows for fabric in (of_host if row.on_host else fabrics)
-    )
+    benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
         raise InputError("nothing to measure: none of these benchmarks is of these backends")
     return benchmarks
@@ -300,7 +298,7 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
     if settings.simulation is not None:
         return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able(plan))
     return sum(
-        settings.of(cell.report).max_time + SETUP_SECONDS + sheet.size / SETUP_RATE
+        settings.of(cell).max_time + SETUP_SECONDS + sheet.size / SETUP_RATE
         for sheet, cell in able(plan)
     )
 

@@ -27,7 +27,7 @@ from .plan import check_exists, fabrics, lay_out
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
     """Benchmarks of the catalog, by name and by prefix; without either, those of the settings'
-    profile. Operations on arrays are measured in all modes, or in `host_mode` alone."""
+    profile. Host threads work on arrays in all modes, or in `host_mode` alone."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark without cells of another mode than the one that was asked for."""
         modes = [mode_of(cell.operation) for cell in benchmark.cells]
-        if self.host_mode is None or not any(modes):
+        if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
         wanted = (None, self.host_mode)
         cells = (c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)

@@ -153,6 +153,12 @@ class OpenCLDevice:
             cl.enqueue_nd_range_kernel(self.queue, kernel, *self.geometry)
             self.queue.finish()
 
+    @cached_property
+    def has_doubles(self) -> bool:
+        """Whether its kernels compute in double precision."""
+        with calling("clGetDeviceInfo"):
+            return "cl_khr_fp64" in self.handle.extensions.split()
+
     @property
     def _is_cpu(self) -> bool:
         return bool(self.handle.type & cl.device_type.CPU)

@@ -10,20 +10,28 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from msgspec.structs import replace
+
 from linkgauge.backends.protocol import (
+    RESULTS,
     Buffer,
     Copy,
     Pace,
     Pattern,
+)
+from linkgauge.backends.rules import (
     check_alone,
     check_exchanges,
+    check_own_arrays,
     check_work,
     exchange_refusal,
     lacking,
 )
+from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
+from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer, host
@@ -182,22 +190,29 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
-        if operation not in ("copy", "chase", "enqueue", "ping-pong"):
+        if operation not in ("copy", "chase", "enqueue", "ping-pong", *ARRAYS, *PRODUCTS):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
-        demands = [self._demand(self._on_nodes(copy.transfer), copies) for copy in copies]
+        if operation in ARRAYS:
+            check_own_arrays(self.name, copies, operation)
+        demands = [self._demand(copy, copies, operation) for copy in copies]
         demands = self._trouble.begin(copies, demands)
         noise = self._description.noise
         sigmas = [
             math.hypot(noise, demand.jitter, self._trouble.sigma(place))
             for place, demand in enumerate(demands)
         ]
-        if operation == "copy":
+        if operation == "copy" or operation in ARRAYS:
             moving = self._moving(copies, demands)
-            return SimGroup(copies, moving, sigmas, self._course, self._stall)
+            makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
+            return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
         check_alone(copies)
-        seconds, steps = self._step(copies[0], operation)
+        if operation in PRODUCTS:
+            steps = operations_of(order_of(copies[0].size))
+            seconds = 1 / demands[0].flow.cap
+        else:
+            seconds, steps = self._step(copies[0], operation)
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # work of the host, independent of the links
             sigmas = [noise]
@@ -227,14 +242,22 @@ class SimBackend:
             raise Unsupported("host threads enqueue nothing")
         return self._description.host.call, 1
 
-    def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
+    def _demand(self, copy: Copy, copies: Sequence[Copy], operation: Operation) -> Demand:
         """Transfers that ask for no number of threads share their node's CPUs evenly."""
+        transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
+        if operation in PRODUCTS:
+            return self._resources.work(owner, operation)
         if transfer.engine.kind == "cpu":
             sharing = sum(copy.transfer.engine.owner == owner for copy in copies)
             cpus = len(self._hardware.nodes[owner.index or 0].cpus)
             threads = transfer.engine.count or max(1, cpus // sharing)
-        return self._resources.demand(transfer, threads, self._description.host.thread)
+        demand = self._resources.demand(transfer, threads, self._description.host.thread)
+        if operation not in ARRAYS:
+            return demand
+        own = {str(owner): float(counted_arrays(operation))}
+        usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
+        return replace(demand, flow=replace(demand.flow, usage=usage))
 
     def close(self) -> None:
         """Does nothing: only buffers hold resources, and their owners free them."""
