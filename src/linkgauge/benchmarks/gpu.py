@@ -8,6 +8,7 @@ the host. The order of the table is that of a run: copies come when products hav
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -39,10 +40,7 @@ ORDER, HOST_ORDER = 8192, 2048
 class OnDevices(Sweep, frozen=True):
     """A sweep over one backend's devices, which are its columns."""
 
-    def over(
-        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
-    ) -> Sequence[DeviceSet]:
-        return fabrics
+    on_host: ClassVar[bool] = False
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))

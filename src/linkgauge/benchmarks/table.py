@@ -197,13 +197,14 @@ class Sweep(msgspec.Struct, frozen=True):
     profiles: tuple[Profile, ...] = GENERAL
     left_out: Callable[[DeviceSet], str] | None = None
 
+    on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
         """Those that it is laid out over, of each backend's and the host's."""
-        return of_host
+        return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))
