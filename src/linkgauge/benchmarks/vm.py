@@ -22,6 +22,9 @@ VM: tuple[str, ...] = (
     "memory_latency",
     "gpu_matmul",
     "gpu_bandwidth_best_of",
+    "host_to_device_memcpy_ce",
+    "device_to_host_memcpy_ce",
+    "device_local_copy",
     "all_reduce",
 )
 """Names of the catalog."""
