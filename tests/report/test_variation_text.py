@@ -102,6 +102,17 @@ def test_rounds_without_a_figure_are_told_with_the_reason():
     assert "note: B (0, 0): 1 round has no figure: skip: the pool has no huge pages" in shown
 
 
+def test_no_difference_is_told_from_not_knowing():
+    taken = [
+        InRound(n, s, run(single(10 + (s * 2 - 1) * (-1) ** n * n / 4)))
+        for n in range(10) for s in (0, 1)
+    ]  # fmt: skip
+    some = variation()
+    shown = text(replace(some, settings=some.settings[:2], cells=compare(taken, 2, 0.01)))
+    assert "B against A: 0 of 1 differ\n  ~ may be up to 35%: give more --rounds" in shown
+    assert "may be" not in text(variation())
+
+
 class TestKept:
     def test_it_validates_and_is_read_as_it_was_written(self, tmp_path):
         path = write_document(tmp_path / "vary.json", variation())

@@ -19,6 +19,9 @@ FIGURE, CHANGE, INTERVAL = 9, 8, 18
 """Widths of columns, so that a line of usual labels has 80 characters at most."""
 FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""
+VAGUE = 0.1
+"""Of an interval that reaches further, no difference found does not mean that there is none."""
+QUIETEN = "give more --rounds or --max-time, or quieten the machine"
 _STYLES: dict[Direction, str] = {"better": "green", "worse": "red", "same": "dim", "unknown": "dim"}
 
 
@@ -161,6 +164,16 @@ def _outcome(variation: Variation, setting: Setting) -> Iterator[Text]:
     if differ > 1 and most.change is not None:
         percent = _percent(most.change.ratio, most.change)
         yield Text(f"  most: {percent} {cell.benchmark} ({_place(cell)})")
+    vague = max((_reach(one) for _, one in known if one.direction == "same"), default=0.0)
+    if vague > VAGUE:
+        yield Text(f"  ~ may be up to {vague:.0%}: {QUIETEN}", "yellow")
+
+
+def _reach(one: Compared) -> float:
+    """How far its interval reaches from no change."""
+    if one.change is None or one.change.low is None or one.change.high is None:
+        return 0.0
+    return max(1 - one.change.low, one.change.high - 1)
 
 
 def _size(one: Compared) -> float:
