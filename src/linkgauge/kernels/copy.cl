@@ -173,7 +173,7 @@ __kernel void fill(__global ulong *words, ulong size, ulong seed, int pattern, u
   for (ulong i = share.first; i < share.end; i += share.step)
     words[i] = content_of(seed, i, pattern, flip, size / 8);
   if (get_global_id(0) == 0)
-    store_tail((__global uchar *)words, size, word_of(seed, size / 8, pattern, flip));
+    store_tail((__global uchar *)words, size, content_of(seed, size / 8, pattern, flip, size / 8));
 }
 
 // Lowers *bad to the first word, counted from word `base`, that differs from the pattern. One
