@@ -208,7 +208,8 @@ def test_a_folder_without_a_run_is_refused_in_one_line(tmp_path, content):
 
 def test_an_interrupted_run_tells_how_to_go_on(tmp_path):
     code, out, _ = interrupted(
-        tmp_path, "run", COPY, "--size", "1M", "--backend", "host", "--samples", "1000000000"
+        tmp_path, "run", COPY, "--size", "1M", "--backend", "host", "--untuned",
+        "--samples", "1000000000",
     )
     assert code == 130
     advice = f"linkgauge run --resume {folder_of(tmp_path)}"
