@@ -59,10 +59,10 @@ class Product(OnDevices, frozen=True):
         return able or of_host or fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        order, where = ORDER, "on device(column)"
+        order, where = ORDER, " on device(column)"
         if fabric.backend == "host":
-            order, where = HOST_ORDER, "by threads(column), in place of a GPU,"
-        title = f"{order} × {order} {self.title} {where}"
+            order, where = HOST_ORDER, ", threads(column), no GPU"
+        title = f"{order} × {order} {self.title}{where}"
         return replace(super().lay_out(fabric), title=title, size=size_of(order))
 
 
