@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from cli.test_cli import COPY, interrupted, linkgauge
+from cli.test_cli import COPY, ENDLESS, interrupted, linkgauge, wait_for_its_plan
 from linkgauge.engine.journal import Closed, Measured, Opened, Resumed, assemble, read_records
 from linkgauge.engine.locks import hold
 from linkgauge.engine.runs import read_run
@@ -207,10 +207,7 @@ def test_a_folder_without_a_run_is_refused_in_one_line(tmp_path, content):
 
 
 def test_an_interrupted_run_tells_how_to_go_on(tmp_path):
-    code, out, _ = interrupted(
-        tmp_path, "run", COPY, "--size", "1M", "--backend", "host", "--untuned",
-        "--samples", "1000000000",
-    )
+    code, out, _ = interrupted(tmp_path, "run", *ENDLESS)
     assert code == 130
     advice = f"linkgauge run --resume {folder_of(tmp_path)}"
     assert advice in out
@@ -218,11 +215,10 @@ def test_an_interrupted_run_tells_how_to_go_on(tmp_path):
 
 
 def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):
-    command = [sys.executable, "-m", "linkgauge", "run", COPY, "--backend", "host", "--size", "1M",
-               "--samples", "1000000000", "--out", str(tmp_path)]  # fmt: skip
+    command = [sys.executable, "-m", "linkgauge", "run", *ENDLESS, "--out", str(tmp_path)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not list(tmp_path.rglob("journal.jsonl")):
-        assert running.poll() is None
+    wait_for_its_plan(running, tmp_path)
+    assert running.poll() is None
     done = linkgauge("run", "--resume", folder_of(tmp_path))
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)

@@ -6,7 +6,6 @@ this project: where they are absent the tests are skipped.
 
 import os
 import re
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from linkgauge.machine.pci import read_pci
 from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.pci_tree import PciTree
 
-DATA = Path(__file__).parents[2] / "../shared/data/sysfs"
 WITH_PHI, WITH_LINKS = "32em64t-2n8c+dax+nvme+mic+dimms", "40intel64-2g2n4c+pcilocality"
 NO_GROUP = "iommu_group: the function is in none: no IOMMU is in use, or none is shown"
 NO_NODE = "numa_node: numa_node says -1: the firmware names none"
@@ -30,15 +28,8 @@ LINKS = {
 
 
 @pytest.fixture(scope="module", params=[WITH_PHI, WITH_LINKS])
-def machine(request, tmp_path_factory):
-    archive = DATA / f"{request.param}.tar.bz2"
-    if not archive.exists():
-        pytest.skip(f"{archive} is absent: it is third-party data beside this project")
-    with tarfile.open(archive) as tar:
-        folder = tmp_path_factory.mktemp("captured")
-        tar.extractall(folder, filter="data")
-    (root,) = folder.iterdir()
-    return request.param, root
+def machine(request, unpacked):
+    return request.param, unpacked(request.param)
 
 
 def devices(root):

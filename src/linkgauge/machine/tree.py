@@ -126,14 +126,14 @@ def link_target(root: Root, path: str) -> str | None:
     if isinstance(root, Captured):
         return root.links.get(path)
     with suppress(OSError, ValueError):
-        return str((root / path).readlink())
+        return os.readlink(f"{root}/{path}")  # asked for each step of each path: Path takes longer
     return None
 
 
 def _exists(root: Root, real: str) -> bool:
     if isinstance(root, Captured):
         return real in root.files or real in root.folders
-    return os.path.lexists(root / real)
+    return os.path.lexists(f"{root}/{real}")
 
 
 def _place(root: Path, path: str) -> Path | None:
