@@ -53,6 +53,7 @@ class TestADeadlineThatHasPassed:
             return worker.answer(Machine, lambda _: -1.0)
 
     def test_ends_a_worker_that_could_have_answered(self, monkeypatch):
+        monkeypatch.setattr(process, "_PROGRAM", "import time; time.sleep(600)")
         monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0})
         with pytest.raises(WorkerLost, match="no answer"):
             self.answer()
