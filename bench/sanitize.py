@@ -19,13 +19,15 @@ from importlib.resources import files
 from typing import Any
 
 from linkgauge.backends import cuda
-from linkgauge.backends.cuda import CudaBackend, group, work
+from linkgauge.backends.cuda import CudaBackend, group, matmul, work
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver, open_driver
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
-from linkgauge.backends.protocol import Copy, Group, Pattern
+from linkgauge.backends.protocol import RESULTS, Checked, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
+from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings, Pieces
 
@@ -44,6 +46,10 @@ PLAIN = (
     CopySettings(blocks=3, threads=64, unroll=4, spread=True),
 )
 # Few enough blocks that each goes round its ring several times.
+ARRAY_SHAPES = (
+    CopySettings(blocks=3, threads=128, unroll=4),
+    CopySettings(blocks=3, threads=64, unroll=2, spread=True, streaming=True),
+)
 BULK = tuple(CopySettings(kernel="bulk", blocks=2, unroll=ahead) for ahead in (1, 2, 3))
 LOCAL, BOTH = "cuda:0 -> cuda:0 by sm", "host:0 <-> cuda:0 by sm"
 CROSSING = ("host:0 -> cuda:0 by sm", "cuda:0 -> host:0 by sm")
@@ -127,6 +133,10 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
     for size in (*SMALL, LARGE):
         yield from _copy(backend, "null -> cuda:0 by sm", size)
         yield from _copy(backend, "cuda:0 -> null by sm", size)
+    for settings in ARRAY_SHAPES:
+        for operation in (name for name, of in ARRAYS.items() if of.mode == "peak"):
+            yield from _arrays(backend, operation, settings)
+    yield from _products(backend)
     _chase(backend)
 
 
@@ -215,6 +225,69 @@ def _copy(
     for buffer in (source, destination):
         if buffer is not None:
             buffer.free()
+
+
+def _arrays(backend: CudaBackend, operation: Any, settings: CopySettings) -> Iterator[str]:
+    """One operation on arrays, whose every byte is compared."""
+    does, size = ARRAYS[operation], LARGE // 16 * 16
+    ends = ("cuda:0" if does.read else "null", "cuda:0" if does.written else "null")
+    transfer = parse_transfer(" -> ".join(ends) + " by cuda:0.sm")
+    source, destination = (
+        None if memory.is_null else backend.allocate(memory, size * arrays, transfer.engine)
+        for memory, arrays in (
+            (transfer.source, source_arrays(operation)),
+            (transfer.destination, 1),
+        )
+    )
+    moved = Pattern.WORDS if does.read else Pattern.CONSTANT
+    if source is not None:
+        given = Pattern.NUMBERS if does.computes else moved
+        backend.fill(source, source.size, given, 7, inverted=False)
+    if destination is not None:
+        backend.fill(destination, size, moved, 7, inverted=True)
+    copy = Copy(transfer, source, destination, size, 7)
+    (checksum,) = _run(backend.prepare_with([copy], settings, operation))
+    made = RESULTS.get(does.kind, moved)
+    if destination is not None:
+        wrong = backend.first_mismatch(destination, size, made, 7) is not None
+    else:
+        wrong = source is not None and checksum != backend.checksum(source, size)
+    if wrong:
+        yield f"{operation}, {size} bytes, {settings}"
+    for buffer in (source, destination):
+        if buffer is not None:
+            buffer.free()
+
+
+class NoBlas:
+    """Multiplies nothing: cuBLAS is not what is looked at."""
+
+    def __init__(self, *_: object) -> None:
+        """Is made as a handle of cuBLAS is."""
+
+    def bind(self, stream: object) -> None: ...
+    def multiply(self, *_: object) -> None: ...
+    def close(self) -> None: ...
+
+
+def _products(backend: CudaBackend) -> Iterator[str]:
+    """Draws matrices, and finds that nobody multiplied them."""
+    matmul.BlasHandle = NoBlas
+    matmul.open_cublas = lambda driver: None
+    transfer = parse_transfer("null -> null by cuda:0.sm")
+    for operation in ("matmul-fp32", "matmul-bf16", "matmul-fp16"):
+        copy = Copy(transfer, None, None, size_of(100), 7)
+        try:
+            prepared = backend.prepare([copy], operation)
+        except Unsupported as reason:  # an older GPU
+            yield str(reason)
+            continue
+        prepared.arm(1)
+        prepared.open()
+        prepared.wait()
+        if isinstance(prepared, Checked) and prepared.mismatch() is None:
+            yield f"{operation}: what was never multiplied is right"
+        prepared.close()
 
 
 def _chase(backend: CudaBackend) -> None:

@@ -209,64 +209,40 @@ inline constexpr Variant<Write> kWrites[] = {
     {"nt-8", write<Vector, Store::Streaming, 8>, false},
 };
 
-template <class Vector>
-inline constexpr Variant<Copy> kCopies[] = {
-    {"plain", copy<typename Vector::Register, Store::Plain, kLinear, false>, false},
-    {"plain", copy<Vector, Store::Plain, 1, true>, true},
-    {"plain-2", copy<Vector, Store::Plain, 2, false>, false},
-    {"plain-2", copy<Vector, Store::Plain, 2, true>, true},
-    {"plain-4", copy<Vector, Store::Plain, 4, false>, false},
-    {"plain-4", copy<Vector, Store::Plain, 4, true>, true},
-    {"plain-8", copy<Vector, Store::Plain, 8, false>, false},
-    {"plain-8", copy<Vector, Store::Plain, 8, true>, true},
-    {"nt-1", copy<Vector, Store::Streaming, 1, false>, false},
-    {"nt-1", copy<Vector, Store::Streaming, 1, true>, true},
-    {"nt-2", copy<Vector, Store::Streaming, 2, false>, false},
-    {"nt-2", copy<Vector, Store::Streaming, 2, true>, true},
-    {"nt-4", copy<Vector, Store::Streaming, 4, false>, false},
-    {"nt-4", copy<Vector, Store::Streaming, 4, true>, true},
-    {"nt-8", copy<Vector, Store::Streaming, 8, false>, false},
-    {"nt-8", copy<Vector, Store::Streaming, 8, true>, true},
+// What moves bytes from arrays to another, by how it stores, walks and prefetches.
+struct Copies {
+  template <class Vector, Store store, std::size_t Pages, bool Prefetch>
+  static constexpr Copy kernel = copy<Vector, store, Pages, Prefetch>;
+};
+struct Scales {
+  template <class Vector, Store store, std::size_t Pages, bool Prefetch>
+  static constexpr Scale kernel = scale<Vector, store, Pages, Prefetch>;
+};
+template <bool Scaled>
+struct Combinations {
+  template <class Vector, Store store, std::size_t Pages, bool Prefetch>
+  static constexpr Combine kernel = combine<Vector, Scaled, store, Pages, Prefetch>;
 };
 
-template <class Vector>
-inline constexpr Variant<Scale> kScales[] = {
-    {"plain", scale<typename Vector::Register, Store::Plain, kLinear, false>, false},
-    {"plain", scale<Vector, Store::Plain, 1, true>, true},
-    {"plain-2", scale<Vector, Store::Plain, 2, false>, false},
-    {"plain-2", scale<Vector, Store::Plain, 2, true>, true},
-    {"plain-4", scale<Vector, Store::Plain, 4, false>, false},
-    {"plain-4", scale<Vector, Store::Plain, 4, true>, true},
-    {"plain-8", scale<Vector, Store::Plain, 8, false>, false},
-    {"plain-8", scale<Vector, Store::Plain, 8, true>, true},
-    {"nt-1", scale<Vector, Store::Streaming, 1, false>, false},
-    {"nt-1", scale<Vector, Store::Streaming, 1, true>, true},
-    {"nt-2", scale<Vector, Store::Streaming, 2, false>, false},
-    {"nt-2", scale<Vector, Store::Streaming, 2, true>, true},
-    {"nt-4", scale<Vector, Store::Streaming, 4, false>, false},
-    {"nt-4", scale<Vector, Store::Streaming, 4, true>, true},
-    {"nt-8", scale<Vector, Store::Streaming, 8, false>, false},
-    {"nt-8", scale<Vector, Store::Streaming, 8, true>, true},
-};
-
-template <class Vector, bool Scaled>
-inline constexpr Variant<Combine> kCombinations[] = {
-    {"plain", combine<typename Vector::Register, Scaled, Store::Plain, kLinear, false>, false},
-    {"plain", combine<Vector, Scaled, Store::Plain, 1, true>, true},
-    {"plain-2", combine<Vector, Scaled, Store::Plain, 2, false>, false},
-    {"plain-2", combine<Vector, Scaled, Store::Plain, 2, true>, true},
-    {"plain-4", combine<Vector, Scaled, Store::Plain, 4, false>, false},
-    {"plain-4", combine<Vector, Scaled, Store::Plain, 4, true>, true},
-    {"plain-8", combine<Vector, Scaled, Store::Plain, 8, false>, false},
-    {"plain-8", combine<Vector, Scaled, Store::Plain, 8, true>, true},
-    {"nt-1", combine<Vector, Scaled, Store::Streaming, 1, false>, false},
-    {"nt-1", combine<Vector, Scaled, Store::Streaming, 1, true>, true},
-    {"nt-2", combine<Vector, Scaled, Store::Streaming, 2, false>, false},
-    {"nt-2", combine<Vector, Scaled, Store::Streaming, 2, true>, true},
-    {"nt-4", combine<Vector, Scaled, Store::Streaming, 4, false>, false},
-    {"nt-4", combine<Vector, Scaled, Store::Streaming, 4, true>, true},
-    {"nt-8", combine<Vector, Scaled, Store::Streaming, 8, false>, false},
-    {"nt-8", combine<Vector, Scaled, Store::Streaming, 8, true>, true},
+template <class Function, class Moves, class Vector>
+inline constexpr Variant<Function> kMoves[] = {
+    {"plain", Moves::template kernel<typename Vector::Register, Store::Plain, kLinear, false>,
+     false},
+    {"plain", Moves::template kernel<Vector, Store::Plain, 1, true>, true},
+    {"plain-2", Moves::template kernel<Vector, Store::Plain, 2, false>, false},
+    {"plain-2", Moves::template kernel<Vector, Store::Plain, 2, true>, true},
+    {"plain-4", Moves::template kernel<Vector, Store::Plain, 4, false>, false},
+    {"plain-4", Moves::template kernel<Vector, Store::Plain, 4, true>, true},
+    {"plain-8", Moves::template kernel<Vector, Store::Plain, 8, false>, false},
+    {"plain-8", Moves::template kernel<Vector, Store::Plain, 8, true>, true},
+    {"nt-1", Moves::template kernel<Vector, Store::Streaming, 1, false>, false},
+    {"nt-1", Moves::template kernel<Vector, Store::Streaming, 1, true>, true},
+    {"nt-2", Moves::template kernel<Vector, Store::Streaming, 2, false>, false},
+    {"nt-2", Moves::template kernel<Vector, Store::Streaming, 2, true>, true},
+    {"nt-4", Moves::template kernel<Vector, Store::Streaming, 4, false>, false},
+    {"nt-4", Moves::template kernel<Vector, Store::Streaming, 4, true>, true},
+    {"nt-8", Moves::template kernel<Vector, Store::Streaming, 8, false>, false},
+    {"nt-8", Moves::template kernel<Vector, Store::Streaming, 8, true>, true},
 };
 
 template <class Function, std::size_t Count>
@@ -278,10 +254,10 @@ template <class Vector>
 constexpr Unit unit_of() {
   return {table_of(kReads<Vector>),
           table_of(kWrites<Vector>),
-          table_of(kCopies<Vector>),
-          table_of(kScales<Vector>),
-          table_of(kCombinations<Vector, false>),
-          table_of(kCombinations<Vector, true>)};
+          table_of(kMoves<Copy, Copies, Vector>),
+          table_of(kMoves<Scale, Scales, Vector>),
+          table_of(kMoves<Combine, Combinations<false>, Vector>),
+          table_of(kMoves<Combine, Combinations<true>, Vector>)};
 }
 
 }  // namespace linkgauge

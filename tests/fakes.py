@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing, lacking
+from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
+from linkgauge.backends.rules import lacking
 from linkgauge.model.machine import Device, Host, Machine, Node
 from linkgauge.model.result import Placement
 

@@ -86,8 +86,58 @@ void copies() {
   });
 }
 
+// Small whole numbers: no operation rounds them, whether the CPU fuses a product and a sum or not.
+std::vector<std::byte> numbers(std::size_t count, std::uint64_t seed) {
+  std::vector<std::byte> bytes(count * sizeof(double));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto number = static_cast<double>(word(seed, i) % 1000);
+    std::memcpy(bytes.data() + i * sizeof number, &number, sizeof number);
+  }
+  return bytes;
+}
+
+// For each number of both.
+std::vector<std::byte> computed(Op op, const std::vector<std::byte>& first,
+                                const std::vector<std::byte>& second) {
+  std::vector<std::byte> result(first.size());
+  for (std::size_t at = 0; at < first.size(); at += sizeof(double)) {
+    double one = 0, other = 0;
+    std::memcpy(&one, first.data() + at, sizeof one);
+    std::memcpy(&other, second.data() + at, sizeof other);
+    const double made = op == Op::Scale ? 3 * one : op == Op::Add ? one + other : one + 3 * other;
+    std::memcpy(result.data() + at, &made, sizeof made);
+  }
+  return result;
+}
+
+void computes_one(Op op, const std::string& name, std::size_t count, std::size_t from,
+                  std::size_t to) {
+  const Kernels kernels = kernels_named(op, name);
+  const auto first = numbers(count, kSeed), second = numbers(count, kSeed + 1);
+  Arena one(first.size(), from), other(second.size(), from + 8), destination(first.size(), to);
+  std::ranges::copy(first, one.begin());
+  std::ranges::copy(second, other.begin());
+  carry_out(kernels, op, {destination.begin(), one.begin(), other.begin(), first.size(), 0});
+  check(holds(destination, computed(op, first, second)), case_of(name, first.size(), from, to));
+  check(holds(one, first) && holds(other, second), case_of(name, first.size(), from, to));
+}
+
+void computations() {
+  for (const Op op : {Op::Scale, Op::Add, Op::Triad}) {
+    for (const std::string& name : kernel_names(op)) {
+      for (const std::size_t size : kSizes) {
+        for (const std::size_t from : kOffsets) {
+          for (const std::size_t to : {0, 8, 40}) {
+            computes_one(op, name, (size + 7) / sizeof(double), from, to);
+          }
+        }
+      }
+    }
+  }
+}
+
 void named() {
-  for (const Op op : {Op::Read, Op::Write, Op::Copy}) {
+  for (const Op op : {Op::Read, Op::Write, Op::Copy, Op::Scale, Op::Add, Op::Triad}) {
     const auto names = kernel_names(op);
 #if defined(__aarch64__)
     check(std::ranges::count(names, "plain-neon") == 1, "a kernel of NEON");
@@ -117,6 +167,7 @@ void slices() {
 const Test kReads("every kernel reads every byte", reads);
 const Test kWrites("every kernel writes its range alone", writes);
 const Test kCopies("every kernel copies its range alone", copies);
+const Test kComputations("every kernel of STREAM's computes its range alone", computations);
 const Test kNamed("defaults are among the kernels, and unknown names are refused", named);
 const Test kSlices("slices cover a range", slices);
 

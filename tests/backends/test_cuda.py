@@ -12,6 +12,7 @@ from linkgauge.backends.cuda import driver as cuda_driver
 from linkgauge.backends.cuda import launches as cuda_kernels
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.settings import (
+    ARRAY_DEFAULT,
     DEFAULT,
     SPLIT_DEFAULT,
     CopySettings,
@@ -21,7 +22,7 @@ from linkgauge.backends.cuda.settings import (
     override,
     store_tuned,
 )
-from linkgauge.backends.cuda.tune import Candidate, candidates, finalists
+from linkgauge.backends.cuda.tune import Candidate, Path, candidates, finalists
 from linkgauge.backends.cuda.work import slices
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
@@ -142,9 +143,20 @@ class TestGeometry:
 class TestTune:
     def test_defaults_are_tried_first_and_once(self):
         for text in ("cuda:0 -> host:0 by sm", "cuda:0 -> cuda:0 by ce"):
-            tried = list(candidates(parse_transfer(text), 132))
+            tried = list(candidates(Path(parse_transfer(text)), 132))
             assert tried[0] == DEFAULT
             assert len(set(tried)) == len(tried)
+
+    @pytest.mark.parametrize("operation", ["peak-read", "peak-copy", "peak-triad"])
+    def test_so_are_those_of_arrays_none_with_more_threads_than_run_at_once(self, operation):
+        path = Path(parse_transfer("cuda:0 -> cuda:0 by sm"), operation)
+        tried = list(candidates(path, 132))
+        assert tried[0] == ARRAY_DEFAULT
+        assert len(set(tried)) == len(tried)
+        assert path.name == f"sm {operation}"
+        persistent = [one for one in tried if one.spread]
+        assert {one.blocks * one.threads for one in persistent} == {132 * 2048, 132 * 1024}
+        assert any(one.kernel == "bulk" for one in tried) == (operation == "peak-copy")
 
     def test_every_kernel_reaches_the_final(self):
         slow_bulk = Candidate(CopySettings(kernel="bulk", unroll=2), 1.0)

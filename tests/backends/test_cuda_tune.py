@@ -5,7 +5,7 @@ import pytest
 from fakes import FakeBackend, FakeGroup
 from linkgauge.backends.cuda.settings import CopySettings, load_tuned
 from linkgauge.backends.cuda.tune import tune
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device
 
 SIZE = 4096
@@ -28,7 +28,9 @@ class Gpu(FakeBackend):
             raise BackendError("cuLaunchKernel", "CUDA_ERROR_ILLEGAL_ADDRESS (pattern.fill)")
         super().fill(*arguments, **named)
 
-    def prepare_with(self, copies, settings):
+    def prepare_with(self, copies, settings, operation="copy"):
+        if operation != "copy":
+            raise Unsupported("it has no arrays")
         self.strike(self, settings)
         self.open_groups += 1
         self.seconds_a_byte = lambda n: 1e-9 if settings in BEST.values() else 2e-9

@@ -286,12 +286,11 @@ class TestSense:
                 memory="cuda:1",
                 link_speed=2.5,
                 link_width=16,
-                clock=1980e6,
-                temperature=41.0,
+                clock=1980e6, temperature=41.0, power=118.25,
                 throttled=("power brake",),
                 pcie_replays=7,
             ),
-        )
+        )  # fmt: skip
 
     @pytest.mark.parametrize("generation", [0, 8, 99])
     def test_has_no_speed_for_a_generation_that_does_not_exist(self, nvml, generation):

@@ -8,11 +8,12 @@ import pytest
 import sanitize
 from cuda_kit import FakeCompiler, gpu
 from linkgauge.backends import cuda
-from linkgauge.backends.cuda import group, verify, work
+from linkgauge.backends.cuda import group, matmul, verify, work
 
 EVERY = [
-    "bulk.copy", "chase.chase", "chase.link", "copy.copy", "gate.gate", "pattern.compare",
-    "pattern.fill", "pieces.copy", "stream.read", "stream.write",
+    "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "copy.copy", "gate.gate",
+    "matmul.compare", "matmul.draw", "matmul.fold", "pattern.compare", "pattern.fill",
+    "pieces.copy", "stream.read", "stream.write",
 ]  # fmt: skip
 RAN = "".join(f"ran {name} 2 30\n" for name in EVERY)
 CLEAN = "========= ERROR SUMMARY: 0 errors\n"
@@ -28,11 +29,15 @@ def test_every_kernel_is_launched(monkeypatch):
         monkeypatch.setattr(module, "IN_KERNEL_LOOPS", module.IN_KERNEL_LOOPS)
     monkeypatch.setattr(group, "GATE_SECONDS", group.GATE_SECONDS)
     monkeypatch.setattr(group.StartGate, "shut", group.StartGate.shut)
+    for name in ("BlasHandle", "open_cublas"):
+        monkeypatch.setattr(matmul, name, getattr(matmul, name))
     monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
     driver = sanitize.Recorder(gpu())
     sanitize.run_kernels(driver, FakeCompiler())
     ran = driver.ran()
     assert list(ran) == EVERY
+    assert ran["arrays.arrays"][0] == 2 * 6
+    assert {ran[f"matmul.{name}"][0] for name in ("draw", "fold", "compare")} == {3}
     # Each copies, and with its progress recorded.
     assert (ran["bulk.copy"][0], ran["pieces.copy"][0]) == (6, 3)
     assert ran["copy.copy"][0] >= 4 * len(sanitize.PLAIN)

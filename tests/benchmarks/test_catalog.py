@@ -6,8 +6,11 @@ from msgspec.structs import replace
 from fakes import device, machine
 from linkgauge.benchmarks import catalog
 from linkgauge.benchmarks.catalog import CATALOG, select
+from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.benchmarks.vm import VM
 from linkgauge.engine.plan import fabrics, lay_out, make_plan, most_seconds
 from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.model.machine import Node
 
 SECONDS = 30
@@ -39,3 +42,54 @@ def test_the_quick_profile_stays_quick_on_two_cores():
     rows = select((), (), profile="quick")
     plan = make_plan(lay_out(rows, fabrics(here, ()), here.host.nodes), here, settings.sizes)
     assert most_seconds(plan, settings) < SECONDS
+
+
+def test_profile_vm_has_its_own_set_in_its_own_order():
+    assert set(VM) <= set(CATALOG)
+    chosen = [row.name for row in select((), (), profile="vm")]
+    assert chosen == list(VM)
+    assert chosen.index("cpu_primes_all") < chosen.index("memory_stream_copy")
+    assert chosen.index("memory_latency") < chosen.index("gpu_matmul")
+    assert chosen.index("gpu_matmul") < chosen.index("gpu_bandwidth_best_of")
+    named = select(
+        ("memory_latency", "core_to_core_latency", "cpu_primes_single"), (), profile="vm"
+    )
+    assert [row.name for row in named] == [
+        "cpu_primes_single", "memory_latency", "core_to_core_latency",
+    ]  # fmt: skip
+
+
+def test_profile_vm_takes_no_cpu_for_an_accelerator_unless_asked_to():
+    here = machine([replace(device(0), is_cpu=True)], unavailable={"cuda": "no driver"})
+
+    def laid_out(**more):
+        request = RunRequest(
+            what=Selection(("device_local_copy",)), settings=PROFILES["vm"], **more
+        )
+        (benchmark,) = request.what.lay_out(request, here)
+        return benchmark
+
+    assert laid_out().reason == "no accelerator (cuda: no driver; fake:0 is the CPU)"
+    assert len(laid_out(devices=("fake:0",)).cells) == 1
+    assert len(laid_out(backends=("fake",)).cells) == 1
+
+
+def test_profile_vm_measures_the_same_figures_whatever_the_number_of_cpus():
+    def places(name, *nodes):
+        benchmark = CATALOG[name].lay_out(DeviceSet("host", nodes, profile="vm"))
+        return [(c.row, c.column) for c in benchmark.cells], benchmark.reason
+
+    one, two = Node(0, (0, 1, 2)), (Node(0, (0, 1)), Node(1, (2, 3)))
+    assert places("memory_stream_triad", one)[0] == [("0 stream", "3")]
+    assert places("memory_stream_triad", *two)[0] == [("all stream", "4")]
+    assert places("memory_stream_triad", Node(0, ())) == ([], "no CPU may be used")
+    assert places("memory_stream_nodes", one) == (
+        [], "needs two nodes: on one, all memory is local",
+    )  # fmt: skip
+    nodes = places("memory_stream_nodes", *two)[0]
+    assert nodes == [(f"{row} stream", f"host:{n}") for row in ("0", "1", "all") for n in (0, 1)]
+
+
+def test_what_cannot_be_measured_yet_is_skipped_with_the_reason():
+    benchmark = CATALOG["all_reduce"].lay_out(DeviceSet("host", ()))
+    assert (benchmark.cells, benchmark.reason) == ((), "linkgauge measures no collectives yet")

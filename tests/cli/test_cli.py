@@ -29,7 +29,7 @@ def linkgauge(*arguments, cwd=None, **environment):
 def test_help_is_there_with_an_example_for_each_command():
     overview = linkgauge("--help")
     assert overview.returncode == 0
-    for command in ("devices", "list", "run", "copy", "show"):
+    for command in ("devices", "list", "run", "copy", "vary", "show"):
         assert command in overview.stdout
         text = linkgauge(command, "--help").stdout
         assert f"Example: linkgauge {command}" in " ".join(text.split())

@@ -9,6 +9,7 @@ from itertools import permutations
 import pytest
 
 from linkgauge.backends import open_backend
+from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
 from linkgauge.model.result import EngineSettings, Simulation
@@ -16,9 +17,23 @@ from linkgauge.model.result import EngineSettings, Simulation
 ALLOWED = sorted(os.sched_getaffinity(0))
 
 
+def release(*copies: Copy) -> None:
+    for copy in copies:
+        for buffer in (copy.source, copy.destination):
+            if buffer is not None:
+                buffer.free()
+
+
+def run(group, loops):
+    group.arm(loops)
+    group.open()
+    return group.wait()
+
+
 class Subject:
     """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
-    `exchanges` go between the caches of CPUs."""
+    `exchanges` go between the caches of CPUs. `arrays` is a memory and the engine that does there
+    what STREAM does, `multiplier` an engine that multiplies matrices."""
 
     name = ""
     memories: tuple[str, ...] = ()
@@ -26,6 +41,8 @@ class Subject:
     groups: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
+    arrays: tuple[str, str] = ("", "")
+    multiplier = ""
 
     def __init__(self):
         self.backend = open_backend(self.name)
@@ -44,6 +61,8 @@ class Subject:
 
 class Host(Subject):
     name = "host"
+    arrays = ("host:0", "cpu*1")
+    multiplier = "host:0.cpu*1"
     memories = ("host:0", "host:0/pageable", "host:0/staging")
     paths = (
         "host:0 -> host:0 by cpu",
@@ -83,6 +102,8 @@ class Host(Subject):
 
 class OpenCL(Subject):
     name = "opencl"
+    arrays = ("opencl:0", "sm")
+    multiplier = "opencl:0.sm"
     memories = ("opencl:0", "host:0")
     paths = (
         "host:0 -> opencl:0 by ce",
@@ -133,6 +154,8 @@ class OpenCL(Subject):
 
 class Sim(Subject):
     name = "sim"
+    arrays = ("sim:3", "sm")
+    multiplier = "sim:3.sm"
     memories = ("sim:0", "host:0", "host:1/pageable")
     paths = (
         "host:0 -> sim:0 by ce",
@@ -189,6 +212,8 @@ class Sim(Subject):
 
 class Cuda(Subject):
     name = "cuda"
+    arrays = ("cuda:0", "sm")
+    multiplier = "cuda:0.sm"
     memories = ("cuda:0", "host:0", "host:0/pageable")
     paths = (
         "host:0 -> cuda:0 by ce",

@@ -10,23 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.subjects import SUBJECTS, Subject
+from conformance.subjects import Subject, release, run
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.transfer import Operation, Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
-
-
-@pytest.fixture(scope="module", params=SUBJECTS, ids=lambda subject: subject.__name__)
-def subject(request):
-    try:
-        opened: Subject = request.param()
-    except Unsupported as reason:
-        pytest.skip(str(reason))
-    yield opened
-    opened.backend.close()
 
 
 def paths(subject: Subject) -> list[Transfer]:
@@ -56,13 +46,6 @@ def expected(copy: Copy) -> Pattern:
     return Pattern.CONSTANT if copy.source is None else Pattern.WORDS
 
 
-def release(*copies: Copy) -> None:
-    for copy in copies:
-        for buffer in (copy.source, copy.destination):
-            if buffer is not None:
-                buffer.free()
-
-
 def wrong(subject: Subject, copy: Copy) -> list[int | None]:
     """First mismatch in each buffer that should hold something by now."""
     if copy.transfer.both_ways:
@@ -70,12 +53,6 @@ def wrong(subject: Subject, copy: Copy) -> list[int | None]:
     else:
         ends, pattern = (copy.destination,), expected(copy)
     return [subject.backend.first_mismatch(b, copy.size, pattern, copy.seed) for b in ends if b]
-
-
-def run(group, loops):
-    group.arm(loops)
-    group.open()
-    return group.wait()
 
 
 def test_every_path_that_is_not_refused_moves_every_byte(subject):
@@ -178,31 +155,6 @@ def test_a_line_bounces_between_any_two_cpus_lap_by_lap(subject):
         group.close()
         with pytest.raises(Unsupported, match="core_to_core_latency"):
             subject.backend.prepare([copy])
-
-
-def test_primes_are_searched_by_host_threads_or_refused_and_take_no_memory(subject):
-    backend = subject.backend
-    transfers = parse_transfers("null -> null by host:0.cpu*1 & null -> null by host:0.cpu*1")
-    if any(backend.refusal(transfer) for transfer in transfers):
-        return
-    copies = [Copy(transfer, None, None, 0, 1) for transfer in transfers]
-    with pytest.raises(Unsupported, match="moves nothing"):
-        backend.prepare(copies)
-    if backend.name != "host":
-        with pytest.raises(Unsupported, match="searches no prime numbers"):
-            backend.prepare(copies, "primes")
-        return
-    group = backend.prepare(copies, "primes")
-    with pytest.raises(BackendError):
-        group.wait()
-    group.arm(2)
-    group.open()
-    timing = group.wait()
-    assert len(timing.seconds) == 2
-    assert all(seconds > 0 for seconds in timing.seconds)
-    assert timing.counters is not None
-    assert sum(thread.steps for thread in timing.counters.threads) == 4
-    group.close()
 
 
 def test_progress_tells_when_each_lap_ended(subject):

@@ -40,6 +40,17 @@ def test_labels_in_any_script_have_folders_of_their_own(tmp_path):
     assert slug("/", "default") == "default"
 
 
+@pytest.mark.parametrize("label", ["Pinned_NUMA0", "guest-2.1", "HOST"])
+def test_a_label_that_is_a_plain_name_is_the_folder(tmp_path, label):
+    assert create_run_folder(tmp_path, "cpu", label, STARTED).parent.name == label
+
+
+@pytest.mark.parametrize("label", ["../x", ".hidden", "a/b", "-x", "x" * 65, "a b", "a\nb"])
+def test_any_other_label_has_a_safe_name(tmp_path, label):
+    name = create_run_folder(tmp_path, "cpu", label, STARTED).parent.name
+    assert name == slug(label, "default")
+
+
 def test_where_file_names_have_no_such_letters_a_label_has_the_common_folder(monkeypatch):
     monkeypatch.setattr("os.fsencode", lambda name: name.encode("ascii"))
     assert slug("日本", "default") == "default"
@@ -74,6 +85,11 @@ def test_the_accelerator_is_the_first_device_that_is_measured():
 
     assert named("device_local_copy") == "fake-card-x1"
     assert named("host_to_host_memcpy_copy_cpu") == "cpu"
+
+    cpu = machine([msgspec.structs.replace(device(0, "x"), is_cpu=True)])
+    rows = select(["device_local_copy"], ())
+    plan = make_plan(lay_out(rows, fabrics(cpu, ()), cpu.host.nodes), cpu, [64])
+    assert accelerator_name(cpu, plan) == "cpu"
 
     second = fabrics(here, ["x:1"])
     rows = select(["host_to_device_memcpy_ce"], ())

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes import FakeBackend, content
-from linkgauge.backends.protocol import Pace, Pattern
+from linkgauge.backends.protocol import Gated, Pace, Pattern, Timing
 from linkgauge.engine.measure import Known, measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.messages import FIRST, Visit
@@ -280,3 +280,44 @@ def test_only_a_cell_of_its_first_transfer_is_sampled_lap_by_lap(report, laps):
     backend.on_sample = lambda group: gates.append(group.laps)
     measure("fake:0 -> fake:1 by ce", backend, report, operation="chase")
     assert gates[-len(laps) :] == laps
+
+
+class TestComputed:
+    """What a group computed itself is its own to check."""
+
+    def measured(self, found, **how):
+        class Group(Gated):
+            pace = Pace(steps=10)
+
+            def wait(self):
+                loops, laps = self.pass_gate()
+                return Timing((0.1 * loops * laps,), 0.1 * loops * laps, (None,))
+
+            def mismatch(self):
+                checked.append(self)
+                return found
+
+        class Backend(FakeBackend):
+            def prepare(self, copies, operation="copy"):
+                return Group()
+
+        checked = []
+        settings = Settings((4096,), samples=3, **how)
+        work = "null -> null by fake:0.sm", Backend(), Report.RATE
+        cell = measure(*work, operation="matmul-fp32", settings=settings)
+        assert cell.summary.median == pytest.approx(10 / 0.1)
+        return cell, checked
+
+    def test_a_wrong_result_fails_the_cell(self):
+        cell, checked = self.measured("the product is wrong in row 5")
+        assert (cell.status, cell.kind, cell.verified) == ("fail", "wrong-bytes", False)
+        assert cell.reason == "the product is wrong in row 5"
+        assert len(checked) == 1
+
+    def test_a_right_one_passes(self):
+        cell, _ = self.measured(None)
+        assert (cell.status, cell.verified) == ("pass", True)
+
+    def test_without_verification_none_is_looked_at(self):
+        cell, checked = self.measured("wrong", verify=False)
+        assert (cell.status, cell.verified, checked) == ("pass", None, [])

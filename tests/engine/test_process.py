@@ -1,11 +1,22 @@
-"""A worker process leaves the controller as it was."""
+"""A worker process leaves the controller as it was, and is given up only if it had the time to
+answer."""
 
+import itertools
+import os
 import signal
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine import process
+from linkgauge.engine.messages import Survey
+from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
+from linkgauge.engine.supervisor import Supervisor
+from linkgauge.machine.tree import Captured
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import Settings, Surroundings
+from sim_kit import settings
 
 
 @pytest.fixture
@@ -30,3 +41,61 @@ def test_none_is_blocked_that_was_not():
     before = blocked()
     with closing(WorkerProcess()):
         assert blocked() == before
+
+
+class TestADeadlineThatHasPassed:
+    """Which it has for a worker that is still starting."""
+
+    def answer(self):
+        with closing(WorkerProcess()) as worker:
+            worker.begin(None, Settings((1,)))
+            worker.ask(Survey())
+            return worker.answer(Machine, lambda _: -1.0)
+
+    def test_ends_a_worker_that_could_have_answered(self, monkeypatch):
+        monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0})
+        with pytest.raises(WorkerLost, match="no answer"):
+            self.answer()
+
+    def test_waits_for_one_that_gets_no_cpu(self, monkeypatch):
+        waits = itertools.count()
+        monkeypatch.setattr(process, "waits_for_cpu", lambda _: {"1": 5.0, "2": float(next(waits))})
+        assert self.answer().host.cpus > 0
+
+
+def test_the_kernel_accounts_for_what_waits_for_a_cpu():
+    files = {
+        "proc/7/task/7/schedstat": b"52000 1500000000 12\n",
+        "proc/7/task/8/schedstat": b"0 0 0\n",
+        "proc/7/task/9/schedstat": b"",
+    }
+    assert waits_for_cpu(7, Captured(files)) == {"7": 1.5, "8": 0.0}
+    assert waits_for_cpu(8, Captured(files)) == {}
+
+
+class TestSurroundings:
+    """A worker has its CPUs and its environment from its start."""
+
+    def test_are_those_of_the_settings(self, monkeypatch):
+        monkeypatch.setenv("GONE", "here")
+        cpu = max(os.sched_getaffinity(0))
+        around = Surroundings((cpu,), {"COLOUR": "red, green", "GONE": None})
+        with closing(Supervisor(Settings((), surroundings=around))) as worker:
+            machine = worker.survey(())
+            (process,) = (one.process for one in worker._workers.values())
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        assert [node.cpus for node in machine.host.nodes if node.cpus] == [(cpu,)]
+        assert b"COLOUR=red, green" in environment
+        assert not any(one.startswith(b"GONE=") for one in environment)
+
+    def test_of_a_simulated_machine_are_its_own_cpus(self):
+        simulated = settings(surroundings=Surroundings((1, 3, 9)))
+        with closing(Supervisor(simulated)) as worker:
+            machine = worker.survey(())
+        assert [node.cpus for node in machine.host.nodes] == [(1, 3), (9,)]
+
+    def test_leave_the_controller_as_it_was(self):
+        before = os.sched_getaffinity(0)
+        with closing(WorkerProcess(Surroundings((max(before),), {"COLOUR": "red"}))):
+            assert os.sched_getaffinity(0) == before
+            assert "COLOUR" not in os.environ

@@ -1,6 +1,7 @@
 """What is visited next depends on the visits before; a cell is whole when it and its like are."""
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.engine.visits import CellAt, Visits, least_visits
 from linkgauge.model.notation import parse_transfers
@@ -230,3 +231,18 @@ def test_a_cell_whose_device_was_set_aside_ends_with_what_it_has():
         assert visited_so_far < 400
     first = visits.cells(0)[0]
     assert (first.status, len(first.visits)) == ("pass", 1)
+
+
+def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_take():
+    best = PlannedCell("0", "1", parse_transfers("fake:0 -> fake:1 by ce"), Report.BEST)
+    visits = Visits((sheet(best), sheet(planned("2"), name="c")), SETTINGS)
+    samples = (1.0, 1.5, 2.0, 1.2, 1.9)
+    order = []
+    while any(left := visits.left()):
+        for number, cells in enumerate(left):
+            for cell in cells:
+                order.append(cell.column)
+                visits.add(number, replace(visited(cell, *samples), report=cell.report))
+    assert order.count("1") == 1 < order.count("2")
+    (done,) = visits.cells(0)
+    assert (done.stopped, done.headline, done.interval.basis) == ("samples", 2.0, "samples")

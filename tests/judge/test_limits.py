@@ -43,6 +43,7 @@ def limited(run, *limits):
         ("p99 <= 25 us", Bound("p99", False, 25e-6, "s")),
         ("p99 ≤ 25 µs", Bound("p99", False, 25e-6, "s")),
         ("min ≥ 1.5e3 MB/s", Bound("min", True, 1.5e9, "B/s")),
+        ("≥ 45 TFLOP/s", Bound("median", True, 45e12, "FLOP/s")),
         ("≥ 0.9 × achievable", Bound("median", True, 0.9, of="achievable")),
         (">= 90% of theoretical", Bound("median", True, 0.9, of="theoretical")),
         ("slow_p95 >= 33 GB/s", Bound("slow_p95", True, 33e9, "B/s")),
@@ -153,6 +154,12 @@ def test_a_figure_at_its_limit_passes():
 def test_the_statistic_is_the_one_that_was_asked_for(statistic, fails):
     result = limited(run_of(50e9), f"limit: {statistic} ≥ 45 GB/s")
     assert (result.status == "fail") is fails
+
+
+def test_products_of_matrices_have_limits_of_their_own():
+    run = run_of(40e12, name="gpu_matmul", unit="FLOP/s")
+    assert limited(run, "limit: ≥ 50 GB/s", "limit: ≥ 39 TFLOP/s").status == "pass"
+    assert limited(run, "limit: ≥ 41 TFLOP/s").status == "fail"
 
 
 def test_latencies_are_limited_from_above():

@@ -1,4 +1,4 @@
-"""docs/run.schema.json is made from the types, and real runs validate against it."""
+"""docs/*.schema.json are made from the types, and real documents validate against them."""
 
 import json
 import os
@@ -8,17 +8,20 @@ import jsonschema
 import pytest
 
 from linkgauge.engine.runs import read_run
-from linkgauge.report.files import json_document, run_schema
+from linkgauge.report.files import json_document, run_schema, variation_schema
 from linkgauge.report.run_text import make_console, render_result, render_transfers
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "run.schema.json"
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMA = DOCS / "run.schema.json"
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def test_the_checked_in_schema_is_that_of_the_types():
+@pytest.mark.parametrize(("name", "schema"), [("run", run_schema), ("vary", variation_schema)])
+def test_the_checked_in_schema_is_that_of_the_types(name, schema):
+    path = DOCS / f"{name}.schema.json"
     if os.environ.get("UPDATE_GOLDEN"):
-        SCHEMA.write_text(json_document(run_schema()))
-    assert SCHEMA.read_text() == json_document(run_schema())
+        path.write_text(json_document(schema()))
+    assert path.read_text() == json_document(schema())
 
 
 def test_a_run_validates_and_a_damaged_one_does_not():

@@ -5,7 +5,7 @@ pages `host:N/base` (never in huge ones), `host:N/thp`, `host:N/hugetlb`; by pol
 `host:N/preferred`, `host:N/interleave`, `host:N/weighted`. Engine:
 `cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier. Between
 the caches of two CPUs (`cpu:N`), a thread on each bounces a line. One thread chases pointers. From
-`null` to `null`, threads search prime numbers.
+`null` to `null`, threads search prime numbers or multiply matrices.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from linkgauge import _native
 from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import FULL_LOAD, Engine, Memory, Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
@@ -30,6 +31,7 @@ from . import host_chase, native
 from .counting import counters_of
 from .host_arena import BEYOND
 from .host_kernels import Chosen, Kernels, kernels_of, linear, name_of
+from .host_matmul import ProductGroup
 from .host_primes import PrimesGroup
 from .host_touch import TouchGroup
 from .native import native_errors
@@ -43,14 +45,16 @@ from .protocol import (
     Pace,
     Pattern,
     Timing,
+)
+from .rules import (
     check_alone,
     check_arrays,
     check_exchanges,
     check_work,
     exchange_refusal,
     lacking,
+    of_threads,
 )
-from .rules import of_threads
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -190,6 +194,8 @@ class HostBackend:
         """What copies of the group prepared last have to do with caches."""
         self._crowded: dict[Memory, int] = {}
         """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
+        self._multiplied: dict[Transfer, str] = {}
+        """How the transfers of the group prepared last multiply."""
 
     def devices(self) -> tuple[Device, ...]:
         return ()
@@ -208,6 +214,8 @@ class HostBackend:
 
     def _remarks(self, transfer: Transfer) -> Iterator[str]:
         owner = transfer.engine.owner
+        if transfer in self._multiplied:
+            yield self._multiplied[transfer]
         yield from self._near.get(transfer, ())
         if transfer in self._chosen:
             op, chosen = self._chosen[transfer]
@@ -238,7 +246,7 @@ class HostBackend:
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS):
+        if operation not in ("copy", "chase", "ping-pong", "primes", "touch", *ARRAYS, *PRODUCTS):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
@@ -253,6 +261,10 @@ class HostBackend:
         placed = self._place(copies)
         if operation == "primes":
             return PrimesGroup(placed)
+        if operation in PRODUCTS:
+            group = ProductGroup(operation, list(map(len, placed)), copies[0].size, copies[0].seed)
+            self._multiplied = dict.fromkeys((c.transfer for c in copies), group.describe())
+            return group
         if operation == "touch":
             check_alone(copies)
             self._chosen, self._near = {}, {}

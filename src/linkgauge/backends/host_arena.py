@@ -20,6 +20,8 @@ WITHIN = 4
 WITHIN_MOST = 4 << 20
 LEAST_WINDOW = 1 << 20
 """Least bytes of a thread's share of a turn, if the memory is that large."""
+ROUGH_WINDOW = 8 << 20
+"""Bytes of a thread's share of the first estimate."""
 _SEED = 7
 (_ONE,) = struct.unpack("=Q", struct.pack("=d", 1.0))
 """The word that kernels write: a number on which others compute. What a small integer would be,
@@ -50,9 +52,8 @@ class NativeArena:
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Paces:
         job = self._job(op)
-        if op not in self._paces:  # a rough estimate
-            (took,) = _native.race(job, [_native.default_kernel(op, True)], job.size)
-            self._paces[op] = took / job.size
+        if op not in self._paces:
+            self._paces[op] = self._rough_pace(op, job)
         # Each turn covers one window untimed, then others timed.
         share = seconds / (turns * len(kernels)) / self._paces[op]
         window = int(min(max(share / 2, self._least), job.size)) // _PAGE * _PAGE
@@ -70,6 +71,12 @@ class NativeArena:
         moved = window * (loops + 1) * turns * len(kernels)
         self._paces[op] = (time.monotonic() - begun) / moved
         return paces
+
+    def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
+        """Seconds per byte, of a window: all of the memory may be gigabytes."""
+        window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
+        (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
+        return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
         """A copy goes from one half of the memory to the other, a triad from two thirds of it to

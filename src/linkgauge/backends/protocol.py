@@ -19,13 +19,12 @@ Unsupported for what the machine cannot do, and AllocationError for lack of memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import msgspec
 
-from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.counters import Counters
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
@@ -57,6 +56,14 @@ class Pattern(IntEnum):
     def is_of_numbers(self) -> bool:
         """Whether only backends with operations on arrays have it."""
         return self >= Pattern.NUMBERS
+
+
+RESULTS: Mapping[str, Pattern] = {
+    "scale": Pattern.SCALED,
+    "add": Pattern.ADDED,
+    "triad": Pattern.TRIAD,
+}
+"""What operations on arrays that compute leave in their destination, by their kind."""
 
 
 def seed_of(word: int) -> int:
@@ -167,6 +174,15 @@ class Group(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class Checked(Protocol):
+    """A group whose operation computes what is in none of the copies' buffers."""
+
+    def mismatch(self) -> str | None:
+        """What is wrong with the result of the last loop, None if it is right."""
+        ...
+
+
 class Gated:
     """Base of groups with a software gate: calls out of order raise."""
 
@@ -195,70 +211,6 @@ class Gated:
 
     def close(self) -> None:
         self._armed, self._opened = None, False
-
-
-_LACKING: Mapping[Operation, str] = {
-    "chase": "does not measure latency",
-    "enqueue": "does not tell what enqueueing takes",
-    "ping-pong": "bounces no cache lines",
-    "primes": "searches no prime numbers",
-    "touch": "hands out no fresh memory",
-}
-
-
-def lacking(name: str, operation: Operation) -> Unsupported:
-    """What backend `name` raises for an operation that it lacks."""
-    if operation in ARRAYS:
-        return Unsupported(f"backend {name} has no arrays: host threads do that")
-    return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
-
-
-def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
-    """Why a cache line cannot bounce as this transfer says, given the CPUs that this process may
-    use; None if it can."""
-    for memory in transfer.memories:
-        if memory.index not in cpus:
-            return f"{memory} is not there, or this process may not use it (cpuset, affinity)"
-    first, second = transfer.source, transfer.destination
-    if first == second:
-        return f"a cache line bounces between two CPUs: {first} is one"
-    if transfer != Transfer(first, second, Engine(first, "cpu")):
-        return f"a cache line bounces by one thread on each CPU: write {first} -> {second}"
-    return None
-
-
-def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several at once, from a backend that measures latencies alone."""
-    if len(copies) > 1:
-        raise Unsupported("latencies are measured one at a time")
-
-
-def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for a ping-pong between memories other than CPU caches, and for another
-    operation between CPU caches."""
-    for copy in copies:
-        if copy.transfer.source.is_cpu != (operation == "ping-pong"):
-            problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
-            raise Unsupported(f"{copy.transfer}: {problem}, and nothing else goes there")
-
-
-def check_work(copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for a copy from null to null, and for primes that have a memory."""
-    for copy in copies:
-        if (not copy.transfer.memories) != (operation == "primes"):
-            problem = "primes take no memory" if copy.transfer.memories else "moves nothing"
-            raise Unsupported(f"{copy.transfer}: {problem} (null -> null is for cpu_primes_*)")
-
-
-def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for an operation on arrays whose transfer or buffers do not have them."""
-    work = ARRAYS.get(operation)
-    for copy in copies if work else ():
-        ends = copy.transfer.source, copy.transfer.destination
-        if work and [end.is_null for end in ends] != [not work.read, not work.written]:
-            raise Unsupported(f"{copy.transfer}: {operation} is another one ({work.formula})")
-        if copy.source and copy.source.size < copy.size * source_arrays(operation):
-            raise Unsupported(f"{copy.transfer}: the source of {operation} holds two arrays")
 
 
 class Tried(msgspec.Struct, frozen=True):

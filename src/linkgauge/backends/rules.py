@@ -1,10 +1,23 @@
-"""Reasons for refusal that backends share: plain facts in, sentences out."""
+"""What backends refuse alike: plain facts in, sentences out, or Unsupported raised."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
-from linkgauge.model.transfer import FULL_LOAD, PAGE_KINDS, POLICY_KINDS, Memory, Transfer
+from linkgauge.model.arrays import ARRAYS, source_arrays
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.transfer import (
+    FULL_LOAD,
+    PAGE_KINDS,
+    POLICY_KINDS,
+    Engine,
+    Memory,
+    Operation,
+    Transfer,
+)
+
+from .protocol import Copy
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
@@ -49,3 +62,83 @@ def of_copy_engine(transfer: Transfer) -> Iterator[str]:
         yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
     if transfer.engine.kind == "ce" and transfer.both_ways:
         yield "ce copies one way at a time: both ways at once takes a kernel (sm)"
+
+
+_LACKING: Mapping[Operation, str] = {
+    "chase": "does not measure latency",
+    "enqueue": "does not tell what enqueueing takes",
+    "ping-pong": "bounces no cache lines",
+    "primes": "searches no prime numbers",
+    "touch": "hands out no fresh memory",
+}
+
+
+def lacking(name: str, operation: Operation) -> Unsupported:
+    """What backend `name` raises for an operation that it lacks."""
+    if operation in ARRAYS:
+        return Unsupported(f"backend {name} has no arrays: host threads do that")
+    if operation in PRODUCTS:
+        return Unsupported(f"backend {name} multiplies no matrices: cuda does, and host threads do")
+    return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
+
+
+def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
+    """Why a cache line cannot bounce as this transfer says, given the CPUs that this process may
+    use; None if it can."""
+    for memory in transfer.memories:
+        if memory.index not in cpus:
+            return f"{memory} is not there, or this process may not use it (cpuset, affinity)"
+    first, second = transfer.source, transfer.destination
+    if first == second:
+        return f"a cache line bounces between two CPUs: {first} is one"
+    if transfer != Transfer(first, second, Engine(first, "cpu")):
+        return f"a cache line bounces by one thread on each CPU: write {first} -> {second}"
+    return None
+
+
+def check_alone(copies: Sequence[Copy]) -> None:
+    """Raises Unsupported for several at once, from a backend that measures latencies alone."""
+    if len(copies) > 1:
+        raise Unsupported("latencies are measured one at a time")
+
+
+def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for a ping-pong between memories other than CPU caches, and for another
+    operation between CPU caches."""
+    for copy in copies:
+        if copy.transfer.source.is_cpu != (operation == "ping-pong"):
+            problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
+            raise Unsupported(f"{copy.transfer}: {problem}, and nothing else goes there")
+
+
+def check_work(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for a copy from null to null, and for work that has a memory."""
+    works = operation == "primes" or operation in PRODUCTS
+    for copy in copies:
+        if (not copy.transfer.memories) != works:
+            problem = f"{operation} takes no memory" if copy.transfer.memories else "moves nothing"
+            where = "null -> null is for cpu_primes_* and gpu_matmul"
+            raise Unsupported(f"{copy.transfer}: {problem} ({where})")
+
+
+def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for an operation on arrays whose transfer or buffers do not have them."""
+    work = ARRAYS.get(operation)
+    for copy in copies if work else ():
+        ends = copy.transfer.source, copy.transfer.destination
+        if work and [end.is_null for end in ends] != [not work.read, not work.written]:
+            raise Unsupported(f"{copy.transfer}: {operation} is another one ({work.formula})")
+        if copy.source and copy.source.size < copy.size * source_arrays(operation):
+            raise Unsupported(f"{copy.transfer}: the source of {operation} holds two arrays")
+
+
+def check_own_arrays(name: str, copies: Sequence[Copy], operation: Operation) -> None:
+    """Raises Unsupported for arrays that are not in the memory of the device whose kernel works on
+    them: backend `name` has no other ones."""
+    for copy in copies:
+        transfer = copy.transfer
+        if ARRAYS[operation].mode != "peak" or transfer.engine.kind != "sm":
+            raise lacking(name, operation)
+        if any(memory != transfer.engine.owner for memory in transfer.memories):
+            raise Unsupported(f"{transfer}: a kernel's arrays are in its own device's memory")
+    check_arrays(copies, operation)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from linkgauge.model.errors import InputError
 
+from .collectives import COLLECTIVES
 from .copies import HOST, NVBANDWIDTH
+from .gpu import GPU
 from .host_latency import LATENCIES
 from .host_pages import PAGES
 from .host_sweeps import SWEEPS
 from .memory_stream import MEMORY_STREAM
 from .primes import PRIMES
-from .table import Row, Sweep
+from .table import COMPARISON, Row, Sweep
+from .vm import VM
 
 _ALL: tuple[Row | Sweep, ...] = (
     *NVBANDWIDTH,
@@ -23,8 +28,19 @@ _ALL: tuple[Row | Sweep, ...] = (
     *LATENCIES,
     *PAGES,
     *PRIMES,
+    *COLLECTIVES,
+    *GPU,
 )
-CATALOG = {row.name: row for row in _ALL}
+
+
+def _listed(row: Row | Sweep) -> Row | Sweep:
+    """The row, with `vm` among its profiles if it is listed there."""
+    return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
+
+
+CATALOG = {row.name: _listed(row) for row in _ALL}
+_FIRST: dict[str | None, tuple[str, ...]] = {COMPARISON: VM}
+"""Benchmarks that a profile measures before all others, in this order."""
 
 
 def select(
@@ -34,8 +50,9 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Benchmarks by name and by prefix, in the catalog's order; without either, those of the
-    profile, or all without one. With `only_d2d`, only those between devices.
+    """Benchmarks by name and by prefix, in the profile's order if it has one, else in the
+    catalog's; without either, those of the profile, or all without one. With `only_d2d`, only those
+    between devices.
 
     Raises InputError for a name or a prefix that matches nothing.
     """
@@ -51,8 +68,7 @@ def select(
         wanted |= found
     of_profile = {name for name, row in CATALOG.items() if profile in (None, *row.profiles)}
     chosen = wanted or of_profile
+    ordered = (CATALOG[name] for name in dict.fromkeys((*_FIRST.get(profile, ()), *CATALOG)))
     return tuple(
-        row
-        for name, row in CATALOG.items()
-        if name in chosen and (row.between_devices or not only_d2d)
+        row for row in ordered if row.name in chosen and (row.between_devices or not only_d2d)
     )

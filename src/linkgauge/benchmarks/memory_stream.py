@@ -2,12 +2,14 @@
 
 The row is the node of the threads and how they work, the column their number, with memory of their
 own node, or the node of the memory, with all threads. A machine of several nodes also has a row for
-all of its threads, each node's in their own memory.
+all of its threads, each node's in their own memory. Where configurations are compared (profile
+`vm`), that alone is measured, as STREAM itself would, and the nodes apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 from linkgauge.model.arrays import ARRAYS, HOST_MODES, ArrayKind, HostMode
 from linkgauge.model.machine import Node
@@ -15,13 +17,13 @@ from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfe
 from linkgauge.model.units import STREAM
 
 from .host_sweeps import thread_counts
-from .table import EVERY_PROFILE, UNHURRIED, DeviceSet, Profile, Sweep
+from .table import GENERAL, NO_CPU, UNHURRIED, DeviceSet, Profile, Sweep
 
 _PROFILES: dict[ArrayKind, tuple[Profile, ...]] = {
-    "copy": EVERY_PROFILE,
+    "copy": GENERAL,
     "scale": UNHURRIED,
     "add": UNHURRIED,
-    "triad": EVERY_PROFILE,
+    "triad": GENERAL,
     "read": UNHURRIED,
     "write": UNHURRIED,
 }
@@ -29,6 +31,9 @@ _PROFILES: dict[ArrayKind, tuple[Profile, ...]] = {
 
 def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
+        if fabric.for_comparison:
+            yield from _all_threads(kind, "stream", fabric)
+            return
         for mode in HOST_MODES:
             yield from _cells(kind, mode, fabric)
 
@@ -36,22 +41,49 @@ def _cells_of(kind: ArrayKind) -> Callable[[DeviceSet], Iterator[Cell]]:
 
 
 def _cells(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    def cell(row: str, column: str, *transfers: Transfer) -> Cell:
-        report = Report.TOTAL if len(transfers) > 1 else Report.FIRST
-        return Cell(f"{row} {mode}", column, transfers, report, operation=f"{mode}-{kind}")  # type: ignore[arg-type]  # one of them
-
-    nodes, with_cpus = fabric.nodes, fabric.with_cpus
+    nodes = fabric.nodes
     for node in nodes:
         for count in thread_counts(len(node.cpus)):
-            yield cell(str(node.index), str(count), _work(kind, node, node, count))
-    if len(with_cpus) > 1:
-        threads = sum(len(node.cpus) for node in with_cpus)
-        yield cell("all", str(threads), *(_work(kind, node, node) for node in with_cpus))
+            transfer = _work(kind, node, node, count)
+            yield _cell(kind, mode, str(node.index), str(count), transfer)
+    if len(fabric.with_cpus) > 1:
+        yield from _all_threads(kind, mode, fabric)
     if len(nodes) > 1:
-        for threads_of in nodes:
-            for memory_of in nodes:
-                row, column = str(threads_of.index), f"host:{memory_of.index}"
-                yield cell(row, column, _work(kind, threads_of, memory_of))
+        yield from _pairs(kind, mode, fabric)
+
+
+def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Transfer) -> Cell:
+    report = Report.TOTAL if len(transfers) > 1 else Report.FIRST
+    operation = f"{mode}-{kind}"
+    return Cell(f"{row} {mode}", column, transfers, report, operation=operation)  # type: ignore[arg-type]  # one of them
+
+
+def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
+    """All threads of the machine, each node's in their own memory."""
+    nodes = fabric.with_cpus
+    if nodes:
+        row = "all" if len(nodes) > 1 else str(nodes[0].index)
+        threads = sum(len(node.cpus) for node in nodes)
+        yield _cell(kind, mode, row, str(threads), *(_work(kind, node, node) for node in nodes))
+
+
+def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
+    """All threads of each node with the memory of each."""
+    for threads_of, memory_of in product(fabric.nodes, repeat=2):
+        row, column = str(threads_of.index), f"host:{memory_of.index}"
+        yield _cell(kind, mode, row, column, _work(kind, threads_of, memory_of))
+
+
+def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
+    """The triad by the threads of each node, and by those of all, on the memory of each."""
+    if len(fabric.nodes) < 2:
+        return
+    yield from _pairs("triad", "stream", fabric)
+    nodes = fabric.with_cpus
+    if len(nodes) > 1:
+        for memory_of in fabric.nodes:
+            work = (_work("triad", node, memory_of) for node in nodes)
+            yield _cell("triad", "stream", "all", f"host:{memory_of.index}", *work)
 
 
 def _work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None) -> Transfer:
@@ -62,15 +94,29 @@ def _work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None
     return Transfer(source, destination, Engine(host(threads.index), "cpu", count))
 
 
-MEMORY_STREAM = tuple(
+MEMORY_STREAM = (
+    *(
+        Sweep(
+            f"memory_stream_{kind}",
+            f"{kind} ({work.formula}) CPU threads of node(row) by their number or their "
+            "memory(column)",
+            _cells_of(kind),
+            STREAM,
+            reason=NO_CPU,
+            profiles=_PROFILES[kind],
+        )
+        for work in ARRAYS.values()
+        if work.mode == HOST_MODES[0]
+        for kind in (work.kind,)
+    ),
+    # In no general profile: the others measure the pairs of nodes with every operation.
     Sweep(
-        f"memory_stream_{kind}",
-        f"{kind} ({work.formula}) CPU threads of node(row) by their number or their memory(column)",
-        _cells_of(kind),
+        "memory_stream_nodes",
+        f"triad ({ARRAYS['stream-triad'].formula}) CPU threads of node(row), memory of "
+        "node(column)",
+        _by_node,
         STREAM,
-        profiles=_PROFILES[kind],
-    )
-    for work in ARRAYS.values()
-    if work.mode == HOST_MODES[0]
-    for kind in (work.kind,)
+        reason="needs two nodes: on one, all memory is local",
+        profiles=(),
+    ),
 )

@@ -55,6 +55,12 @@ class DeviceSet(msgspec.Struct, frozen=True):
         return self.profile == "quick"
 
     @property
+    def for_comparison(self) -> bool:
+        """Whether figures are measured that each configuration of a machine has, whatever its
+        number of CPUs."""
+        return self.profile == COMPARISON
+
+    @property
     def with_cpus(self) -> tuple[Node, ...]:
         """The nodes with CPUs that this process may use."""
         return tuple(node for node in self.nodes if node.cpus)
@@ -62,8 +68,12 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
 Profile = Literal["quick", "standard", "full", "vm"]
 EVERY_PROFILE: tuple[Profile, ...] = get_args(Profile)
-UNHURRIED: tuple[Profile, ...] = ("standard", "full", "vm")
-"""All but the quick one."""
+GENERAL: tuple[Profile, ...] = ("quick", "standard", "full")
+"""All but `vm`, which lists its benchmarks itself (vm.py)."""
+UNHURRIED: tuple[Profile, ...] = ("standard", "full")
+"""The general ones but for the quick one."""
+COMPARISON: Profile = "vm"
+"""The profile that compares configurations of a machine."""
 NO_CPU = "no CPU may be used"
 
 
@@ -87,8 +97,8 @@ class Row(msgspec.Struct, frozen=True):
 
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
     `parts` names the matrices of single transfers; `size` is bytes if it has its own. With
-    `diagonal`, pairs of a device with itself are measured too. `profiles` are those that measure it
-    if no benchmark is requested.
+    `diagonal`, pairs of a device with itself are measured too. general `profiles` are those that
+    measure it if no benchmark is requested.
     """
 
     name: str
@@ -101,7 +111,7 @@ class Row(msgspec.Struct, frozen=True):
     parts: tuple[str, ...] = ()
     size: int | None = None
     diagonal: bool = False
-    profiles: tuple[Profile, ...] = EVERY_PROFILE
+    profiles: tuple[Profile, ...] = GENERAL
 
     @property
     def on_host(self) -> bool:
@@ -110,6 +120,12 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def between_devices(self) -> bool:
         return self.layout in (Layout.PAIRS, Layout.ALL_DEVICES)
+
+    def over(
+        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
+    ) -> Sequence[DeviceSet]:
+        """Those that it is laid out over, of each backend's and the host's."""
+        return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         """All cells of this row over the fabric, or the reason why there are none."""
@@ -178,11 +194,17 @@ class Sweep(msgspec.Struct, frozen=True):
     unit: Unit = BANDWIDTH
     size: int | Callable[[DeviceSet], int] | None = None
     reason: str | None = None
-    profiles: tuple[Profile, ...] = EVERY_PROFILE
+    profiles: tuple[Profile, ...] = GENERAL
     left_out: Callable[[DeviceSet], str] | None = None
 
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
+
+    def over(
+        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
+    ) -> Sequence[DeviceSet]:
+        """Those that it is laid out over, of each backend's and the host's."""
+        return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         cells = tuple(self.cells(fabric))

@@ -54,6 +54,8 @@ def as_tool(
              linkgauge as bandwidthTest --memory=pageable --htod
              linkgauge as p2pBandwidthLatencyTest --p2p_read
              linkgauge as bandwidth_test --size 256M --iter 10 --out bandwidth.csv
+             linkgauge as setup_vcpu_benchmarks
+             linkgauge as run_vcpu_benchmark pinned
     """
     from linkgauge.compat import TOOLS
     from linkgauge.compat import tool as speak

@@ -31,8 +31,10 @@ COMMANDS = {
     "run": "run.run",
     "copy": "copy.copy",
     "traffic": "traffic.traffic",
+    "vary": "vary.vary",
     "show": "show.show",
     "doctor": "doctor.doctor",
+    "vm": "vm.vm",
     "as": "as_tool.as_tool",
 }
 """Each command's module and function, in the order of the overview."""

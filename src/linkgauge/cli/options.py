@@ -20,13 +20,21 @@ from linkgauge.report.formats import TERMINAL, Format, Kind, formats
 RunFormat = Annotated[Format, "run"]
 MachineFormat = Annotated[Format, "machine"]
 FindingsFormat = Annotated[Format, "findings"]
+DomainFormat = Annotated[Format, "domain"]
 BenchmarksFormat = Annotated[Format, "benchmarks"]
+VariationFormat = Annotated[Format, "variation"]
 
 
 def complete_machine(incomplete: str) -> list[str]:
     from linkgauge.backends.sim.description import shipped
 
     return [name for name in shipped() if name.startswith(incomplete)]
+
+
+def complete_benchmark(incomplete: str) -> list[str]:
+    from linkgauge.benchmarks.catalog import CATALOG
+
+    return [name for name in CATALOG if name.startswith(incomplete)]
 
 
 def list_faults(asked: bool) -> None:
@@ -61,7 +69,8 @@ OPTIONS = {
     ),
     "prefix": Option("Benchmarks that begin so. Repeatable.", "TEXT"),
     "profile": Option(
-        "quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%; vm: 30 s of primes.",
+        "quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%; vm: to compare "
+        "configurations of a virtual machine.",
         "quick|standard|full|vm",
     ),
     "size": Option("Bytes to move: 4K, 512M, 1G, 0x100000.", "SIZE[,SIZE…]"),

@@ -10,13 +10,7 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from .options import Option, RunFormat, Sampling, Shape, Simulated, own
-
-
-def _complete(incomplete: str) -> list[str]:
-    from linkgauge.benchmarks.catalog import CATALOG
-
-    return [name for name in CATALOG if name.startswith(incomplete)]
+from .options import Option, RunFormat, Sampling, Shape, Simulated, complete_benchmark, own
 
 
 @own(
@@ -38,7 +32,9 @@ def run(
     *,
     benchmarks: Annotated[
         list[str] | None,
-        typer.Argument(help="Names of benchmarks; all without any.", autocompletion=_complete),
+        typer.Argument(
+            help="Names of benchmarks; all without any.", autocompletion=complete_benchmark
+        ),
     ] = None,
     prefix: list[str] | None = None,
     profile: str = "standard",

@@ -1,32 +1,98 @@
-"""`linkgauge show`: prints a stored run."""
+"""`linkgauge show`: prints a stored run, or compares the configurations of several."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import RunFormat
+from linkgauge.model.errors import InputError
+
+from .options import Option, RunFormat, own
+
+if TYPE_CHECKING:
+    from linkgauge.model.result import Run
 
 
+@own(against=Option("Of several runs: the label that others are compared with.", "LABEL"))
 def show(
     *,
-    run: Annotated[Path, typer.Argument(help="A run.json, a journal.jsonl or a run's folder.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run.json, a journal.jsonl, a vary.json, or its folder; or a folder of runs, "
+            "whose configurations (labels) are compared."
+        ),
+    ],
+    against: str | None = None,
     limits: Path | None = None,
     utilization: bool = False,
     no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
-    """Print a run that was kept: its matrices, or as JSON or CSV. Exits as the run did.
+    """Print a run that was kept: its matrices, or as JSON or CSV. Exits as the run did. Of a folder
+    of runs, compare the labels on each accelerator: figures, and in what the machines differ.
 
+    \b
     Example: linkgauge show results/cpu/default/20261121T201500Z
+             linkgauge show results/nvidia-h200/ --against host
     """
-    from linkgauge.engine.runs import read_run
+    from linkgauge.engine.runs import is_run, read_run, read_variation
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
+    if (variation := read_variation(run)) is not None:
+        form.write("variation", variation)
+        return 0
+    if not is_run(run):
+        if limits or utilization:
+            raise InputError(f"--limits and --utilization are of one run: {run} has several")
+        return _compare(run, against, form)
+    if against is not None:
+        raise InputError(f"--against is of a folder of runs: {run} is one")
     display = Display(
         form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
     )
     return show_kept(read_run(run), run if run.is_dir() else run.parent, display)
+
+
+def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
+    """The labels of all runs below a folder, by the folder of their accelerator."""
+    from linkgauge.judge.configurations import compare
+
+    found: dict[str, list[Run]] = {}
+    for accelerator, run in _read(folder):
+        found.setdefault(accelerator, []).append(run)
+    if not found:
+        raise InputError(f"no run is kept below {folder}")
+    several = len(found) > 1
+    comparisons = [
+        compare(name, runs, against)
+        for name, runs in found.items()
+        if not several or against is None or any(run.label == against for run in runs)
+    ]
+    if not comparisons:
+        raise InputError(f"no run below {folder} is labelled {against!r}")
+    form.write("comparisons", comparisons)
+    if not any(one.compared for one in comparisons):
+        print(
+            "nothing to compare: linkgauge run --profile vm --label NAME measures what "
+            "configurations are compared by",
+            file=sys.stderr,
+        )
+        return 4
+    return 0
+
+
+def _read(folder: Path) -> Iterator[tuple[str, Run]]:
+    """Each run with the name of its accelerator's folder. What cannot be read is said."""
+    from linkgauge.engine.runs import read_run, run_folders
+
+    for path in run_folders(folder.resolve()):
+        try:
+            yield path.parent.parent.name, read_run(path)
+        except InputError as error:
+            print(f"left out: {error}", file=sys.stderr)

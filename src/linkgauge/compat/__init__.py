@@ -20,6 +20,8 @@ TOOLS = {
     "bandwidthTest": "cuda_samples",
     "p2pBandwidthLatencyTest": "cuda_samples_p2p",
     "bandwidth_test": "bandwidth_test",
+    "setup_vcpu_benchmarks": "setup_vcpu_benchmarks",
+    "run_vcpu_benchmark": "run_vcpu_benchmark",
 }
 """Each tool's name and the module that implements it, imported only when needed."""
 

@@ -7,10 +7,14 @@ import re
 import unicodedata
 from pathlib import Path
 
-from linkgauge.model.errors import InputError
+from linkgauge.machine.topology_files import topology_files
+from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.machine import Machine
 
 from .plan import Plan, able
+
+NO_DEVICE = "cpu"
+"""The folder of runs without an accelerator."""
 
 
 def slug(text: str, otherwise: str) -> str:
@@ -30,6 +34,7 @@ def slug(text: str, otherwise: str) -> str:
 
 _MOST_BYTES = 192
 """Of a name: file systems take 255."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 
 
@@ -41,13 +46,19 @@ def _is_kept(char: str) -> bool:
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:
-    """The model of the first measured device, `cpu` if there is none; for a simulated machine
-    `simulated-` and its name."""
+    """The model of the first measured device, `cpu` if there is none or it is the CPU by another
+    name; for a simulated machine `simulated-` and its name."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
-    models = {d.memory: d.model for devices in machine.devices.values() for d in devices}
+    known = (device for devices in machine.devices.values() for device in devices)
+    models = {device.memory: device.model for device in known if not device.is_cpu}
     places = (place for _, cell in able(plan) for place in cell.places)
-    return next((slug(models[str(p)], p.backend) for p in places if str(p) in models), "cpu")
+    return next((slug(models[str(p)], p.backend) for p in places if str(p) in models), NO_DEVICE)
+
+
+def label_name(label: str) -> str:
+    """The folder of a label: the label itself where that is a plain name, else its slug."""
+    return label if _PLAIN.fullmatch(label) else slug(label, "default")
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
@@ -55,7 +66,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
 
     Raises InputError if it cannot be written.
     """
-    parent = out / accelerator / slug(label, "default")
+    parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -71,3 +82,12 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
             f"cannot write results to {out}: {error.strerror} ({error.filename})"
         ) from error
     raise InputError(f"cannot find a free name for the run in {parent}")
+
+
+def keep_topology(folder: Path, machine: Machine) -> None:
+    """Writes the machine's topology beside what is measured of it. Raises ResultsError."""
+    for name, text in topology_files(machine).items():
+        try:
+            (folder / name).write_text(text)
+        except OSError as error:
+            raise ResultsError(f"cannot write {folder / name}: {error.strerror}") from error

@@ -16,7 +16,7 @@ def headline(
 ) -> float:
     """The bandwidth of one sample in bytes/s; that of a total follows this definition."""
     moved = [counted * loops for counted in cell.counted(size)]
-    if cell.report is Report.FIRST:
+    if cell.report.is_first:
         return moved[0] / timing.seconds[0]
     if not cell.report.is_total:
         return sum(own / each for own, each in zip(moved, timing.seconds, strict=True))

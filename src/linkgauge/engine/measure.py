@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.backends.protocol import Backend, Group, Pace, Timing, Virtual, follows
+from linkgauge.backends.protocol import Backend, Checked, Group, Pace, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Definition, Settings
@@ -84,7 +84,7 @@ class _Together:
         self._known = known
         self.phase: Phase = "plan"
         self._cells = cells
-        self._settings = settings.of(cells[0].planned.report)
+        self._settings = settings.of(cells[0].planned)
         self._on_phase = on_phase
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
@@ -122,9 +122,10 @@ class _Together:
             if any(cell.staging for cell in self._cells) and self._settings.verify:
                 last = run_once(group, 1)  # staging buffers now hold their final content
             self._enter("verify")
+            wrong = self._wrong(group)
             split = self._split((*taken.timings, last))
             results = tuple(
-                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes)
+                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, wrong)
                 for cell, own in zip(self._cells, split, strict=True)
             )
             return Visited(results, Known(sample, results[0].definition))
@@ -168,6 +169,12 @@ class _Together:
     def _check(self, timings: Sequence[Timing]) -> None:
         if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):
             raise BackendError("timing", "shorter than the clock tells: give more --loops")
+
+    def _wrong(self, group: Group) -> str | None:
+        """What is wrong with what the group computed, if that is to be verified."""
+        if self._settings.verify and follows(group, Checked):  # type: ignore[type-abstract]
+            return group.mismatch()
+        return None
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
         """Each cell's own part of the timings. The span of a cell among others is its longest

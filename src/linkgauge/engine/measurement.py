@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern, Timing, seed_of
-from linkgauge.model.arrays import ARRAYS, ArrayKind, source_arrays
+from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Pattern, Timing, seed_of
+from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.counters import total
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
@@ -22,14 +22,6 @@ from .telemetry import devices_of
 SPAN_WARM_UPS = 4
 """nvbandwidth's (WARMUP_COUNT in its memcpy.cpp), behind the gate: those that still run when the
 first copy starts count in its span, and so in its totals."""
-
-_RESULTS: dict[ArrayKind, Pattern] = {
-    "scale": Pattern.SCALED,
-    "add": Pattern.ADDED,
-    "triad": Pattern.TRIAD,
-}
-"""What an operation that computes leaves in its destination."""
-
 
 LARGE_CHASE = 64 << 20
 """Bytes of a pointer chase from which on all visits have one buffer: so many pages average out."""
@@ -91,7 +83,7 @@ class Measurement:
         self.copies = tuple(self._allocate(pool, first_seed, visit))
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
-        only_first = self.planned.report is Report.FIRST or self._is_chase
+        only_first = self.planned.report.is_first or self._is_chase
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
         for number, (transfer, backend) in enumerate(
@@ -152,7 +144,7 @@ class Measurement:
         """What the source holds, and what a one-way transfer makes of it in the destination."""
         work = ARRAYS.get(self.planned.operation)
         if work is not None and work.computes:
-            return Pattern.NUMBERS, _RESULTS[work.kind]
+            return Pattern.NUMBERS, RESULTS[work.kind]
         return (self._moved(copy),) * 2
 
     def _moved(self, copy: Copy) -> Pattern:
@@ -192,11 +184,12 @@ class Measurement:
         last: Timing,
         readings: tuple[Reading, ...],
         notes: Sequence[Note],
+        wrong: str | None = None,
     ) -> CellResult:
         """Compares the bytes as they are after the `last` loops, and summarizes the cell's own
-        `timings`."""
+        `timings`. `wrong` is what is known to be wrong already."""
         planned = self.planned
-        problem = next(self._mismatches(last), None) if self._verifies else None
+        problem = wrong or (next(self._mismatches(last), None) if self._verifies else None)
         definition = self.definition or definition_of(self.planned, timings)
         figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())

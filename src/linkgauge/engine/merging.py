@@ -33,7 +33,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     """Merges alike cells, each from its visits. A cell that ended in an error has no figures. Wrong
     bytes in any visit fail the cell. A cell skipped in a later visit, because a device was set
     aside for example, keeps the figures of the visits before."""
-    settings = settings.of(cells[0][0].report) if cells else settings
+    settings = settings.of(cells[0][0]) if cells else settings
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
     borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
     counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]

@@ -30,10 +30,15 @@ NO_BACKEND = "none"
 
 
 def fabrics(
-    machine: Machine, devices: Sequence[str], host_node: int | None = None
+    machine: Machine,
+    devices: Sequence[str],
+    host_node: int | None = None,
+    *,
+    with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """One fabric for each accelerator backend, with the selected devices (all if none named). Host
-    memory is that of `host_node`, else of the node near each device. `devices` are names
+    """One fabric for each accelerator backend, with the selected devices (all if none named; unless
+    `with_cpus`, all that are not the host's processor by another name). Host memory is that of
+    `host_node`, else of the node near each device. `devices` are names
     (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI addresses. Raises
     InputError for one that does not exist."""
     nodes = machine.host.nodes
@@ -53,6 +58,7 @@ def fabrics(
             return host_node
         return device.near if device.near in present else present[0]
 
+    able = [device for device in known if with_cpus or not device.is_cpu]
     laid_out = [
         DeviceSet(
             backend,
@@ -60,14 +66,16 @@ def fabrics(
             tuple(
                 msgspec.structs.replace(device, near=near(device))
                 for device in found
-                if not devices or any(_is_named(device, name) for name in devices)
+                if (any(_is_named(device, name) for name in devices) if devices else device in able)
             ),
         )
         for backend, found in machine.devices.items()
     ]
     chosen = [fabric for fabric in laid_out if fabric.devices]
     if not chosen:
-        why = "; ".join(f"{name}: {reason}" for name, reason in machine.unavailable.items())
+        reasons = [f"{name}: {reason}" for name, reason in machine.unavailable.items()]
+        reasons += [f"{one.memory} is the CPU" for one in known if one not in able]
+        why = "; ".join(reasons)
         chosen = [DeviceSet(NO_BACKEND, nodes, (), f"no accelerator ({why or 'none selected'})")]
     return tuple(chosen)
 
@@ -96,9 +104,7 @@ def lay_out(
     Raises InputError if there is no row of either.
     """
     of_host = (DeviceSet("host", tuple(host), profile=profile),) if host else ()
-    benchmarks = tuple(
-        row.lay_out(fabric) for row in rows for fabric in (of_host if row.on_host else fabrics)
-    )
+    benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
         raise InputError("nothing to measure: none of these benchmarks is of these backends")
     return benchmarks
@@ -292,7 +298,7 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
     if settings.simulation is not None:
         return sum(SIMULATED_SECONDS * (1 + len(cell.transfers)) for _, cell in able(plan))
     return sum(
-        settings.of(cell.report).max_time + SETUP_SECONDS + sheet.size / SETUP_RATE
+        settings.of(cell).max_time + SETUP_SECONDS + sheet.size / SETUP_RATE
         for sheet, cell in able(plan)
     )
 

@@ -7,16 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
 
 from linkgauge.backends.protocol import Tried
+from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import Settings
+from linkgauge.model.result import Settings, Surroundings
 
 from .channel import Channel
 from .interrupts import ENDING
@@ -32,9 +33,12 @@ _decode = msgspec.msgpack.Decoder(Reply, dec_hook=_hook).decode
 _A = TypeVar("_A")
 # The module search path is passed on unchanged: the child runs the same code, wherever it lies.
 _PROGRAM = """
+import os
 import sys
 descriptor, parent = map(int, sys.argv[1:3])
-sys.path[:] = sys.argv[3:]
+if sys.argv[3]:
+    os.sched_setaffinity(0, map(int, sys.argv[3].split(",")))
+sys.path[:] = sys.argv[4:]
 from linkgauge.engine.child import main
 main(descriptor, parent)
 """
@@ -42,6 +46,8 @@ main(descriptor, parent)
 
 LOOK = 0.1
 """Interval at which a silent worker's deadline is checked: most answers come sooner."""
+STARVED = 60.0
+"""The longest extension of a deadline for time in which a worker waited for a CPU (seconds)."""
 LONGEST = 1e6
 """The longest wait that the system accepts is about a fortnight (seconds)."""
 
@@ -56,26 +62,31 @@ class WorkerLost(LinkgaugeError):
 
 class WorkerProcess:
     """A process that holds the host backend and at most one accelerator backend. It loads while it
-    has no work, and learns from `begin` what to open."""
+    has no work, and learns from `begin` what to open. Its CPUs and environment are those of
+    `surroundings` from its start, since libraries read them when they are loaded."""
 
-    def __init__(self) -> None:
+    def __init__(self, surroundings: Surroundings = Surroundings()) -> None:  # noqa: B008
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         self.standing = Standing()
         """The last state that it reported."""
-        arguments = (str(theirs.fileno()), str(os.getpid()), *sys.path)
+        cpus = ",".join(map(str, surroundings.cpus))
+        arguments = (str(theirs.fileno()), str(os.getpid()), cpus, *sys.path)
         # Blocked while it starts and afterwards: the controller handles signals that end the run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
             self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
                 (sys.executable, "-P", "-c", _PROGRAM, *arguments),
                 pass_fds=(theirs.fileno(),),
+                env=environment_with(surroundings.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr(),
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+        self._waited: dict[str, float] = {}
+        """How long each of its threads had waited for a CPU when it was asked."""
         self._busy = True  # before its first command, ending it loses nothing
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
@@ -91,6 +102,7 @@ class WorkerProcess:
     def ask(self, command: Command) -> None:
         self._busy = True
         self.standing = Standing()
+        self._waited = waits_for_cpu(self.process.pid)
         self.send(command)
 
     def answer(
@@ -127,12 +139,23 @@ class WorkerProcess:
 
     def _wait(self, left: Callable[[Standing], float] | None) -> None:
         """Waits until there is something to read. The deadline moves as the worker reports its
-        state."""
+        state, and by the time for which it waited for a CPU: who is kept from working does not
+        hang."""
         if left is None or self._channel.poll(LOOK):
             return
-        if not self._channel.poll(min(max(0.0, left(self.standing)), LONGEST)):
-            self.kill()
-            raise WorkerLost("no answer", "timeout")
+        extension = -1.0
+        while (starved := self._starved()) > extension + LOOK:
+            extension = starved
+            if self._channel.poll(min(max(0.0, left(self.standing) + extension), LONGEST)):
+                return
+        self.kill()
+        raise WorkerLost("no answer", "timeout")
+
+    def _starved(self) -> float:
+        """Seconds for which a thread of it waited for a CPU since it was asked."""
+        waits = waits_for_cpu(self.process.pid)
+        since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
+        return min(max(since, default=0.0), STARVED)
 
     def _how_it_ended(self) -> WorkerLost:
         self._busy = True
@@ -160,6 +183,23 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+
+
+def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
+    """Seconds for which each thread of a process was ready to run while others ran; empty where
+    the kernel keeps no account of it (Documentation/scheduler/sched-stats.rst)."""
+    tasks = f"proc/{process}/task"
+    texts = {
+        thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)
+    }
+    fields = {thread: (text or "").split() for thread, text in texts.items()}
+    return {thread: int(found[1]) / 1e9 for thread, found in fields.items() if len(found) == 3}
+
+
+def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment of this process with these changes (None: unset)."""
+    changed = {**os.environ, **changes}
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 def _stderr() -> int:

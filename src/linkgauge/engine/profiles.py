@@ -15,5 +15,5 @@ PROFILES: dict[str, Settings] = {
         precision=0.005,
         max_time=20.0,
     ),
-    "vm": Settings(sizes=(512 * _MI,), profile="vm", precision=0.01, max_time=0.4, rate_time=30.0),
+    "vm": Settings(sizes=(512 * _MI,), profile="vm", precision=0.02, max_time=0.2, rate_time=30.0),
 }

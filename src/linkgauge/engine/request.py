@@ -12,7 +12,7 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, SIMULATED
 from linkgauge.benchmarks.catalog import select
-from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
 from linkgauge.model.arrays import HostMode, mode_of
@@ -27,7 +27,7 @@ from .plan import check_exists, fabrics, lay_out
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
     """Benchmarks of the catalog, by name and by prefix; without either, those of the settings'
-    profile. Operations on arrays are measured in all modes, or in `host_mode` alone."""
+    profile. Host threads work on arrays in all modes, or in `host_mode` alone."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark without cells of another mode than the one that was asked for."""
         modes = [mode_of(cell.operation) for cell in benchmark.cells]
-        if self.host_mode is None or not any(modes):
+        if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
         wanted = (None, self.host_mode)
         cells = (c for c, mode in zip(benchmark.cells, modes, strict=True) if mode in wanted)
@@ -106,7 +106,8 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
-    come from the `profile` may grow; null: they were asked for. What is `stated` about the machine
+    come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
+    `memory` of another kind. What is `stated` about the machine
     is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for another
     run's end. The run is kept below the folder `out`, or nowhere if null; `label`, `command` and
     `options` are for the record."""
@@ -117,6 +118,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     only_first: bool = False
     profile: str | None = None
+    memory: str = ""
     stated: dict[str, str] = {}
     tune: bool = False
     wait: bool = False
@@ -129,7 +131,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The device sets to lay out benchmarks over: none if only the host is asked for."""
         if set(self.backends) == {"host"}:
             return ()
-        return fabrics(machine, self.devices, self.settings.engines.numa_node)
+        # Configurations are compared by their accelerators: a CPU is measured as one if asked for.
+        with_cpus = self.settings.profile != COMPARISON or bool(self.backends)
+        node = self.settings.engines.numa_node
+        return fabrics(machine, self.devices, node, with_cpus=with_cpus)
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Stored runs: the names of their files, and how to read one."""
+"""Stored runs, and comparisons of runs: the names of their files, and how to read one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,39 @@ from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
 from linkgauge.model.result import Run
+from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
+from linkgauge.model.variation import Variation
 
 from .journal import JOURNAL_FILE, assemble, read_records
 from .older import current
 from .texts import spread_texts
 
 RUN_FILE = "run.json"
+VARY_FILE = "vary.json"
+_HEAD = 100
+"""Bytes of a document that name its schema."""
 MOST_BYTES = 2 << 30
 """No run has more: the full profile of eight devices leaves a tenth of a GiB."""
+
+
+DEPTH = 3
+"""Folders from the one that holds all runs down to a run's: accelerator, label, run."""
+
+
+def is_run(path: Path) -> bool:
+    """Whether it is a run's own file or folder."""
+    return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
+
+
+def run_folders(path: Path) -> list[Path]:
+    """The folders of the runs below a folder, in the order of their names."""
+    found = {
+        file.parent
+        for depth in range(1, DEPTH + 1)
+        for name in (RUN_FILE, JOURNAL_FILE)
+        for file in path.glob("/".join([*["*"] * depth, name]))
+    }
+    return sorted(found)
 
 
 def read_run(path: Path) -> Run:
@@ -38,6 +63,21 @@ def read_run(path: Path) -> Run:
         raise InputError(f"{path} is not a run of linkgauge: {error}") from error
     results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
     return _checked(spread_texts(replace(run, results=tuple(results))), path)
+
+
+def read_variation(path: Path) -> Variation | None:
+    """The comparison of a vary.json or of its folder; None if it is something else. Raises
+    InputError."""
+    path = path / VARY_FILE if path.is_dir() else path
+    try:
+        data = read_given(path, MOST_BYTES, begins=b"{")
+        if f'"{VARY_SCHEMA}"'.encode() not in data[:_HEAD]:
+            return None
+        return msgspec.json.decode(data, type=Variation)
+    except OSError:
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not a comparison of linkgauge: {error}") from error
 
 
 def _checked(run: Run, path: Path) -> Run:

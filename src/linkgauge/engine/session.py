@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from linkgauge.backends import SHAPED
+from linkgauge.benchmarks.table import COMPARISON
 from linkgauge.machine.hardware import state
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
@@ -24,8 +25,9 @@ from linkgauge.model.result import EngineSettings, Run
 from linkgauge.model.transfer import Benchmark
 
 from .controller import Doubts, Observer, Sink, execute, now
-from .folder import accelerator_name, create_run_folder
+from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
+from .in_memory import in_memory
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
@@ -61,7 +63,7 @@ class Session:
         """The request laid out over this machine. Raises InputError if that is impossible."""
         request = self.request
         plan = make_plan(
-            request.what.lay_out(request, self.machine),
+            in_memory(request.what.lay_out(request, self.machine), request.memory),
             self.machine,
             request.settings.sizes,
             parallel_pairs=request.settings.parallel_pairs,
@@ -107,6 +109,8 @@ class Session:
         if request.out is not None:
             accelerator = accelerator_name(machine, plan)
             self.folder = create_run_folder(Path(request.out), accelerator, request.label, started)
+            if request.settings.profile == COMPARISON:
+                keep_topology(self.folder, machine)
         return Opened(
             id=self.folder.name if self.folder else started,
             label=request.label,

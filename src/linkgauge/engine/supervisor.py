@@ -53,6 +53,9 @@ class Supervisor:
         first: WorkerProcess | None = None,
     ) -> None:
         self._settings = settings
+        self._surroundings = settings.surroundings
+        if settings.simulation is not None:  # whose CPUs these are
+            self._surroundings = msgspec.structs.replace(self._surroundings, cpus=())
         self._first = first
         self._workers: dict[str | None, WorkerProcess] = {}
         self._last: str | None = None
@@ -182,7 +185,7 @@ class Supervisor:
 
     def _worker(self, name: str | None) -> WorkerProcess:
         if name not in self._workers:
-            worker, self._first = self._first or WorkerProcess(), None
+            worker, self._first = self._first or WorkerProcess(self._surroundings), None
             worker.begin(name, self._settings)
             self._workers[name] = worker
         return self._workers[name]

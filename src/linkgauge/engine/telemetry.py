@@ -110,6 +110,7 @@ def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -
         clock_min=min(clocks, default=None),
         clock_max=max(clocks, default=None),
         temperature_max=max(_known(sense.temperature for sense in senses), default=None),
+        power_max=max(_known(sense.power for sense in senses), default=None),
         throttled=tuple(dict.fromkeys(why for sense in senses for why in sense.throttled)),
         pcie_replays=replays,
     )

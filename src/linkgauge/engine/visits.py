@@ -55,12 +55,16 @@ class Visits:
         self._rounds: defaultdict[tuple[int, int], list[CellKey]] = defaultdict(list)
         self._class_of: dict[CellKey, Hashable] = {}
         self._members: defaultdict[Hashable, list[CellKey]] = defaultdict(list)
+        self._counted: set[Hashable] = set()
+        """Classes whose number of samples is fixed: one visit takes all of them."""
         self._keys = _keys_of(plan)
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
                 self._class_of[key] = kind = _class_of(sheet, cell)
                 self._members[kind].append(key)
+                if settings.of(cell).samples is not None:
+                    self._counted.add(kind)
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
@@ -158,7 +162,7 @@ class Visits:
         return [self._merge(self._class_of[key])[key].cell for key in taken]
 
     def _least(self, kind: Hashable) -> int:
-        return 1 if self._settings.samples is not None else least_visits(len(self._members[kind]))
+        return 1 if kind in self._counted else least_visits(len(self._members[kind]))
 
     def _merge(self, kind: Hashable) -> dict[CellKey, Merged]:
         if kind not in self._merged:
@@ -184,7 +188,7 @@ class Visits:
         """Whether a cell may end before it has its least number of visits."""
         visits = self._taken.get(key, ())
         spent = sum(visit.seconds or 0.0 for visit in visits)
-        settings = self._settings.of(visits[0].report) if visits else self._settings
+        settings = self._settings.of(visits[0]) if visits else self._settings
         return spent >= settings.max_time or any(v.status != "pass" for v in visits)
 
     def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
@@ -208,7 +212,7 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
     """Whether a cell needs no more visits, none would help (of noise), or it can have none: its
     device was set aside."""
     cell = merged.cell
-    settings = settings.of(cell.report)
+    settings = settings.of(cell)
     spent, error = cell.seconds or 0.0, merged.error
     if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
         return True

@@ -123,7 +123,8 @@ class LocalWorker:
             return None
         from linkgauge.backends.sim import simulate
 
-        return simulate(self._settings.simulation, self._settings.engines)
+        cpus = self._settings.surroundings.cpus
+        return simulate(self._settings.simulation, self._settings.engines, cpus)
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST

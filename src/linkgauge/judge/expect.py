@@ -13,12 +13,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
 from linkgauge.model.motion import Work, movements
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
-from linkgauge.model.transfer import Memory, Report, Transfer
+from linkgauge.model.transfer import NULL, Memory, Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings
@@ -62,10 +63,14 @@ class Expectations:
 
     def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Expectation:
         """The estimate of a cell of `size` bytes whose figures are in `unit`."""
+        transfers = cell.transfers
+        if cell.operation in ARRAYS and transfers[0].engine.owner.is_device:
+            # Of each array that is counted, each byte crosses the memory once: as those of a read.
+            transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
+            size, unit = size * counted_arrays(cell.operation), BANDWIDTH.symbol
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
         if not bounded or cell.operation == "touch":
             return _unknown("no bound on this is known")
-        transfers = cell.transfers
         readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
             shapes = self._shapes_of(transfers, size, _under_load(readings))
@@ -157,7 +162,7 @@ class _Sharing:
 
     def _bytes(self) -> int:
         counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
-        return counted[0] if self._report is Report.FIRST else sum(counted)
+        return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
         """What the cell reports if its transfers take these flows. A kernel fills its device, so of
@@ -177,7 +182,7 @@ class _Sharing:
         seconds = [movement.end for movement in movements(works, self._capacity)]
         if not all(seconds):
             return None
-        if self._report is Report.FIRST:
+        if self._report.is_first:
             return self._bytes() / seconds[0]
         if self._report.is_total:
             return self._bytes() / max(seconds)
@@ -196,7 +201,7 @@ class _Sharing:
         if not all(flow.usage for flow in self._least):
             return None
         alone = [min(self._capacity[n] / part for n, part in flow.usage) for flow in self._least]
-        if self._report is Report.FIRST:
+        if self._report.is_first:
             first = self._transfers[0]
             return alone[0] * self._bytes() / first.bytes_moved(self._size)
         if self._definition == "sustained":

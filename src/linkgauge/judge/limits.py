@@ -12,6 +12,7 @@
     statistic = "median" | "p50" | "p95" | "p99" | "slow_p95" | "slow_p99" | "min" | "max" | "mean"
     bound     = number unit | number [ "%" ] ( "×" | "x" | "*" | "of" ) expected
     unit      = "B/s" | "kB/s" | "MB/s" | "GB/s" | "TB/s" | "ns" | "us" | "µs" | "ms" | "s"
+              | "GFLOP/s" | "TFLOP/s"
     expected  = "achievable" | "theoretical"
 
 The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and
@@ -42,7 +43,8 @@ _SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
 _UNITS = {
     "B/s": ("B/s", 1.0), "kB/s": ("B/s", 1e3), "MB/s": ("B/s", 1e6), "GB/s": ("B/s", 1e9),
     "TB/s": ("B/s", 1e12), "ns": ("s", 1e-9), "us": ("s", 1e-6), "µs": ("s", 1e-6),
-    "μs": ("s", 1e-6), "ms": ("s", 1e-3), "s": ("s", 1.0),
+    "μs": ("s", 1e-6), "ms": ("s", 1e-3), "s": ("s", 1.0), "GFLOP/s": ("FLOP/s", 1e9),
+    "TFLOP/s": ("FLOP/s", 1e12),
 }  # fmt: skip
 _EXPECTED = ("achievable", "theoretical")
 _AT_LEAST, _AT_MOST = ("≥", ">="), ("≤", "<=")
@@ -53,8 +55,8 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s or s), or
-    as a share of the expected figure that `of` names."""
+    """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s, s or
+    FLOP/s), or as a share of the expected figure that `of` names."""
 
     statistic: str
     at_least: bool

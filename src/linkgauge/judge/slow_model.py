@@ -72,8 +72,14 @@ class _Left(msgspec.Struct, frozen=True):
     begin: int = 0
 
     def cells_to(self, member: RelativeRate, s: Suspect) -> int:
-        """How many cells a drift had to slow this one more than what it is compared with."""
-        return member.case.number - (self.begin if s.part in self.base else 0)
+        """How many cells a drift had to slow this one more than what it is compared with: less than
+        none if only that one touches what drifts."""
+        own = member.case.number if s.strikes(member) else 0
+        return own - (self.begin if s.part in self.base else 0)
+
+    def flatters(self, member: RelativeRate, s: Suspect) -> bool:
+        """Whether only what this one is compared with touches what drifts."""
+        return s.drifts and s.part in self.base and not s.strikes(member)
 
 
 class _Class:
@@ -159,7 +165,9 @@ class Model:
     ) -> float:  # fmt: skip
         """Of the class numbered `at`, by the suspects' levels in it, else in others."""
         loss = 0.0
-        for member, log in zip(group.members, one.logs, strict=True):
+        for member, seen in zip(group.members, one.logs, strict=True):
+            flattered = (s for s in levels if one.flatters(member, s))
+            log = seen - sum(levels[s] * one.cells_to(member, s) for s in flattered)
             expected = [
                 level * one.cells_to(member, s) if s.drifts else level
                 for s in levels
@@ -189,7 +197,8 @@ class Model:
             for member, log in zip(group.members, one.logs, strict=True):
                 slowing = [s for s in suspects if s.slows(member, one)] if member.slow else []
                 for s in slowing:
-                    others = tuple(o for o in slowing if o != s)
+                    others = tuple(o for o in suspects if o != s
+                                   and (o in slowing or one.flatters(member, o)))  # fmt: skip
                     of = shared if others else alone
                     of[s].append(_Slowed(at, one, member, log, others))
         known = {s: _levels(s, slowed) for s, slowed in alone.items() if slowed}

@@ -12,7 +12,14 @@ typedef ulong2 Words;   // the same 16 bytes as two 64-bit words
 #define VECTORS_PER_CHUNK 32   // base.CHUNK: 512 bytes go one way, the next 512 the other
 #define WORDS_PER_CHUNK 64
 
-enum { PATTERN_WORDS = 0, PATTERN_CONSTANT = 1, PATTERN_SPLIT = 2 };
+enum {
+  PATTERN_WORDS = 0, PATTERN_CONSTANT = 1, PATTERN_SPLIT = 2,
+  PATTERN_NUMBERS = 3, PATTERN_SCALED = 4, PATTERN_ADDED = 5, PATTERN_TRIAD = 6
+};
+
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 
 typedef struct { ulong first, end, step; } Share;
 
@@ -40,6 +47,24 @@ ulong word_of(ulong seed, ulong index, int pattern, ulong flip) {
   x ^= x >> 29;
   if (pattern == PATTERN_SPLIT && (index / WORDS_PER_CHUNK) % 2 == 0) x = ~x;
   return x ^ flip;
+}
+
+// Word `index` of a buffer of `count` words. Patterns of numbers take double precision, without which
+// nobody asks for them.
+ulong content_of(ulong seed, ulong index, int pattern, ulong flip, ulong count) {
+#ifdef cl_khr_fp64
+  if (pattern >= PATTERN_NUMBERS) {
+    const ulong one = 0x3FF0000000000000UL;
+    const double b = as_double(one | word_of(seed, index, PATTERN_WORDS, 0) >> 16 << 4);
+    const double c = as_double(one | word_of(seed, index + count, PATTERN_WORDS, 0) >> 16 << 4);
+    double value = b;
+    if (pattern == PATTERN_SCALED) value = 3 * b;
+    if (pattern == PATTERN_ADDED) value = b + c;
+    if (pattern == PATTERN_TRIAD) value = b + 3 * c;
+    return as_ulong(value) ^ flip;
+  }
+#endif
+  return word_of(seed, index, pattern, flip);
 }
 
 // The last size % 8 bytes, zero-extended to a word.
@@ -125,12 +150,30 @@ __kernel void pure_write(__global Words *destination, ulong size, ulong seed) {
   }
 }
 
+#ifdef cl_khr_fp64
+// What STREAM computes: `makes` is the pattern that comes of numbers. `source` holds b and behind it
+// c, of `size` bytes each.
+__kernel void compute(__global const double *restrict source,
+                      __global double *restrict destination, ulong size, int makes) {
+  const ulong count = size / 8;
+  __global const double *c = source + count;
+  const Share share = share_of(count);
+  if (makes == PATTERN_SCALED)
+    for (ulong i = share.first; i < share.end; i += share.step) destination[i] = 3 * source[i];
+  if (makes == PATTERN_ADDED)
+    for (ulong i = share.first; i < share.end; i += share.step) destination[i] = source[i] + c[i];
+  if (makes == PATTERN_TRIAD)
+    for (ulong i = share.first; i < share.end; i += share.step)
+      destination[i] = source[i] + 3 * c[i];
+}
+#endif
+
 __kernel void fill(__global ulong *words, ulong size, ulong seed, int pattern, ulong flip) {
   const Share share = share_of(size / 8);
   for (ulong i = share.first; i < share.end; i += share.step)
-    words[i] = word_of(seed, i, pattern, flip);
+    words[i] = content_of(seed, i, pattern, flip, size / 8);
   if (get_global_id(0) == 0)
-    store_tail((__global uchar *)words, size, word_of(seed, size / 8, pattern, flip));
+    store_tail((__global uchar *)words, size, content_of(seed, size / 8, pattern, flip, size / 8));
 }
 
 // Lowers *bad to the first word, counted from word `base`, that differs from the pattern. One
@@ -141,7 +184,7 @@ __kernel void compare(__global const ulong *words, ulong size, ulong seed, int p
   uint worst = UINT_MAX;
   for (ulong i = share.first; i < share.end; i += share.step) {
     const ulong index = base + i;
-    const ulong expected = word_of(seed, index, pattern, 0);
+    const ulong expected = content_of(seed, index, pattern, 0, size / 8);
     ulong found;
     if (index < size / 8) found = words[index];
     else found = tail_word((__global const uchar *)words, size);

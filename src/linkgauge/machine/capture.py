@@ -21,6 +21,7 @@ from .record import Recorder
 from .secrets import without_secrets
 from .tools import COMMANDS, FOLDER, ToolOutput, ask
 from .tree import ROOT, Captured, Root, names_in, read_bytes
+from .virtual import read_virtual
 
 MANIFEST = "linkgauge/capture.json"
 SCHEMA = "linkgauge.capture/1"
@@ -51,6 +52,7 @@ def capture(
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
+    read_virtual(recorder)
     tools, texts = ask(commands) if root == ROOT else _tools_of(root)
     accelerators = machine.inventory.accelerators if machine.inventory else ()
     manifest = Manifest(

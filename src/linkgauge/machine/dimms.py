@@ -42,17 +42,23 @@ class Dimm(msgspec.Struct, frozen=True):
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
     """Total and free huge pages by their size in bytes, from sysfs, else from /proc/meminfo."""
-    found = {}
-    for name in names_in(root, HUGE_PAGES):
-        size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
-        total = number(read_text(root, f"{HUGE_PAGES}/{name}/nr_hugepages"))
-        free = number(read_text(root, f"{HUGE_PAGES}/{name}/free_hugepages"))
-        if size and total is not None and free is not None:
-            found[int(size[1]) << 10] = (total, free)
+    found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
         counts = meminfo["HugePages_Total"], meminfo["HugePages_Free"]
         found[meminfo["Hugepagesize"]] = counts
+    return dict(sorted(found.items()))
+
+
+def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
+    """Total and free huge pages by their size, in a folder of pools: the machine's, or a node's."""
+    found = {}
+    for name in names_in(root, pools):
+        size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
+        total = number(read_text(root, f"{pools}/{name}/nr_hugepages"))
+        free = number(read_text(root, f"{pools}/{name}/free_hugepages"))
+        if size and total is not None and free is not None:
+            found[int(size[1]) << 10] = (total, free)
     return dict(sorted(found.items()))
 
 

@@ -132,6 +132,13 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
     }
 
 
+def lineage(address: str, folder: str) -> tuple[str, ...]:
+    """The addresses from below a host bridge down to the function in this folder; none where its
+    path does not show them."""
+    line = _line(address, folder)
+    return () if line[address].why else tuple(line)
+
+
 def _order(address: str) -> tuple[int, ...]:
     return tuple(int(part, 16) for part in re.split("[:.]", address))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -174,6 +174,17 @@ def parse_cpu_mask(text: str) -> tuple[int, ...]:
         return ()
     mask = int("".join(group.zfill(8) for group in groups), 16)
     return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers in the kernel's list format: `0-3,8`."""
+    known = set(numbers)
+    starts = [n for n in numbers if n - 1 not in known]
+    ends = [n for n in numbers if n + 1 not in known]
+    return ",".join(
+        f"{first}-{last}" if last > first else str(first)
+        for first, last in zip(starts, ends, strict=True)
+    )
 
 
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:

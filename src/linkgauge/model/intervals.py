@@ -164,11 +164,13 @@ class _Pools:
 
 
 def difference(first: VisitSamples, second: VisitSamples) -> Difference | None:
-    """second ÷ first with its 95 % interval: the facing halves of both, joined as above. None if
-    one of them has too few visits."""
+    """second ÷ first with its 95 % interval. None if one of them has too few visits."""
     (one,), (other,) = estimates([first]), estimates([second])
-    if one is None or other is None:
-        return None
+    return None if one is None or other is None else ratio(one, other)
+
+
+def ratio(one: Estimate, other: Estimate) -> Difference:
+    """other ÷ one with its 95 % interval: the facing halves of both, joined as above."""
     log = other.log - one.log
     low = log - math.hypot(other.log - other.low, one.high - one.log)
     high = log + math.hypot(other.high - other.log, one.log - one.low)

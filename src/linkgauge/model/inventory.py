@@ -213,7 +213,8 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Readings of an accelerator while a cell was measured: `count` of them over `seconds`, first
-    to last. The link's speed (GT/s) and width are the medians, `throttled` all reasons seen,
+    to last. The link's speed (GT/s) and width are the medians, `power_max` is watts,
+    `throttled` all reasons seen,
     `pcie_replays` those that occurred meanwhile. A count of 0: its library reported nothing. In
     files, null values (0 s, no reasons) are left out."""
 
@@ -225,18 +226,20 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     clock_min: float | None = None
     clock_max: float | None = None
     temperature_max: float | None = None
+    power_max: float | None = None
     throttled: tuple[str, ...] = ()
     pcie_replays: int | None = None
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator at one moment: its PCIe link, the clock of its cores, what throttles it, and
-    its counter of PCIe replays."""
+    """An accelerator at one moment: its PCIe link, the clock of its cores, its power in watts, what
+    throttles it, and its counter of PCIe replays."""
 
     memory: str
     link_speed: float | None = None
     link_width: int | None = None
     clock: float | None = None
     temperature: float | None = None
+    power: float | None = None
     throttled: tuple[str, ...] = ()
     pcie_replays: int | None = None

@@ -30,8 +30,9 @@ class Device(msgspec.Struct, frozen=True):
 
     `memory` is its notation (`opencl:0`), `model` the hardware's name, `memory_bytes` the size of
     its memory and `largest_buffer` the limit of one allocation. With `shares_host_memory`, its
-    memory is the host's DRAM; `near` is the host node closest to it. `pci` is its address as sysfs
-    writes it (0000:1b:00.0), `uuid` its vendor's name for it; null if unknown.
+    memory is the host's DRAM; with `is_cpu`, it is the host's processor by another name (PoCL).
+    `near` is the host node closest to it. `pci` is its address as sysfs writes it (0000:1b:00.0),
+    `uuid` its vendor's name for it; null if unknown.
     """
 
     memory: str
@@ -44,6 +45,7 @@ class Device(msgspec.Struct, frozen=True):
     pci: str | None = None
     uuid: str | None = None
     notes: tuple[str, ...] = ()
+    is_cpu: bool = False
 
     @property
     def index(self) -> int:

@@ -6,7 +6,8 @@
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ]
 
 Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them. Work that moves
-nothing goes from `null` to `null` by an engine whose owner is named (`null -> null by host:0.cpu`).
+nothing goes from `null` to `null` by an engine whose owner is named (`null -> null by host:0.cpu`,
+`null -> null by cuda:0.sm`).
 
 Without `by`, a copy engine does the work if a device is involved, else all CPUs. What
 loads a memory at a share of its own rate says so: `host:0 -> null by cpu*7 at 25%`. Printing is
@@ -96,6 +97,11 @@ def schema_hook(kind: type) -> dict[str, str]:
     if kind is Transfer:
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
+
+
+def _computes(engine: Engine) -> bool:
+    """Whether it can do work that moves nothing: threads and kernels can."""
+    return engine.owner.is_host or (engine.kind == "sm" and engine.owner.is_device)
 
 
 class _TransferParser:
@@ -226,7 +232,7 @@ class _TransferParser:
         engine = Engine(default, "ce" if default.is_device else "cpu")
         if self.keyword("by"):
             engine = self.engine(default)
-        if source.is_null and destination.is_null and not engine.owner.is_host:
+        if source.is_null and destination.is_null and not _computes(engine):
             raise NotationError("null to null moves nothing", self.text, middle)
         if len({memory.is_cpu for memory in (source, destination, engine.owner)}) > 1:
             problem = "the caches of a CPU exchange lines with another CPU's alone"

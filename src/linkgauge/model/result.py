@@ -129,6 +129,13 @@ class CellResult(Cell, frozen=True, gc=False):
     phase: Phase | None = None
     counters: Counters | None = None
 
+    @property
+    def headline(self) -> float | None:
+        """The figure of the cell: the median of its samples, or the best where that is reported."""
+        if self.summary is None:
+            return None
+        return self.summary.max if self.report is Report.BEST else self.summary.median
+
 
 class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
@@ -246,11 +253,22 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 class Simulation(msgspec.Struct, frozen=True):
     """What is measured instead of this machine: a description (its YAML text) with its name, and
-    the faults that strike it, each in the grammar of `--fault`."""
+    the faults that strike it, each in the grammar of `--fault`. Runs of another `draw` have other
+    noise."""
 
     machine: str
     description: str
     faults: tuple[str, ...] = ()
+    draw: int = 0
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What worker processes live in: they use these CPUs only (none: all that this process may
+    use; of a simulated machine, its own), and find these environment variables beside those of this
+    process (null: unset)."""
+
+    cpus: tuple[int, ...] = ()
+    environment: dict[str, str | None] = {}
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -258,8 +276,8 @@ class Settings(msgspec.Struct, frozen=True):
     relative (0: sample for all of `max_time`); `max_time` is seconds per cell; `sizes` are bytes.
     With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
     takes longer than `timeout` seconds is abandoned (null: one that makes no progress). `pattern`
-    is the 64-bit word that one-way copies move (null: words that all differ). Cells that report a
-    rate over time take `rate_time` seconds each, however precise they are by then."""
+    is the 64-bit word that one-way copies move (null: words that all differ). Cells that search
+    primes take `rate_time` seconds each, however precise they are by then."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -274,12 +292,15 @@ class Settings(msgspec.Struct, frozen=True):
     pattern: int | None = None
     simulation: Simulation | None = None
     rate_time: float = 2.0
+    surroundings: Surroundings = Surroundings()
 
-    def of(self, report: Report) -> Settings:
-        """Those of a cell with this report."""
-        if report is not Report.RATE:
-            return self
-        return replace(self, max_time=self.rate_time, precision=0.0)
+    def of(self, cell: Cell) -> Settings:
+        """Those of this cell."""
+        if cell.operation == "primes":
+            return replace(self, max_time=self.rate_time, precision=0.0)
+        if cell.runs is not None and self.samples is None:
+            return replace(self, samples=cell.runs)
+        return self
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

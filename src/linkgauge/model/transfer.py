@@ -14,13 +14,23 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .arrays import ArrayOperation, counted_arrays, source_arrays
+from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
-Operation = Literal["copy", "chase", "enqueue", "ping-pong", "touch", "primes", ArrayOperation]
+Operation = Literal[
+    "copy",
+    "chase",
+    "enqueue",
+    "ping-pong",
+    "touch",
+    "primes",
+    ArrayOperation,
+    ProductOperation,
+]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
-line, has the kernel hand out fresh memory, searches prime numbers, or works on arrays as STREAM
-does."""
+line, has the kernel hand out fresh memory, searches prime numbers, works on arrays as STREAM does,
+or multiplies matrices."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"
@@ -188,7 +198,9 @@ class Transfer:
     def counted(self, size: int, report: Report) -> int:
         """Payload bytes of one loop that the figures of a cell with this report count, the headline
         and the parts: one direction if the first transfer is reported, else both."""
-        first = report is Report.FIRST
+        if not self.memories:
+            return 0
+        first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
@@ -227,6 +239,8 @@ class Report(StrEnum):
 
     FIRST = "first"
     """The first transfer in one direction; the others are interference."""
+    BEST = "best"
+    """The same, by the best of a few samples."""
     SUM = "sum"
     """The sum of every transfer's own rate."""
     TOTAL = "total"
@@ -249,7 +263,7 @@ class Report(StrEnum):
     @property
     def is_first(self) -> bool:
         """Whether the figure is the first transfer's own."""
-        return self.is_latency or self is Report.FIRST
+        return self.is_latency or self in (Report.FIRST, Report.BEST)
 
     @property
     def is_total(self) -> bool:
@@ -297,6 +311,12 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
         return " & ".join(map(str, self.transfers))
 
 
+BEST_OF = 5
+"""Samples of a cell that reports the best."""
+PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
+"""Samples of products on a device, of two each, and on the host."""
+
+
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
     """A position in a matrix, and what its transfers do."""
 
@@ -304,6 +324,16 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "operation", operation_of(self.report, self.operation))
+
+    @property
+    def runs(self) -> int | None:
+        """The number of samples, where it is part of what is measured."""
+        if self.report is Report.BEST:
+            return BEST_OF
+        if self.operation not in PRODUCTS:
+            return None
+        on_device = any(transfer.engine.owner.is_device for transfer in self.transfers)
+        return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
         """The bytes of one loop of each transfer that the figures count: payload once, but every
@@ -318,6 +348,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     def buffers(self, size: int) -> Iterator[tuple[Memory, int]]:
         """The memory and the bytes of each buffer that the cell holds."""
+        if self.operation in PRODUCTS:
+            yield from ((self.transfers[0].engine.owner, size) for _ in range(MATRICES))
         for transfer in self.transfers:
             moved = transfer.bytes_moved(size)
             for memory, arrays in (

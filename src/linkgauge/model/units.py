@@ -40,8 +40,16 @@ STREAM = Unit(
 """Not comparable with the payload of BANDWIDTH, and so under a name of its own."""
 LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access", "time")
 RATE = Unit("1/s", "events/s", 1.0, "higher", "events of all threads together", "rate")
+FLOPS = Unit(
+    "FLOP/s",
+    "TFLOP/s",
+    1e12,
+    "higher",
+    "2 n³ floating-point operations of a product of two n × n matrices",
+    "rate",
+)
 
-UNITS = {unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, RATE)}
+UNITS = {unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, RATE, FLOPS)}
 
 
 def unit_of(symbol: str) -> Unit:

@@ -16,6 +16,7 @@ from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.notation import encode_hook, schema_hook
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.variation import Variation
 
 from .sentences import sentence
 
@@ -84,6 +85,12 @@ def write_run(folder: Path, run: Run) -> Path:
     return folder / RUN_FILE
 
 
+def write_document(path: Path, value: object) -> Path:
+    """Writes JSON and returns the path. Raises ResultsError with it."""
+    _write(path, _indented(value))
+    return path
+
+
 def _write(path: Path, data: bytes) -> None:
     """Writes all or nothing: a reader never sees half a file."""
     partial = path.with_name(path.name + ".partial")
@@ -98,5 +105,14 @@ def _write(path: Path, data: bytes) -> None:
 
 def run_schema() -> dict[str, object]:
     """The JSON Schema of run.json, from its types; docs/run.schema.json is this."""
-    schema = msgspec.json.schema(Run, schema_hook=schema_hook)
+    return _schema(Run)
+
+
+def variation_schema() -> dict[str, object]:
+    """That of vary.json; docs/vary.schema.json is this."""
+    return _schema(Variation)
+
+
+def _schema(kind: type) -> dict[str, object]:
+    schema = msgspec.json.schema(kind, schema_hook=schema_hook)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

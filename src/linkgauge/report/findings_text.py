@@ -38,15 +38,16 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[Text]:
     yield from diagnosis.conclusion
 
 
-def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
-    """Each with its reason and remedy; equal findings on several subjects are shown once."""
+def finding_lines(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Text]:
+    """Each with its reason and remedy, then what `by` found in all; equal findings on several
+    subjects are shown once."""
     given: dict[tuple[str, ...], str] = {}
     for alike in _alike(findings):
         first = alike[0]
         yield headline(alike)
         yield from _details(alike, given.get(first.remedy))
         given.setdefault(first.remedy, first.check)
-    yield summary(findings)
+    yield summary(findings, by)
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
@@ -89,9 +90,9 @@ def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Text]:
     yield from (Text(f"      {line}" if line else "") for line in first.remedy)
 
 
-def summary(findings: Sequence[Finding]) -> Text:
+def summary(findings: Sequence[Finding], by: str = "doctor") -> Text:
     """How many of each severity."""
     counts = Counter(finding.severity for finding in findings)
-    line = Text("doctor: ")
+    line = Text(f"{by}: ")
     shown = [Text(f"{counts[by]} {by}", style) for by, style in _STYLES.items() if counts[by]]
     return line.append(Text(", ").join(shown) if shown else Text("nothing found", "green"))

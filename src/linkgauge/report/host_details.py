@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from linkgauge.machine.tree import ranges
 from linkgauge.model.inventory import HostDetails, gaps_of
 from linkgauge.model.units import approximate_size
 
@@ -73,17 +74,6 @@ def _allowances(host: HostDetails) -> Iterator[str]:
     ):
         if limit is not None or what not in unread:
             yield f"{what} {_NONE if limit is None else approximate_size(limit)}"
-
-
-def ranges(numbers: tuple[int, ...]) -> str:
-    """Numbers in the kernel's list format: `0-3,8`."""
-    known = set(numbers)
-    starts = [n for n in numbers if n - 1 not in known]
-    ends = [n for n in numbers if n + 1 not in known]
-    return ",".join(
-        f"{first}-{last}" if last > first else str(first)
-        for first, last in zip(starts, ends, strict=True)
-    )
 
 
 def _count(count: int | None, what: str) -> str:

@@ -47,8 +47,8 @@ def matrices(result: Result) -> Iterator[Matrix]:
         }
         cells = sum(number < len(cell.transfers) for cell in result.cells)
         found.append((f"_{name}", figures, cells))
-    known = [(cell, cell.summary) for cell in result.cells if cell.summary is not None]
-    headline = {cell.place: summary.median for cell, summary in known}
+    known = ((cell.place, cell.headline) for cell in result.cells)
+    headline = {place: figure for place, figure in known if figure is not None}
     found.append(("_total" if result.parts else "", headline, len(result.cells)))
     adds_up = not result.sweep and unit_of(result.unit).better == "higher"
     for suffix, figures, cells in found:

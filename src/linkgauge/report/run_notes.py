@@ -64,7 +64,7 @@ def _missed(run: Run) -> Iterator[Text]:
     unknown = 0
     for result in run.results:
         for cell in result.cells:
-            precision = run.settings.of(cell.report).precision
+            precision = run.settings.of(cell).precision
             if cell.stopped not in ("max-time", "noise") or not precision:
                 continue
             error = relative_error(cell.summary)

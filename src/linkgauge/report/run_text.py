@@ -18,6 +18,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
+from .gpu_text import more_matrices, state_lines
 from .latency_text import level_lines, load_matrix, load_title
 from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .pages import page_lines
@@ -92,6 +93,8 @@ def render_result(result: Result) -> RenderableType:
             lines.append(_sum_line(matrix, result.unit))
     lines += thread_lines(result)
     lines += _load_lines(result)
+    lines += _more_lines(result)
+    lines += state_lines(result)
     lines += level_lines(result)
     lines += page_lines(result)
     lines += remote_lines(result)
@@ -196,6 +199,19 @@ def _load_lines(result: Result) -> Iterator[Text]:
                 (shown(figures[Place(*at)], BANDWIDTH.symbol), "dim")
                 if Place(*at) in figures
                 else UNKNOWN
+            ),
+        )
+
+
+def _more_lines(result: Result) -> Iterator[Text]:
+    """Matrices of other figures of the same cells."""
+    for title, matrix in more_matrices(result):
+        yield Text(title)
+        figures = matrix.figures
+        yield from matrix_lines(
+            matrix,
+            lambda at, of=figures: (  # type: ignore[misc]  # bound in this turn
+                (f"{of[Place(*at)]:.2f}", "dim") if Place(*at) in of else UNKNOWN
             ),
         )
 

@@ -22,28 +22,38 @@ from linkgauge.backends.protocol import (
     Pace,
     Pattern,
     Tried,
-    check_alone,
-    lacking,
 )
-from linkgauge.backends.rules import no_node, of_load
+from linkgauge.backends.rules import (
+    check_alone,
+    check_own_arrays,
+    check_work,
+    lacking,
+    no_node,
+    of_load,
+)
+from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
+from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
 from . import memory as cuda_memory
+from .arrays import ArrayKernels, array_work
 from .compiler import Compiler
 from .device import CudaDevice
 from .driver import Driver, open_driver
 from .enqueuing import Call, EnqueuingGroup
 from .group import CudaGroup
 from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
+from .matmul import Products
 from .memory import HOST_KINDS, CudaBuffer
 from .nvml import NvmlTelemetry
 from .pageable import PageableGroup
+from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
-from .settings import IN_KERNEL_LOOPS, CopySettings, defaults, key, override
+from .settings import IN_KERNEL_LOOPS, CopySettings, chosen, defaults
 from .verify import Verifier, new_word, run
 from .work import InPieces, KernelWork, PeerCopy, ReadWork, StreamWork, copying
 
@@ -80,8 +90,10 @@ class CudaBackend:
         self._devices = [
             CudaDevice(driver, index, compiler, engines.tuned) for index in range(count)
         ]
-        self._peers: set[tuple[int, int]] = set()
+        self._peers = Peers(driver)
         self._verifier = Verifier()
+        self._products = Products(driver)
+        self._arrays = ArrayKernels(self._devices, engines, self._search)
         self._sensors = NvmlTelemetry(self._devices)
         driver.lost_device = self._sensors.lost_device
 
@@ -150,7 +162,9 @@ class CudaBackend:
             "the time, taken by the host's clock"
             for kind in sorted(UNGATED & {memory.kind for memory in transfer.memories})
         ]
-        if len(transfer.memories) < 2:
+        remarks += self._products.remarks(transfer)
+        remarks += (on_arrays := self._arrays.remarks(transfer))
+        if len(transfer.memories) < 2 or on_arrays:
             return tuple(remarks)  # pure reads, writes and chases have no settings
         if self._engines.pieces is not None and not transfer.both_ways:
             return (*remarks, self._engines.pieces.describe(transfer.engine.kind))
@@ -187,23 +201,39 @@ class CudaBackend:
         return self._verifier.checksum(_ours(buffer), size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation == "copy":
-            return self.prepare_with(copies, None)
+        check_work(copies, operation)
+        if operation in ARRAYS:
+            check_own_arrays(self.name, copies, operation)
+        self._arrays.prepare(copies, operation)
+        if operation == "copy" or operation in ARRAYS:
+            return self.prepare_with(copies, None, operation)
         check_alone(copies)
+        if operation in PRODUCTS:
+            self._settle(copies)
+            device = self._device(copies[0].transfer.engine.owner)
+            return self._products.group(device, copies[0], operation)
         if operation == "chase":
             return self._chase(copies[0])
         if operation == "enqueue":
             return self._enqueuing(copies[0])
         raise lacking(self.name, operation)
 
-    def prepare_with(self, copies: Sequence[Copy], settings: CopySettings | None) -> Group:
+    def _search(self, copy: Copy, operation: Operation) -> CopySettings | None:
+        from .tune import Path, search
+
+        return search(self, Path(copy.transfer, operation), copy)
+
+    def prepare_with(
+        self, copies: Sequence[Copy], settings: CopySettings | None, operation: Operation = "copy"
+    ) -> Group:
         """prepare(), with these settings instead of each path's own."""
         self._settle(copies)
         works: list[StreamWork] = []
         try:
             for copy in copies:
                 self._connect(copy.transfer)
-                works.append(self._work(copy, settings or self.settings_of(copy.transfer)))
+                own = settings or self.settings_of(copy.transfer, operation)
+                works.append(self._work(copy, own, operation))
             kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
             # The queues cannot hold a loop of pieces behind a gate.
             if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
@@ -265,6 +295,7 @@ class CudaBackend:
 
     def close(self) -> None:
         self._sensors.close()
+        self._products.close()
         self._verifier.close()
         self._peers.clear()
         for device in self._devices:
@@ -273,14 +304,16 @@ class CudaBackend:
     def _device(self, memory: Memory) -> CudaDevice:
         return self._devices[memory.index or 0]
 
-    def settings_of(self, transfer: Transfer) -> CopySettings:
+    def settings_of(self, transfer: Transfer, operation: Operation = "copy") -> CopySettings:
         """Settings given by hand, else tuned for the device's model and path, else the defaults."""
-        tuned = self._device(transfer.engine.owner).tuned
-        return override(tuned.get(key(transfer), defaults(transfer)), self._engines, transfer)
+        device = self._device(transfer.engine.owner)
+        return chosen(device.tuned, self._engines, transfer, operation)
 
-    def _work(self, copy: Copy, settings: CopySettings) -> StreamWork:
+    def _work(self, copy: Copy, settings: CopySettings, operation: Operation) -> StreamWork:
         """The work that carries out one copy."""
         device = self._device(copy.transfer.engine.owner)
+        if operation in ARRAYS:
+            return array_work(device, copy, operation, settings)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
         if copy.source is None:
             kernel = write_launch(device, _address(copy.destination), copy.size, copy.seed)
@@ -332,24 +365,8 @@ class CudaBackend:
         """Enables peer access, both ways, between the devices of a transfer; once."""
         if not self._engines.peer_access:
             return
-        devices = {m.index or 0 for m in (*transfer.memories, transfer.engine.owner) if m.is_device}
-        for one in devices:
-            for other in devices - {one}:
-                if (one, other) not in self._peers:
-                    self._enable_peer(self._devices[one], self._devices[other])
-                    self._peers.add((one, other))
-
-    def _enable_peer(self, device: CudaDevice, peer: CudaDevice) -> None:
-        if not self._driver.call("cuDeviceCanAccessPeer", device.handle, peer.handle):
-            return  # refusal() has already rejected transfers that need it
-        device.enter()
-        about = f"of cuda:{peer.index} to cuda:{device.index}"
-        try:
-            self._driver.call("cuCtxEnablePeerAccess", peer.context, 0, about=about)
-        except BackendError as error:
-            # The primary context is shared: another library of this process may have been first.
-            if "PEER_ACCESS_ALREADY_ENABLED" not in error.detail:
-                raise
+        places = (*transfer.memories, transfer.engine.owner)
+        self._peers.connect(self._device(memory) for memory in places if memory.is_device)
 
 
 def _ours(buffer: Buffer | None) -> CudaBuffer:

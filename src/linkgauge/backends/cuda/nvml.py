@@ -203,6 +203,7 @@ def sense(asked: Questions, memory: str) -> Telemetry:
         link_width=asked.ask("link width", "nvmlDeviceGetCurrPcieLinkWidth") or None,
         clock=asked.scaled(_MHZ, "clock", "nvmlDeviceGetClockInfo", library.NVML_CLOCK_SM),
         temperature=asked.scaled(1.0, "temperature", "nvmlDeviceGetTemperature", gpu),
+        power=asked.scaled(_MILLI, "power", "nvmlDeviceGetPowerUsage"),
         throttled=_throttled(asked),
         pcie_replays=asked.ask("PCIe replays", "nvmlDeviceGetPcieReplayCounter"),
     )
@@ -237,7 +238,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         locked_clock=_locked_clock(asked),
         throttled=now.throttled,
         temperature=now.temperature,
-        power=asked.scaled(_MILLI, "power", "nvmlDeviceGetPowerUsage"),
+        power=now.power,
         power_limit=asked.scaled(_MILLI, "power limit", "nvmlDeviceGetEnforcedPowerLimit"),
         pcie_replays=now.pcie_replays,
         ecc=asked.switch("ECC", "nvmlDeviceGetCurrentEccMode"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,11 +11,14 @@ from msgspec import Meta
 
 from linkgauge.backends.cache import load, store, tuned_file
 from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import Memory, Operation, Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
 """From this size on (bytes) one launch carries out all loops of a kernel copy, as in nvbandwidth;
 below it each loop is a launch, so that the figure is that of single copies."""
+
+LEAST_SEARCHED = 64 << 20
+"""From this size on (bytes) arrays tell which kernel is the fastest for a device's memory."""
 
 LEAST_IN_KERNEL = 2
 """Fewest loops of a launch that carries out several: the multiprocessors do not finish together,
@@ -79,22 +83,43 @@ SPLIT_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=1, in_place=
 """nvbandwidth's split-warp kernel: one access per thread, repeated in place."""
 
 
+ARRAY_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=4)
+"""Of kernels over arrays: a block for each 64 KiB."""
 BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
 
 
-def override(base: CopySettings, engines: EngineSettings, transfer: Transfer) -> CopySettings:
+def is_shaped(engines: EngineSettings) -> bool:
+    """Whether the user set the shape of kernels by hand."""
+    return bool(engines.kernel or engines.blocks or engines.threads)
+
+
+def override(
+    base: CopySettings, engines: EngineSettings, transfer: Transfer, operation: Operation = "copy"
+) -> CopySettings:
     """`base` with what the user set by hand. If the user sets a kernel's shape, the rest comes from
     the kernel's defaults, not from what was tuned for another shape. Both directions at once use
     the plain kernel: the bulk kernel copies in one direction."""
+    bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
         given = {"blocks": engines.blocks, "threads": engines.threads}
-        if engines.kernel == "bulk" and not transfer.both_ways:
+        if engines.kernel == "bulk" and bulk:
             base = BULK_DEFAULT
-        elif engines.kernel or engines.blocks or engines.threads:
-            base = defaults(transfer)
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return msgspec.structs.replace(base, **chosen)
+        elif is_shaped(engines):
+            base = defaults(transfer, operation)
+    asked = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(base, **asked)
+
+
+def chosen(
+    tuned: Mapping[str, CopySettings],
+    engines: EngineSettings,
+    transfer: Transfer,
+    operation: Operation = "copy",
+) -> CopySettings:
+    """Settings given by hand, else `tuned` for the device's model and path, else the defaults."""
+    base = tuned.get(key(transfer, operation), defaults(transfer, operation))
+    return override(base, engines, transfer, operation)
 
 
 def _seen(memory: Memory, owner: Memory) -> str:
@@ -103,9 +128,12 @@ def _seen(memory: Memory, owner: Memory) -> str:
     return "own" if memory.place == owner else "peer"
 
 
-def key(transfer: Transfer) -> str:
-    """The name under which a transfer's tuned settings are stored: `sm from-host`."""
+def key(transfer: Transfer, operation: Operation = "copy") -> str:
+    """The name under which a transfer's tuned settings are stored: `sm from-host`, `sm peak-read`
+    of arrays."""
     owner = transfer.engine.owner
+    if operation != "copy":
+        return f"{transfer.engine.kind} {operation}"
     ends = _seen(transfer.source, owner), _seen(transfer.destination, owner)
     path = "split" if transfer.both_ways else _PATHS.get(ends, "other")
     return f"{transfer.engine.kind} {path}"
@@ -127,6 +155,8 @@ def store_tuned(
     return path
 
 
-def defaults(transfer: Transfer) -> CopySettings:
+def defaults(transfer: Transfer, operation: Operation = "copy") -> CopySettings:
     """Settings of a transfer for which none are tuned or set by hand."""
+    if operation != "copy":
+        return ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

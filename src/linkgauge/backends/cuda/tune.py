@@ -5,30 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
+from pathlib import Path as File
 from statistics import median
 
 import msgspec
 
-from linkgauge.backends.protocol import Copy, Group, Pattern, Tried
+from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern, Timing, Tried
+from linkgauge.model.arrays import ARRAYS, counted_arrays, source_arrays
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import NULL, Engine, Memory, Operation, Transfer
 
 from . import CudaBackend
 from .memory import CudaBuffer
-from .settings import DEFAULT, CopySettings, key, store_tuned
+from .settings import (
+    ARRAY_DEFAULT,
+    DEFAULT,
+    FULL_GRID,
+    CopySettings,
+    defaults,
+    key,
+    store_tuned,
+)
 
 TUNE_SIZE = 512 << 20
 FINALISTS = 5
 ROUNDS = 7
 GAIN = 1.001
 """Settings replace the defaults only if they are faster by this factor."""
-_SAMPLE_SECONDS = 0.02
+_SAMPLE_SECONDS, _ARRAY_SECONDS = 0.02, 0.005
+_THREADS_A_MULTIPROCESSOR = 2048
+"""As many as may run there at once, of most architectures."""
 _SEED = 7
 
 
+class Path(msgspec.Struct, frozen=True):
+    """What settings are searched for: a transfer and what it does."""
+
+    transfer: Transfer
+    operation: Operation = "copy"
+
+    @property
+    def name(self) -> str:
+        return key(self.transfer, self.operation)
+
+    @property
+    def contents(self) -> tuple[Pattern, Pattern]:
+        """Of the source, and of the destination afterwards."""
+        work = ARRAYS.get(self.operation)
+        if work is not None and work.computes:
+            return Pattern.NUMBERS, RESULTS[work.kind]
+        return Pattern.WORDS, Pattern.CONSTANT if self.transfer.source.is_null else Pattern.WORDS
+
+
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings with their rate in bytes/s, counting both directions."""
+    """Settings with their rate in bytes/s, counting both directions, or all arrays."""
 
     settings: CopySettings
     rate: float
@@ -39,7 +69,7 @@ def tune(
     index: int,
     peer: int | None = None,
     size: int = TUNE_SIZE,
-    folder: Path | None = None,
+    folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
     """The best settings of each path of device `index`, stored for its model.
@@ -53,33 +83,39 @@ def tune(
     """
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
-    for transfer in transfers(index, peer, device.near):
-        if backend.refusal(transfer) is None:
-            path = key(transfer)
-            best[path] = _tune_path(backend, transfer, size, tell)
-            store_tuned(device.model, {path: best[path]}, folder)
+    for path in paths(index, peer, device.near):
+        if backend.refusal(path.transfer) is None:
+            best[path.name] = _tune_path(backend, path, size, tell)
+            store_tuned(device.model, {path.name: best[path.name]}, folder)
     return {path: settings for path, settings in best.items() if settings is not None}
 
 
-def transfers(index: int, peer: int | None, node: int = 0) -> Iterator[Transfer]:
+def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
     """One transfer for each path. Not `<->`: its order of loops is part of what it measures."""
     device = Memory("cuda", index)
     kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
     host = Memory("host", node)
-    yield Transfer(host, device, kernel)
-    yield Transfer(device, host, kernel)
-    yield Transfer(device, device, kernel)
-    yield Transfer(device, device, copy_engine)
+    yield Path(Transfer(host, device, kernel))
+    yield Path(Transfer(device, host, kernel))
+    yield Path(Transfer(device, device, kernel))
+    yield Path(Transfer(device, device, copy_engine))
+    yield Path(Transfer(device, NULL, kernel), "peak-read")
+    yield Path(Transfer(NULL, device, kernel), "peak-write")
+    yield Path(Transfer(device, device, kernel), "peak-copy")
+    yield Path(Transfer(device, device, kernel), "peak-triad")
     if peer is not None:
         other = Memory("cuda", peer)
-        yield Transfer(device, other, kernel)
-        yield Transfer(other, device, kernel)
+        yield Path(Transfer(device, other, kernel))
+        yield Path(Transfer(other, device, kernel))
 
 
-def candidates(transfer: Transfer, multiprocessors: int) -> Iterator[CopySettings]:
+def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
     """The settings to try on a path, the defaults first."""
+    if path.operation in ARRAYS:
+        yield from _of_arrays(path.operation, multiprocessors)
+        return
     yield DEFAULT
-    if transfer.engine.kind == "ce":
+    if path.transfer.engine.kind == "ce":
         yield from (CopySettings(streams=count) for count in (2, 3, 4))
         return
     for each, threads, unroll, spread, streaming in product(
@@ -92,31 +128,64 @@ def candidates(transfer: Transfer, multiprocessors: int) -> Iterator[CopySetting
     yield from (CopySettings(kernel="bulk", unroll=ahead) for ahead in (1, 2, 3))
 
 
+def _of_arrays(operation: Operation, multiprocessors: int) -> Iterator[CopySettings]:
+    """A block for each tile, as STREAM's programs for GPUs have it, or as many as run at once,
+    which sweep through the arrays together."""
+    yield ARRAY_DEFAULT
+    for threads, unroll in product((256, 512, 1024), (1, 2, 4, 8)):
+        settings = CopySettings(blocks=FULL_GRID, threads=threads, unroll=unroll)
+        if settings != ARRAY_DEFAULT:
+            yield settings
+        if unroll > 1:
+            for share in (1, 2):
+                blocks = multiprocessors * _THREADS_A_MULTIPROCESSOR // (threads * share)
+                yield CopySettings(blocks=blocks, threads=threads, unroll=unroll, spread=True)
+    if operation == "peak-copy":
+        yield from (CopySettings(kernel="bulk", unroll=ahead) for ahead in (1, 2, 3))
+
+
 def _tune_path(
-    backend: CudaBackend, transfer: Transfer, size: int, report: Callable[[Tried], None]
+    backend: CudaBackend, path: Path, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
     """The settings that beat the defaults on this path, or None."""
-    source = backend.allocate(transfer.source, size, transfer.engine)
+    transfer = path.transfer
+    ends: list[CudaBuffer | None] = []
     try:
-        destination = backend.allocate(transfer.destination, size, transfer.engine)
-    except (BackendError, Unsupported):
-        source.free()
-        raise
-    try:
-        copy = Copy(transfer, source, destination, size, _SEED)
-        course = _Trial(backend, source, destination, copy, report)
-        every = candidates(transfer, backend.multiprocessors(transfer.engine.owner))
-        heats = [tried for settings in every if (tried := course.run(settings)) is not None]
-        # If the defaults cannot run, or copy wrongly, there is nothing to compare with.
-        if not heats or heats[0].settings != DEFAULT:
-            return None
-        final = course.take_turns(finalists(heats))
+        for memory, arrays in (
+            (transfer.source, source_arrays(path.operation)),
+            (transfer.destination, 1),
+        ):
+            of_none = memory.is_null
+            size_of_end = size * arrays
+            ends.append(None if of_none else backend.allocate(memory, size_of_end, transfer.engine))
+        return search(backend, path, Copy(transfer, ends[0], ends[1], size, _SEED), report)
     finally:
-        source.free()
-        destination.free()
+        for buffer in ends:
+            if buffer is not None:
+                buffer.free()
+
+
+def search(
+    backend: CudaBackend,
+    path: Path,
+    copy: Copy,
+    report: Callable[[Tried], None] = lambda tried: None,
+) -> CopySettings | None:
+    """The settings that beat the defaults on this path, tried with the buffers of this copy, whose
+    contents are lost; None if none does. Raises BackendError if the device is dead."""
+    trial = _Trial(backend, path, copy, report)
+    every = candidates(path, backend.multiprocessors(path.transfer.engine.owner))
+    heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
+    # If the defaults cannot run, or copy wrongly, there is nothing to compare with.
+    first = defaults(path.transfer, path.operation)
+    if not heats or heats[0].settings != first:
+        return None
+    if path.operation in ARRAYS:
+        heats += trial.streaming(heats)
+    final = trial.take_turns(finalists(heats))
     for tried in final:
-        words = tried.settings.describe(transfer.engine.kind)
-        report(Tried(key(transfer), words, tried.rate))
+        words = tried.settings.describe(path.transfer.engine.kind)
+        report(Tried(path.name, words, tried.rate))
     winner = max(final, key=lambda tried: tried.rate)
     return winner.settings if winner.rate > GAIN * final[0].rate else None
 
@@ -136,8 +205,7 @@ class _Trial(msgspec.Struct, frozen=True):
     """One copy, run with different settings."""
 
     backend: CudaBackend
-    source: CudaBuffer
-    destination: CudaBuffer
+    path: Path
     copy: Copy
     report: Callable[[Tried], None]
 
@@ -145,27 +213,49 @@ class _Trial(msgspec.Struct, frozen=True):
         """The rate of one sample; None if it cannot run here, fails or copies wrongly.
 
         Raises BackendError if not even the buffers can be filled: the device is dead."""
-        transfer, size = self.copy.transfer, self.copy.size
-        self.backend.fill(self.source, size, Pattern.WORDS, _SEED, inverted=False)
-        self.backend.fill(self.destination, size, Pattern.WORDS, _SEED, inverted=True)
+        copy, (given, made) = self.copy, self.path.contents
+        if copy.source is not None:
+            size = copy.size * source_arrays(self.path.operation)
+            self.backend.fill(copy.source, size, given, copy.seed, inverted=False)
+        if copy.destination is not None:
+            self.backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
         try:
             with suppress(Unsupported):
-                rate = self._measured(settings)
-                wrong = self.backend.first_mismatch(self.destination, size, Pattern.WORDS, _SEED)
-                return Candidate(settings, rate) if wrong is None else None
+                rate, checksum = self._measured(settings)
+                return Candidate(settings, rate) if self._is_right(checksum) else None
         except BackendError as error:
-            words = settings.describe(transfer.engine.kind)
-            self.report(Tried(key(transfer), words, 0.0, str(error)))
+            words = settings.describe(copy.transfer.engine.kind)
+            self.report(Tried(self.path.name, words, 0.0, str(error)))
         return None
 
-    def _measured(self, settings: CopySettings) -> float:
-        group = self.backend.prepare_with([self.copy], settings)
+    def _is_right(self, checksum: int | None) -> bool:
+        copy, (_, made) = self.copy, self.path.contents
+        if copy.destination is None and copy.source is not None:
+            return checksum == self.backend.checksum(copy.source, copy.size)
+        found = copy.destination
+        return found is not None and (
+            self.backend.first_mismatch(found, copy.size, made, copy.seed) is None
+        )
+
+    def _measured(self, settings: CopySettings) -> tuple[float, int | None]:
+        """Bytes/s, and the checksum of what a pure read saw."""
+        operation = self.path.operation
+        group = self.backend.prepare_with([self.copy], settings, operation)
+        seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS
         try:
-            loops = min(max(2, int(_SAMPLE_SECONDS / _seconds(group, 1))), group.most_loops)
-            moved = self.copy.transfer.bytes_moved(self.copy.size) * loops
-            return moved / _seconds(group, loops)
+            loops = min(max(2, int(seconds / _run(group, 1).span)), group.most_loops)
+            moved = self.copy.transfer.bytes_moved(self.copy.size) * counted_arrays(operation)
+            timing = _run(group, loops)
+            return moved * loops / timing.span, (*timing.checksums, None)[0]
         finally:
             group.close()
+
+    def streaming(self, heats: Sequence[Candidate]) -> list[Candidate]:
+        """The best shapes again, past the caches."""
+        plain = [tried for tried in heats if tried.settings.kernel == "plain"]
+        ranked = sorted(plain, key=lambda tried: tried.rate, reverse=True)[:FINALISTS]
+        again = (msgspec.structs.replace(tried.settings, streaming=True) for tried in ranked)
+        return [tried for settings in again if (tried := self.run(settings)) is not None]
 
     def take_turns(self, finalists: Sequence[CopySettings]) -> list[Candidate]:
         """The finalists' median rates over rounds in which each runs once."""
@@ -182,7 +272,7 @@ class _Trial(msgspec.Struct, frozen=True):
         ]
 
 
-def _seconds(group: Group, loops: int) -> float:
+def _run(group: Group, loops: int) -> Timing:
     group.arm(loops)
     group.open()
-    return group.wait().span
+    return group.wait()

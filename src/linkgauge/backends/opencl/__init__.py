@@ -11,7 +11,9 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern, lacking
+from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
+from linkgauge.backends.rules import check_own_arrays, lacking
+from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Pieces
@@ -101,12 +103,20 @@ class OpenCL:
         return self._own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation != "copy":
+        if operation != "copy" and operation not in ARRAYS:
             raise lacking(self.name, operation)
         from .group import OpenCLGroup
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
-        group = OpenCLGroup(work, self._pieces)
+        pieces, makes = self._pieces, None
+        if operation in ARRAYS:
+            check_own_arrays(self.name, copies, operation)
+            pieces, makes = None, RESULTS.get(ARRAYS[operation].kind)
+        for unit in {id(unit): unit for unit, _ in work if makes is not None}.values():
+            if not unit.has_doubles:
+                place = unit.facts.device.memory
+                raise Unsupported(f"{place} has no double precision, which {operation} takes")
+        group = OpenCLGroup(work, pieces, makes)
         self._groups.add(group)
         return group
 

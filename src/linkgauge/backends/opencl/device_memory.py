@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class DeviceBuffer(OpenCLBuffer):
         offset = word * _WORD
         found = np.zeros(min(_WORD, size - offset), dtype=np.uint8)
         self._copy(found, self._buffer, src_offset=offset)
-        expected = word_of(seed, word, pattern).to_bytes(_WORD, "little")
+        expected = word_of(seed, word, pattern, size // _WORD).to_bytes(_WORD, "little")
         # If all bytes read back correctly this time, the result is the start of the word.
         return offset + next((i for i, byte in enumerate(found) if byte != expected[i]), 0)
 
@@ -124,10 +125,18 @@ class PartialSums:
         return int(np.bitwise_xor.reduce(sums))
 
 
-def word_of(seed: int, index: int, pattern: Pattern) -> int:
-    """Word `index` of a pattern, as defined in protocol.Pattern."""
+def word_of(seed: int, index: int, pattern: Pattern, count: int = 0) -> int:
+    """Word `index` of a pattern over `count` words, as defined in protocol.Pattern."""
     place = 0 if pattern is Pattern.CONSTANT else index
     x = (place + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 & _MASK
     x ^= x >> 29
+    if pattern.is_of_numbers:
+        b = 1 + (x >> 16) / (1 << 48)
+        value = b if pattern is Pattern.NUMBERS else 3 * b
+        if pattern in (Pattern.ADDED, Pattern.TRIAD):
+            times = 1 if pattern is Pattern.ADDED else 3
+            c = 1 + (word_of(seed, index + count, Pattern.WORDS) >> 16) / (1 << 48)
+            value = b + times * c
+        return int.from_bytes(struct.pack("<d", value), "little")
     even_chunk = index // (CHUNK // _WORD) % 2 == 0
     return x ^ _MASK if pattern is Pattern.SPLIT and even_chunk else x

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from linkgauge.backends.protocol import Copy, Pace, Timing
+from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.result import Pieces
 
@@ -30,8 +30,11 @@ _QUEUE = 1000
 class Lane:
     """One copy with its own in-order queue."""
 
-    def __init__(self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None) -> None:
+    def __init__(
+        self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None
+    ) -> None:
         self.unit = unit
+        self._makes = makes
         whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
         self._pieces = None if whole else pieces
         self.queue = unit.profiled_queue()
@@ -107,6 +110,8 @@ class Lane:
 
     def _kernel(self, copy: Copy, ends: list[Any]) -> cl.Kernel:
         size = np.uint64(copy.size)
+        if self._makes is not None:
+            return self.unit.kernel("compute", *ends, size, np.int32(self._makes))
         if copy.source is None:
             return self.unit.kernel("pure_write", *ends, size, np.uint64(copy.seed))
         if self.sums is not None:
@@ -120,18 +125,21 @@ class OpenCLGroup:
     """Copies that start together: the first command of each waits for one user event.
 
     Seconds of a copy are from the start of its first command to the end of its last, from the
-    device's profiling events.
+    device's profiling events. A kernel that computes `makes` this pattern of numbers.
     """
 
     pace = Pace()
 
     def __init__(
-        self, work: Sequence[tuple[OpenCLDevice, Copy]], pieces: Pieces | None = None
+        self,
+        work: Sequence[tuple[OpenCLDevice, Copy]],
+        pieces: Pieces | None = None,
+        makes: Pattern | None = None,
     ) -> None:
         self._lanes: list[Lane] = []
         self._gates: list[cl.UserEvent] = []
         self._opened: float | None = None
-        self._lanes = [Lane(unit, copy, pieces) for unit, copy in work]
+        self._lanes = [Lane(unit, copy, pieces, makes) for unit, copy in work]
         devices = {lane.unit.facts.device.memory for lane in self._lanes}
         platforms = {lane.unit.facts.platform for lane in self._lanes}
         # Devices that are part of the host use its clock. The clocks of other devices need not

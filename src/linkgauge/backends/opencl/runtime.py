@@ -153,6 +153,12 @@ class OpenCLDevice:
             cl.enqueue_nd_range_kernel(self.queue, kernel, *self.geometry)
             self.queue.finish()
 
+    @cached_property
+    def has_doubles(self) -> bool:
+        """Whether its kernels compute in double precision."""
+        with calling("clGetDeviceInfo"):
+            return "cl_khr_fp64" in self.handle.extensions.split()
+
     @property
     def _is_cpu(self) -> bool:
         return bool(self.handle.type & cl.device_type.CPU)
@@ -246,6 +252,7 @@ def _facts(handle: cl.Device, platform: cl.Platform, number: int, index: int, ro
         shares_host_memory=is_cpu or bool(handle.host_unified_memory),
         near=_near(handle, root),
         notes=(platform.name.strip(), handle.version.strip()),
+        is_cpu=is_cpu,
     )
     fine_grained = False
     # Devices before OpenCL 2.0 lack this query.

@@ -10,20 +10,28 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from msgspec.structs import replace
+
 from linkgauge.backends.protocol import (
+    RESULTS,
     Buffer,
     Copy,
     Pace,
     Pattern,
+)
+from linkgauge.backends.rules import (
     check_alone,
     check_exchanges,
+    check_own_arrays,
     check_work,
     exchange_refusal,
     lacking,
 )
+from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
+from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer, host
@@ -32,7 +40,7 @@ from . import inventory, pci, refusals
 from .description import Description, parse_description
 from .faults import Fault, parse_fault
 from .group import SimGroup
-from .hardware import build
+from .hardware import build, with_cpus
 from .memory import MemoryBudget, SimBuffer
 from .resources import Demand, Resources
 from .run_position import RunPosition
@@ -46,14 +54,17 @@ STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
 
 
-def simulate(simulation: Simulation, engines: EngineSettings) -> SimBackend:
-    """The machine of a simulation. `engines` configures real kernels and has no effect here.
+def simulate(
+    simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
+) -> SimBackend:
+    """The machine of a simulation, of which only these `cpus` may be used (none: all). `engines`
+    configures real kernels and has no effect here.
 
     Raises InputError for an invalid description or fault.
     """
     description = parse_description(simulation.description)
     faults = [parse_fault(text) for text in (*description.faults, *simulation.faults)]
-    return SimBackend(description, faults)
+    return SimBackend(description, faults, cpus, simulation.draw)
 
 
 class SimBackend:
@@ -61,14 +72,20 @@ class SimBackend:
 
     name = refusals.SPACE
 
-    def __init__(self, description: Description, faults: Sequence[Fault] = ()) -> None:
+    def __init__(
+        self,
+        description: Description,
+        faults: Sequence[Fault] = (),
+        cpus: Sequence[int] = (),
+        draw: int = 0,
+    ) -> None:
         self._description = description
-        self._hardware = build(description)
+        self._hardware = with_cpus(build(description), cpus)
         self._topology = Topology(self._hardware)
         self._resources = Resources(self._hardware, self._topology)
         self.refusal = cache(self._refusal)
         between = (description.noise_buffers, description.noise_moments)
-        self._course = RunPosition(description.seed, between)
+        self._course = RunPosition(description.seed, between, draw)
         if faults:
             check_targets(faults, self._resources.targets)
         self._trouble = Trouble(Schedule(faults), self._resources)
@@ -173,22 +190,29 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
-        if operation not in ("copy", "chase", "enqueue", "ping-pong"):
+        if operation not in ("copy", "chase", "enqueue", "ping-pong", *ARRAYS, *PRODUCTS):
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
-        demands = [self._demand(self._on_nodes(copy.transfer), copies) for copy in copies]
+        if operation in ARRAYS:
+            check_own_arrays(self.name, copies, operation)
+        demands = [self._demand(copy, copies, operation) for copy in copies]
         demands = self._trouble.begin(copies, demands)
         noise = self._description.noise
         sigmas = [
             math.hypot(noise, demand.jitter, self._trouble.sigma(place))
             for place, demand in enumerate(demands)
         ]
-        if operation == "copy":
+        if operation == "copy" or operation in ARRAYS:
             moving = self._moving(copies, demands)
-            return SimGroup(copies, moving, sigmas, self._course, self._stall)
+            makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
+            return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
         check_alone(copies)
-        seconds, steps = self._step(copies[0], operation)
+        if operation in PRODUCTS:
+            steps = operations_of(order_of(copies[0].size))
+            seconds = 1 / demands[0].flow.cap
+        else:
+            seconds, steps = self._step(copies[0], operation)
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # work of the host, independent of the links
             sigmas = [noise]
@@ -218,14 +242,22 @@ class SimBackend:
             raise Unsupported("host threads enqueue nothing")
         return self._description.host.call, 1
 
-    def _demand(self, transfer: Transfer, copies: Sequence[Copy]) -> Demand:
+    def _demand(self, copy: Copy, copies: Sequence[Copy], operation: Operation) -> Demand:
         """Transfers that ask for no number of threads share their node's CPUs evenly."""
+        transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
+        if operation in PRODUCTS:
+            return self._resources.work(owner, operation)
         if transfer.engine.kind == "cpu":
             sharing = sum(copy.transfer.engine.owner == owner for copy in copies)
             cpus = len(self._hardware.nodes[owner.index or 0].cpus)
             threads = transfer.engine.count or max(1, cpus // sharing)
-        return self._resources.demand(transfer, threads, self._description.host.thread)
+        demand = self._resources.demand(transfer, threads, self._description.host.thread)
+        if operation not in ARRAYS:
+            return demand
+        own = {str(owner): float(counted_arrays(operation))}
+        usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
+        return replace(demand, flow=replace(demand.flow, usage=usage))
 
     def close(self) -> None:
         """Does nothing: only buffers hold resources, and their owners free them."""

@@ -49,6 +49,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 _NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
 _RATES = {"B/s": 1.0, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+_WORK_RATES = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -58,6 +59,10 @@ class Size(int):
 
 class Rate(float):
     """Bytes per second: `50 GB/s` is 50 × 10^9."""
+
+
+class WorkRate(float):
+    """Floating-point operations per second: `67 TFLOP/s` is 67 × 10^12."""
 
 
 class Seconds(float):
@@ -172,6 +177,7 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` identical devices. `memory_rate` is bytes/s read and written (null: never the limit),
+    `products` are the rates at which it multiplies matrices, by the type of their numbers,
     `memory_latency` the time of one remote access without the links. A device with `forwards`
     forwards traffic of others within its fabric. `pci` and `uuids` identify each device (null: made
     up); quote addresses, because YAML would read them as numbers. `numa_node` is the value in sysfs
@@ -186,6 +192,7 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     device_id: int = 0x1110
     revision: int = 0
     memory_rate: Rate | None = None
+    products: dict[Literal["fp32", "tf32", "bf16", "fp16"], WorkRate] = {}
     memory_latency: Seconds = Seconds(300e-9)
     ce: Caps = Caps()
     sm: Caps = Caps()
@@ -270,6 +277,8 @@ def _quantity(kind: type, value: object) -> object:
         if rate <= 0:
             raise ValueError("a rate of 0 moves nothing")
         return rate
+    if kind is WorkRate:
+        return WorkRate(_scaled(text, _WORK_RATES, "a rate such as 67 TFLOP/s"))
     if kind is Seconds:
         return Seconds(_scaled(text, _TIMES, "a time such as 415 ns"))
     return Share(_scaled(text, {"": 1.0, "%": 0.01}, "a share such as 0.5 or 50%"))

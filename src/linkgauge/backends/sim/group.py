@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from linkgauge.backends.protocol import Copy, Gated, Pace, Pattern, Timing
 from linkgauge.model.motion import Movement
 
-from .memory import SimBuffer, exchange, move
+from .memory import SimBuffer, compute, exchange, move
 from .run_position import RunPosition
 
 StallSeconds = Callable[[int, int], float]
@@ -16,7 +16,8 @@ StallSeconds = Callable[[int, int], float]
 
 class SimGroup(Gated):
     """Copies behind a gate. Copy i progresses as in `movements[i]`, with relative noise
-    `sigmas[i]`, and stalls in its first lap for the time that `stall` returns."""
+    `sigmas[i]`, and stalls in its first lap for the time that `stall` returns. An operation that
+    computes `makes` a pattern of another."""
 
     def __init__(
         self,
@@ -26,12 +27,14 @@ class SimGroup(Gated):
         course: RunPosition,
         stall: StallSeconds | None = None,
         pace: Pace = Pace(),  # noqa: B008
+        makes: Pattern | None = None,
     ) -> None:
         self._copies = copies
         self._paces = list(zip(movements, sigmas, strict=True))
         self._course = course
         self._stall = stall
         self.pace = pace
+        self._makes = makes
         self._ends: Sequence[Sequence[float]] = ()
         """When each copy ends each lap, as if all laps were one loop."""
 
@@ -46,7 +49,7 @@ class SimGroup(Gated):
     def open(self) -> None:
         super().open()
         for copy in self._copies:
-            _carry_out(copy)
+            _carry_out(copy, self._makes)
 
     def wait(self) -> Timing:
         loops, laps = self.pass_gate()
@@ -66,13 +69,15 @@ class SimGroup(Gated):
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
 
-def _carry_out(copy: Copy) -> None:
+def _carry_out(copy: Copy, makes: Pattern | None) -> None:
     """Moves the bytes once: further loops would move the same ones."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return
     if not isinstance(source, SimBuffer):
         destination.fill(copy.size, Pattern.CONSTANT, copy.seed, inverted=False)
+    elif makes is not None:
+        compute(source, destination, copy.size, makes, copy.seed)
     elif copy.transfer.both_ways:
         exchange(source, destination, copy.size)
     else:

@@ -92,6 +92,21 @@ def build(description: Description) -> Hardware:
     return Hardware(nodes, devices, switches, links)
 
 
+def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
+    """The machine of which only these CPUs may be used, or all if none are given. Raises InputError
+    for one that it does not have."""
+    if not cpus:
+        return hardware
+    known = {cpu for node in hardware.nodes for cpu in node.cpus}
+    if missing := sorted(set(cpus) - known):
+        raise InputError(f"the simulated machine has no CPU {missing[0]}: it has {len(known)}")
+    nodes = (
+        msgspec.structs.replace(node, cpus=tuple(cpu for cpu in node.cpus if cpu in cpus))
+        for node in hardware.nodes
+    )
+    return msgspec.structs.replace(hardware, nodes=tuple(nodes))
+
+
 def expand(text: str) -> tuple[str, ...]:
     """Names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name stands for itself."""
     match = _RANGE.fullmatch(text)

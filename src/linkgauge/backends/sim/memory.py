@@ -26,8 +26,8 @@ WINDOW = 8 * CHUNK
 _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
-Stored = tuple[bool, int, bool]
-"""What was written: whether every word is the seed's word 0, the seed, whether words are
+Stored = tuple[Pattern, int, bool]
+"""What was written: the pattern (of which SPLIT is WORDS), the seed, whether words are
 complemented."""
 
 
@@ -132,6 +132,13 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
         source.flipped, destination.flipped = both, dict(both)
 
 
+def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
+    """Writes the pattern that an operation on numbers makes of its source, all of which holds the
+    numbers of this seed; of anything else it makes nothing."""
+    if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
+        destination.fill(size, made, seed, inverted=False)
+
+
 class MemoryBudget:
     """Bytes left in each place."""
 
@@ -154,9 +161,9 @@ class MemoryBudget:
 
 @lru_cache(maxsize=1024)
 def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
-    plain = pattern is Pattern.CONSTANT, seed, inverted
     if pattern is Pattern.SPLIT:
-        return Tail(even=(False, seed, not inverted), odd=plain)
+        return Tail((Pattern.WORDS, seed, not inverted), (Pattern.WORDS, seed, inverted))
+    plain = pattern, seed, inverted
     return Tail(plain, plain)
 
 

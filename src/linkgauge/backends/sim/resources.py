@@ -10,7 +10,9 @@ from itertools import product
 
 import msgspec
 
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.map import Crossing, Flow, Resource
+from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
 
 from .description import Caps
@@ -119,6 +121,16 @@ class Resources:
         """The fault targets that strike the transfer: its memories, its engine's owner, the links
         that it crosses and their ends."""
         return self.demand(transfer, 0, 0.0).touched
+
+    def work(self, owner: Memory, operation: str) -> Demand:
+        """What a device takes to multiply matrices: its flow is of floating-point operations.
+        Raises Unsupported if its description has no such rate."""
+        name = PRODUCTS[operation].name
+        rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
+        rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
+        if rate is None:
+            raise Unsupported(f"nothing tells how fast {owner} multiplies {name} matrices")
+        return Demand(Flow((), rate), 0.0, None, frozenset({str(owner)}), 0.0)
 
     @property
     def targets(self) -> tuple[str, ...]:

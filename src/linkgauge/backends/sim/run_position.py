@@ -18,10 +18,10 @@ class RunPosition:
     figures are the same whichever process measures it and whatever it measured before.
 
     `between` are the relative standard deviations of what varies between visits but not within
-    one: buffers, moments."""
+    one: buffers, moments. Runs of another number `draw` draw anew."""
 
-    def __init__(self, seed: int, between: Sequence[float] = ()) -> None:
-        self._seed = _mix(seed)
+    def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
+        self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
         self._between = tuple(sigma for sigma in between if sigma > 0)
         self.now = 0.0
         self._at: tuple[int, int] | None = None

@@ -108,7 +108,7 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
     """CPU steal during the run if it was read before and after, else since boot."""
     host = evidence.inventory.host
-    during = _stolen(host, evidence.after.host) if evidence.after else None
+    during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
     if steal is not None and steal > MUCH_STEAL:
         found = f"the hypervisor took {steal:.0%} of the CPUs' time {when}"
@@ -117,7 +117,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("steal", "warn", "host", found, why, (remedy,))
 
 
-def _stolen(before: HostDetails, after: HostDetails) -> float | None:
+def stolen(before: HostDetails, after: HostDetails) -> float | None:
     """The stolen share of all CPUs' time between two readings, each counted since boot."""
     if before.steal is None or before.cpu_ticks is None:
         return None

@@ -13,8 +13,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["run", "plan", "machine", "findings", "benchmarks"]
-"""What can be written: a Run, a DryRun, a Machine, Findings, benchmark Rows."""
+Kind = Literal[
+    "run", "plan", "machine", "findings", "domain", "benchmarks", "comparisons", "variation"
+]
+"""What can be written: a Run, a DryRun, a Machine, Findings, a DomainReport, benchmark Rows,
+Comparisons, a Variation."""
 TERMINAL = "terminal"
 """The default format."""
 

@@ -7,5 +7,8 @@ from . import Format, late
 FORMAT = Format(
     "csv",
     "Raw samples on stdout, all else on stderr.",
-    {"run": late("report.files", "samples_csv")},
+    {
+        "run": late("report.files", "samples_csv"),
+        "comparisons": late("report.comparison_text", "comparison_csv"),
+    },
 )

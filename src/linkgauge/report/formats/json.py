@@ -12,7 +12,10 @@ FORMAT = Format(
         "run": _AS_IT_IS,
         "plan": _AS_IT_IS,
         "machine": _AS_IT_IS,
+        "variation": _AS_IT_IS,
         "findings": late("report.findings_text", "diagnosis_document"),
+        "domain": late("report.domain_text", "domain_document"),
         "benchmarks": late("report.machine_report", "benchmarks_document"),
+        "comparisons": late("report.comparison_text", "comparison_document"),
     },
 )

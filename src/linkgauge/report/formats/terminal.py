@@ -12,6 +12,9 @@ FORMAT = Format(
         "plan": late("report.dry_run", "plan_lines"),
         "machine": late("report.machine_report", "machine_lines"),
         "findings": late("report.findings_text", "diagnosis_lines"),
+        "domain": late("report.domain_text", "domain_lines"),
         "benchmarks": late("report.machine_report", "benchmark_lines"),
+        "comparisons": late("report.comparison_text", "comparison_lines"),
+        "variation": late("report.variation_text", "variation_lines"),
     },
 )

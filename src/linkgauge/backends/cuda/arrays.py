@@ -1,0 +1,134 @@
+"""What STREAM does with arrays in a device's own memory, by kernels of the shape that was found to
+be the fastest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.arrays import ARRAYS, ArrayKind
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.result import EngineSettings
+from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.units import approximate_size, format_size
+
+from .device import CudaDevice, Launch
+from .launches import UNIT, copy_launch, first_word, plain_grid
+from .memory import CudaBuffer
+from .settings import (
+    ARRAY_DEFAULT,
+    LEAST_SEARCHED,
+    CopySettings,
+    chosen,
+    is_shaped,
+    key,
+    store_tuned,
+)
+from .verify import new_word
+from .work import KernelWork, ReadWork, StreamWork
+
+_KINDS: dict[ArrayKind, int] = {
+    "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
+}  # fmt: skip
+"""As kernels/arrays.cu numbers them."""
+Search = Callable[[Copy, Operation], CopySettings | None]
+_BEYOND = 4
+"""Arrays are to be this many times as large as the device's last cache: STREAM's rule."""
+
+
+def array_work(
+    device: CudaDevice, copy: Copy, operation: str, settings: CopySettings
+) -> StreamWork:
+    """The work of one operation on arrays; each loop is a launch. Raises Unsupported for two arrays
+    that do not both begin at an access."""
+    kind = ARRAYS[operation].kind
+    source, destination = _address(copy.source), _address(copy.destination)
+    if settings.kernel == "bulk":
+        kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
+        return KernelWork(device, kernel, in_kernel=False)
+    if ARRAYS[operation].read > 1 and copy.size % UNIT:
+        size = format_size(copy.size)
+        raise Unsupported(f"{operation} by a kernel takes a multiple of {UNIT} bytes: not {size}")
+    word = new_word(device) if kind == "read" else 0
+    ends = destination, source, source + copy.size
+    try:
+        kernel = _launch(device, kind, ends, copy, settings, word)
+    except BaseException:
+        if word:
+            device.driver.call("cuMemFree", word)
+        raise
+    return ReadWork(device, kernel, word, False) if word else KernelWork(device, kernel, False)
+
+
+def _launch(
+    device: CudaDevice,
+    kind: ArrayKind,
+    ends: tuple[int, int, int],
+    copy: Copy,
+    settings: CopySettings,
+    word: int,
+) -> Launch:
+    blocks, unroll = plain_grid(copy.size, settings, device.multiprocessors)
+    defines = {
+        "KIND": _KINDS[kind],
+        "UNROLL": unroll,
+        "THREADS": settings.threads,
+        "SPREAD": int(settings.spread),
+        "STREAMING": int(settings.streaming),
+    }
+    named = [f"{name}={value}" for name, value in defines.items()]
+    kernel = device.kernel("arrays", "arrays", named)
+    arguments = (*ends, copy.size, first_word(copy.seed), word)
+    return Launch(device, kernel, (blocks, settings.threads), arguments)
+
+
+class ArrayKernels:
+    """Finds the fastest kernel for each operation on arrays, once for each model of device.
+    `search` returns one that beats the default with a copy's own buffers, whose contents it may
+    overwrite."""
+
+    def __init__(
+        self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search
+    ) -> None:
+        self._devices = devices
+        self._engines = engines
+        self._search = search
+        self._remarks: dict[Transfer, tuple[str, ...]] = {}
+
+    def prepare(self, copies: Sequence[Copy], operation: Operation) -> None:
+        """Searches for what is not known yet, if the copies do that."""
+        self._remarks = {}
+        for copy in copies if operation in ARRAYS else ():
+            device = self._devices[copy.transfer.engine.owner.index or 0]
+            path = key(copy.transfer, operation)
+            searches = self._engines.tuned and not is_shaped(self._engines)
+            if searches and path not in device.tuned and copy.size >= LEAST_SEARCHED:
+                self._remember(device, path, self._search(copy, operation) or ARRAY_DEFAULT)
+            settings = chosen(device.tuned, self._engines, copy.transfer, operation)
+            how = f"{copy.transfer.engine}: {settings.describe('sm')}"
+            self._remarks[copy.transfer] = (how, *_near_cache(device, copy, operation))
+
+    def _remember(self, device: CudaDevice, path: str, found: CopySettings) -> None:
+        for alike in self._devices:
+            if alike.model == device.model:
+                alike.tuned[path] = found
+        with suppress(OSError):  # the next run searches again
+            store_tuned(device.model, {path: found})
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        """How the operation of the group prepared last is carried out; none of another transfer."""
+        return self._remarks.get(transfer, ())
+
+
+def _near_cache(device: CudaDevice, copy: Copy, operation: Operation) -> Iterator[str]:
+    """That arrays are too small for a figure of the memory alone."""
+    cache = device.attribute("L2_CACHE_SIZE")
+    touched = copy.size * ARRAYS[operation].counted
+    if touched < _BEYOND * cache:
+        fits = f"less than {_BEYOND} times the L2 cache ({approximate_size(cache)})"
+        yield f"arrays of {format_size(touched)} in all are {fits}: the figure may be the cache's"
+
+
+def _address(buffer: object) -> int:
+    return buffer.address if isinstance(buffer, CudaBuffer) else 0

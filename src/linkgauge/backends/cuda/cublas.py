@@ -1,0 +1,180 @@
+"""The boundary to cuBLAS: whichever this machine has, called by ctypes, with its errors translated.
+
+It comes with the CUDA toolkit, with torch or in a wheel of its own. Loading takes a second and some
+memory of the device, so it is only done for products of matrices.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_void_p
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+
+from .device import CudaDevice
+from .driver import Driver
+
+MAJORS = (13, 12, 11)
+"""Versions of the library that have the functions below; a driver runs those up to its own."""
+WORKSPACE = 32 << 20
+"""Bytes of device memory that a product may use: what NVIDIA recommends for Hopper and later
+(cuBLAS manual, cublasSetWorkspace), and what torch gives it there."""
+_NAMES = "libcublas.so.{major}"
+_FOLDERS = (
+    "nvidia/cu{major}/lib",
+    "nvidia/cublas/lib",
+)
+"""Folders of the wheels of CUDA 13 and of earlier ones, in site-packages."""
+_TOOLKITS = ("/usr/local/cuda-{major}/lib64", "/usr/local/cuda/lib64")
+_REMEDY = "pip install '.[cublas{major}]' (about 0.5 GB), or use torch's or the CUDA toolkit's"
+
+# cublas_api.h and library_types.h.
+_SUCCESS, _ALLOC_FAILED, _ARCH_MISMATCH, _NOT_SUPPORTED = 0, 3, 8, 15
+_NO_TRANSPOSE = 0
+_DEFAULT_ALGORITHM = -1
+R_32F, R_16F, R_16BF = 0, 2, 14
+COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cublasCreate_v2": (POINTER(c_void_p),),
+    "cublasDestroy_v2": (c_void_p,),
+    "cublasSetStream_v2": (c_void_p, c_void_p),
+    "cublasSetWorkspace_v2": (c_void_p, c_void_p, c_size_t),
+    "cublasGetProperty": (c_int, POINTER(c_int)),
+    "cublasGemmEx": (
+        c_void_p, c_int, c_int, c_int, c_int, c_int,
+        c_void_p, c_void_p, c_int, c_int, c_void_p, c_int, c_int,
+        c_void_p, c_void_p, c_int, c_int, c_int, c_int,
+    ),
+}  # fmt: skip
+
+
+class CuBlas:
+    """The library at `path`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._library = ctypes.CDLL(path)
+        for name, arguments in _SIGNATURES.items():
+            getattr(self._library, name).argtypes = arguments
+        self.version = ".".join(str(self._property(kind)) for kind in range(3))
+
+    def _property(self, kind: int) -> int:
+        """Its major version, its minor one or its patch level."""
+        value = c_int()
+        self.call("cublasGetProperty", kind, byref(value))
+        return value.value
+
+    def call(self, name: str, *arguments: Any, about: str = "") -> None:
+        """Calls a function. Raises Unsupported for what the device cannot do, AllocationError for
+        lack of memory, else BackendError, with the status's name; `about` says more."""
+        status = getattr(self._library, name)(*arguments)
+        if status == _SUCCESS:
+            return
+        said = " ".join(filter(None, (self._name_of(status), about and f"({about})")))
+        if status in (_ARCH_MISMATCH, _NOT_SUPPORTED):
+            raise Unsupported(f"{name}: {said}")
+        raise (AllocationError if status == _ALLOC_FAILED else BackendError)(name, said)
+
+    def _name_of(self, status: int) -> str:
+        with suppress(AttributeError):  # cuBLAS 11.4 has the function
+            name = self._library.cublasGetStatusName
+            name.restype = c_char_p
+            return str(name(status).decode())
+        return f"status {status}"
+
+
+class BlasHandle:
+    """A handle of the library for one device, with a workspace there."""
+
+    def __init__(self, library: CuBlas, device: CudaDevice) -> None:
+        self._library = library
+        self._device = device
+        self._handle = c_void_p()
+        self._one, self._zero = c_float(1), c_float(0)
+        device.enter()
+        about = f"{library.path}, driver of CUDA {device.driver.version()}"
+        library.call("cublasCreate_v2", byref(self._handle), about=about)
+        try:
+            self._workspace = int(device.driver.call("cuMemAlloc", WORKSPACE))
+        except BackendError:
+            library.call("cublasDestroy_v2", self._handle)
+            raise
+
+    def bind(self, stream: Any) -> None:
+        """What follows is enqueued on this stream of the device's context, which is current."""
+        self._library.call("cublasSetStream_v2", self._handle, int(stream))
+        # Setting a stream takes the workspace away.
+        self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
+
+    def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
+        """Enqueues A · B, of row-major matrices at these addresses: to cuBLAS, whose matrices are
+        column-major, they are transposed, and so is Bᵀ · Aᵀ."""
+        shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
+        self._library.call(
+            "cublasGemmEx", self._handle, *shape,
+            byref(self._one), b, number, order, a, number, order,
+            byref(self._zero), product, number, order, compute, _DEFAULT_ALGORITHM,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Frees the handle and its workspace; on a lost device, as far as possible."""
+        with suppress(BackendError, Unsupported):
+            self._device.enter()
+            self._library.call("cublasDestroy_v2", self._handle)
+            self._device.driver.call("cuMemFree", self._workspace)
+
+
+def open_cublas(driver: Driver) -> CuBlas:
+    """The first of the libraries found that loads. Raises Unsupported with the remedy."""
+    newest = int(driver.version().partition(".")[0])
+    majors = [major for major in MAJORS if major <= newest]
+    failures = []
+    for path in _paths(majors):
+        try:
+            return CuBlas(path)
+        except (OSError, AttributeError) as error:
+            failures.append(str(error))
+    why = f": {failures[-1]}" if failures else ""
+    remedy = _REMEDY.format(major=13 if newest >= MAJORS[0] else 12)
+    raise Unsupported(f"there is no cuBLAS for CUDA {driver.version()}{why}: {remedy}")
+
+
+def _paths(majors: list[int]) -> Iterator[str]:
+    """Libraries that exist: one that this process has loaded, that which NVIDIA's own finder sees,
+    and wheels and toolkits at their usual places."""
+    names = [_NAMES.format(major=major) for major in majors]
+    for name in names:
+        with suppress(OSError):
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+            yield name
+    with suppress(ImportError, RuntimeError, OSError):
+        found = import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cublas").abs_path
+        if Path(found).name in names:
+            yield found
+    for name in names:  # the system's linker knows where
+        with suppress(OSError):
+            ctypes.CDLL(name)
+            yield name
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    for major, name in zip(majors, names, strict=True):
+        sites = (Path(site, folder) for site in sys.path for folder in _FOLDERS)
+        toolkits = (Path(home, "lib64"),) if home else ()
+        for folder in (*sites, *toolkits, *map(Path, _TOOLKITS)):
+            library = Path(str(folder).format(major=major), name)
+            if library.is_file():
+                _load_what_it_needs(library, major)
+                yield str(library)
+
+
+def _load_what_it_needs(library: Path, major: int) -> None:
+    """Loads cuBLASLt from the same folder, where the linker might not look."""
+    with suppress(OSError):
+        ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

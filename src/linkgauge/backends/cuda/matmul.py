@@ -1,0 +1,199 @@
+"""Products of matrices by cuBLAS, as torch.matmul has them made: 10 to warm up, then 100."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from contextlib import ExitStack
+from ctypes import c_double
+from typing import Any
+
+import msgspec
+
+from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.matmul import (
+    BLOCK,
+    PRODUCTS,
+    operations_of,
+    order_of,
+    tolerance,
+    wrong_sum,
+)
+from linkgauge.model.transfer import PRODUCT_SAMPLES, Operation, Transfer
+from linkgauge.model.units import approximate_size
+
+from . import cublas
+from .cublas import BlasHandle, CuBlas, open_cublas
+from .device import CudaDevice, Launch
+from .driver import Driver
+from .group import CudaGroup
+from .verify import read_word, run
+from .work import StreamWork
+
+WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
+"""100 products are timed, in 50 samples, which is as many as fit behind one gate."""
+_LAUNCHES = 3
+"""Operations that a product enqueues at most: kernels, and what clears their workspace."""
+_THREADS, _MOST_BLOCKS_A_MULTIPROCESSOR = 256, 16
+_SUM = 8
+_NOT_A_NUMBER = 0xFF
+"""A byte of which all numbers are none."""
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """How cuBLAS and kernels/matmul.cu call a type, and the oldest capability that has it."""
+
+    number: int
+    compute: int
+    define: int
+    capability: int = 0
+
+
+_KINDS = {
+    "matmul-fp32": _Kind(cublas.R_32F, cublas.COMPUTE_32F, 32),
+    "matmul-tf32": _Kind(cublas.R_32F, cublas.COMPUTE_32F_FAST_TF32, 32, 80),
+    "matmul-bf16": _Kind(cublas.R_16BF, cublas.COMPUTE_32F, 17, 80),
+    "matmul-fp16": _Kind(cublas.R_16F, cublas.COMPUTE_32F, 16, 53),
+}
+
+
+class Products:
+    """cuBLAS for all devices of a backend: loaded for the first product, with a handle for each."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._library: CuBlas | None = None
+        self._handles: dict[int, BlasHandle] = {}
+
+    def group(self, device: CudaDevice, copy: Copy, operation: Operation) -> ProductGroup:
+        """Raises Unsupported without cuBLAS, or if the device has no such numbers."""
+        kind = _KINDS[operation]
+        if device.capability < kind.capability:
+            least = f"{kind.capability // 10}.{kind.capability % 10}"
+            name = PRODUCTS[operation].name
+            raise Unsupported(f"{name} takes compute capability {least}: {device.model} has less")
+        if device.index not in self._handles:
+            self._library = self._library or open_cublas(self._driver)
+            self._handles[device.index] = BlasHandle(self._library, device)
+        work = ProductWork(self._handles[device.index], device, operation, copy)
+        try:
+            return ProductGroup(self._driver, work)
+        except BaseException:
+            work.close()
+            raise
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if self._library is None or transfer.memories:
+            return ()
+        return (f"products by cuBLAS {self._library.version} ({self._library.path})",)
+
+    def close(self) -> None:
+        for handle in self._handles.values():
+            handle.close()
+        self._handles.clear()
+
+
+class ProductWork(StreamWork):
+    """A, B and their product on a device; a loop is one product."""
+
+    warm_up = WARM_UPS
+
+    def __init__(
+        self, blas: BlasHandle, device: CudaDevice, operation: Operation, copy: Copy
+    ) -> None:
+        super().__init__(device)
+        self.operation = operation
+        self.order = order_of(copy.size)
+        self._blas = blas
+        self._kind = _KINDS[operation]
+        self._seed = copy.seed
+        self._bytes = self.order**2 * PRODUCTS[operation].bytes
+        self._made = ExitStack()
+        try:
+            matrices = [self._memory(self._bytes, self._made) for _ in range(3)]
+            self.a, self.b, self.product = matrices
+            for number, matrix in enumerate((self.a, self.b)):
+                arguments = (matrix, self.order**2, 2 * self._seed + number)
+                run(device, self._launch("draw", -(-(self.order**2) // 4), arguments))
+            # cuBLAS loads a kernel at its first use, which waits for the device: not behind a gate.
+            self.enqueue([device.aside], 1)
+            device.driver.call("cuStreamSynchronize", device.aside)
+        except BaseException:
+            self._made.close()
+            raise
+
+    def operations(self, loops: int) -> int:
+        return loops * _LAUNCHES
+
+    def enqueue(self, streams: Sequence[Any], loops: int) -> None:
+        self._blas.bind(streams[0])
+        kind = self._kind
+        for _ in range(loops):
+            self._blas.multiply(self.order, self.a, self.b, self.product, kind.number, kind.compute)
+
+    def spoil(self, stream: Any) -> None:
+        """Overwrites the product, so that an old one does not pass for a new one."""
+        call = self.device.call
+        call("cuMemsetD8Async", self.product, _NOT_A_NUMBER, self._bytes, stream)
+
+    def mismatch(self) -> str | None:
+        """What is wrong with the product. Compares sums of `BLOCK` neighbours in each of its rows,
+        with signs drawn by lot, with A times those of B, in double precision (Freivalds, 1977)."""
+        blocks = -(-self.order // BLOCK)
+        count, shape = self.order * blocks, (self.order, BLOCK)
+        with ExitStack() as made:
+            of_b, of_product, expected = (self._memory(count * _SUM, made) for _ in range(3))
+            for matrix, sums in ((self.b, of_b), (self.product, of_product)):
+                arguments = (matrix, sums, *shape, self._seed)
+                run(self.device, self._launch("fold", count, arguments))
+            first = self._memory(_SUM, made)
+            self.device.call("cuMemsetD8Async", first, 0xFF, _SUM, self.device.aside)
+            allowed = c_double(tolerance(self.operation, self.order))
+            sums_of = (self.a, of_b, of_product, expected)
+            run(self.device, self._launch("compare", count, (*sums_of, *shape, allowed, first)))
+            wrong = read_word(self.device, first)
+            if wrong >= count:
+                return None
+            two = (_number_at(self.device, one + wrong * _SUM) for one in (of_product, expected))
+            return wrong_sum(self.order, *divmod(wrong, blocks), *two)
+
+    def close(self) -> None:
+        self._made.close()
+
+    def _memory(self, size: int, made: ExitStack) -> int:
+        """Memory of the device, freed with `made`."""
+        about = f"{approximate_size(size)} of cuda:{self.device.index}"
+        address = int(self.device.call("cuMemAlloc", size, about=about))
+        made.callback(self.device.call, "cuMemFree", address)
+        return address
+
+    def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> Launch:
+        """A kernel of one thread for each of `count` items, or as many threads as run well."""
+        kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
+        most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
+        grid = (min(-(-count // _THREADS), most), _THREADS)
+        return Launch(self.device, kernel, grid, arguments)
+
+
+class ProductGroup(CudaGroup):
+    """One work, whose product is checked. `inputs` are the addresses of A and B."""
+
+    def __init__(self, driver: Driver, work: ProductWork) -> None:
+        super().__init__(driver, [work])
+        self._work = work
+        self.device, self.inputs = work.device, (work.a, work.b)
+        steps = operations_of(work.order)
+        self.pace = Pace(0.0, PRODUCTS_A_SAMPLE, PRODUCT_SAMPLES, steps=steps)
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        self._work.spoil(self._first.streams[0])
+        super().arm(loops, laps)
+
+    def mismatch(self) -> str | None:
+        return self._work.mismatch()
+
+
+def _number_at(device: CudaDevice, address: int) -> float:
+    word = read_word(device, address).to_bytes(_SUM, "little")
+    return float(struct.unpack("<d", word)[0])

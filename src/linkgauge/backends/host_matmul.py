@@ -1,0 +1,102 @@
+"""Products of matrices by numpy's BLAS: what a machine without a GPU multiplies with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.matmul import (
+    BLOCK,
+    PRODUCTS,
+    operations_of,
+    order_of,
+    tolerance,
+    wrong_sum,
+)
+from linkgauge.model.transfer import Operation
+
+from .protocol import Gated, Pace, Timing
+
+_OWN: Operation = "matmul-fp32"
+"""The one that a BLAS has: of single precision."""
+
+
+class ProductGroup(Gated):
+    """A loop is one product A · B of matrices of N(0, 1) numbers, by one call of the BLAS with as
+    many threads as the transfers' engines have together; each transfer's seconds are those that its
+    own threads would take alone, so that rates add up. The BLAS makes its threads itself: they may
+    run on any CPU of the process."""
+
+    def __init__(self, operation: Operation, threads: Sequence[int], size: int, seed: int) -> None:
+        if operation != _OWN:
+            raise Unsupported(f"host threads do not multiply {PRODUCTS[operation].name} matrices")
+        self._numpy, self._pools = _libraries()
+        self._threads = threads
+        order = order_of(size)
+        random = self._numpy.random.default_rng(seed)
+        single = self._numpy.float32
+        self._a, self._b = (random.standard_normal((order, order), single) for _ in range(2))
+        self._product = self._numpy.full_like(self._a, self._numpy.nan)
+        self._signs = random.choice((-1.0, 1.0), order)
+        self._tolerance = tolerance(operation, order)
+        self.pace = Pace(loops=1, steps=operations_of(order))
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        super().arm(loops, laps)
+        self._product.fill(self._numpy.nan)  # an old product does not pass for a new one
+
+    def wait(self) -> Timing:
+        loops, laps = self.pass_gate()
+        with self._pools.limit(limits=sum(self._threads), user_api="blas"):
+            begin = time.monotonic()
+            for _ in range(loops * laps):
+                self._numpy.matmul(self._a, self._b, out=self._product)
+            span = time.monotonic() - begin
+        return Timing(
+            seconds=tuple(span * sum(self._threads) / own for own in self._threads),
+            span=span,
+            checksums=(None,) * len(self._threads),
+            progress=((0.0, span),) * len(self._threads),
+        )
+
+    def mismatch(self) -> str | None:
+        """Compares sums of `BLOCK` neighbours in each row of the product, with signs drawn by lot,
+        with A times those of B, in double precision (Freivalds, 1977)."""
+        numpy = self._numpy
+        expected, found = self._a.astype(float) @ self._folded(self._b), self._folded(self._product)
+        # A difference that is no number compares as false.
+        wrong = numpy.argwhere(~(abs(found - expected) <= self._tolerance))
+        if not len(wrong):
+            return None
+        row, block = map(int, wrong[0])
+        sums = float(found[row, block]), float(expected[row, block])
+        return wrong_sum(len(found), row, block, *sums)
+
+    def _folded(self, matrix: Any) -> Any:
+        """The signed sums of `BLOCK` columns each."""
+        firsts = range(0, len(matrix), BLOCK)
+        return self._numpy.add.reduceat(matrix * self._signs, list(firsts), axis=1)
+
+    def describe(self) -> str:
+        """The library, and the threads that it takes."""
+        with self._pools.limit(limits=sum(self._threads), user_api="blas"):
+            known = [one for one in self._pools.info() if one["user_api"] == "blas"]
+        if not known:
+            return "by numpy without a BLAS"
+        blas = next((one for one in known if "numpy" in one["filepath"]), known[0])
+        made = " ".join(filter(None, (blas["internal_api"], blas["version"])))
+        kind = f" ({blas['architecture']})" if blas.get("architecture") else ""
+        plural = "" if blas["num_threads"] == 1 else "s"
+        return f"by numpy's BLAS, {made}{kind}, {blas['num_threads']} thread{plural}"
+
+
+def _libraries() -> tuple[Any, Any]:
+    """numpy, and the thread pools of its libraries. Raises Unsupported with the remedy."""
+    try:
+        pools = import_module("threadpoolctl")
+        return import_module("numpy"), pools.ThreadpoolController()
+    except ImportError as error:
+        raise Unsupported(f"{error.name} is not installed: pip install '.[blas]'") from error

@@ -1,0 +1,72 @@
+"""Profile `vm`: what configurations of a virtual machine, and its host, are compared by.
+
+The set and the order are those of the vCPU benchmark suite: topology (kept as files of the run),
+what CPUs compute, memory, the accelerator's own work, which warms it up, and only then the links to
+it. docs/vm-profile.md says of each what it tells.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+VM: tuple[str, ...] = (
+    "cpu_primes_single",
+    "cpu_primes_all",
+    "memory_stream_copy",
+    "memory_stream_scale",
+    "memory_stream_add",
+    "memory_stream_triad",
+    "memory_stream_nodes",
+    "memory_latency",
+    "gpu_matmul",
+    "gpu_bandwidth_best_of",
+    "host_to_device_memcpy_ce",
+    "device_to_host_memcpy_ce",
+    "device_local_copy",
+    "all_reduce",
+)
+"""Names of the catalog."""
+
+Choice = Literal["last", "worst"]
+
+
+class Aspect(msgspec.Struct, frozen=True):
+    """A figure that configurations are compared by. It is of the first benchmark of `sources` that
+    a run has, of the cells whose place (`row, column`) matches the pattern: the last of them (most
+    threads, largest size), or the worst (of several accelerators). With `for_each_cpu`, it is a
+    share: configurations may have different numbers of CPUs."""
+
+    name: str
+    of: Literal["host", "accelerator"]
+    sources: tuple[tuple[str, str], ...]
+    choice: Choice = "worst"
+    for_each_cpu: bool = False
+
+
+_ANY = ".*"
+ASPECTS: tuple[Aspect, ...] = (
+    Aspect("primes 1 CPU", "host", (("cpu_primes_single", _ANY),), "last"),
+    Aspect("primes all/n", "host", (("cpu_primes_all", _ANY),), "last", for_each_cpu=True),
+    Aspect("STREAM triad", "host", (("memory_stream_triad", r"\w+ stream, \d+"),), "last"),
+    Aspect("remote triad", "host", (("memory_stream_nodes", r"\d+ stream, .*"),)),
+    Aspect("latency base", "host", (("memory_latency", r"\d+ base, .*"),), "last"),
+    Aspect("latency huge", "host", (("memory_latency", r"\d+ huge, .*"),), "last"),
+    Aspect("matmul FP32", "accelerator", (("gpu_matmul", "FP32, .*"),)),
+    Aspect(
+        "H2D pinned",
+        "accelerator",
+        (("host_to_device_memcpy_ce", _ANY), ("gpu_bandwidth_best_of", "H2D pinned, .*")),
+    ),
+    Aspect(
+        "D2H pinned",
+        "accelerator",
+        (("device_to_host_memcpy_ce", _ANY), ("gpu_bandwidth_best_of", "D2H pinned, .*")),
+    ),
+    Aspect(
+        "within",
+        "accelerator",
+        (("device_local_copy", _ANY), ("gpu_bandwidth_best_of", "within, .*")),
+    ),
+)

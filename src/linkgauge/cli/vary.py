@@ -1,0 +1,131 @@
+"""`linkgauge vary`: the same benchmarks under several settings, and what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linkgauge.model.errors import InputError
+
+from .options import (
+    Option,
+    Sampling,
+    Simulated,
+    VariationFormat,
+    at_least_one,
+    complete_benchmark,
+    own,
+)
+
+
+def _complete_memory(incomplete: str) -> list[str]:
+    from .vary_settings import MEMORIES
+
+    return [kind for kind in MEMORIES if kind.startswith(incomplete)]
+
+
+def _complete_affinity(incomplete: str) -> list[str]:
+    return [word for word in ("on", "off") if word.startswith(incomplete)]
+
+
+@own(
+    cpus=Option("Only these CPUs: 0-3,8, or all. Repeat it: each is a setting.", "CPUS"),
+    numa_node=Option("Host memory of copies with devices on this node. Repeat it.", "N|near"),
+    memory=Option(
+        "This kind of host memory in place of pinned: pageable, base, thp, huge … Repeat it.",
+        "KIND",
+        more={"autocompletion": _complete_memory},
+    ),
+    streams=Option("Split each copy by ce over N streams (cuda). Repeat it.", "N"),
+    affinity=Option(
+        "The controlling thread near the memory, or on any CPU (cuda). Repeat it.",
+        "on|off",
+        more={"autocompletion": _complete_affinity},
+    ),
+    host_kernel=Option("Host threads: this kernel, or the fastest. Repeat it.", "NAME|fastest"),
+    env=Option("An environment variable's values; unset where empty. Repeatable.", "NAME=A,B"),
+    prepare=Option("Run this before each run, with the setting in its environment.", "COMMAND"),
+    rounds=Option("Measure every setting N times.", "N"),
+    significance=Option("How often what does not differ may be called different.", "P"),
+    out=Option("Where runs are kept.", "DIR"),
+    host_mode=Option("memory_stream_* in one mode.", "stream|peak"),
+)
+def vary(
+    context: typer.Context,
+    *,
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Names of benchmarks, or transfers in the notation.",
+            autocompletion=complete_benchmark,
+        ),
+    ] = None,
+    prefix: list[str] | None = None,
+    cpus: list[str] | None = None,
+    numa_node: list[str] | None = None,
+    memory: list[str] | None = None,
+    streams: list[int] | None = None,
+    affinity: list[str] | None = None,
+    host_kernel: list[str] | None = None,
+    env: list[str] | None = None,
+    prepare: str | None = None,
+    rounds: int = 10,
+    significance: str = "1%",
+    profile: str = "quick",
+    backend: list[str] | None = None,
+    device: list[str] | None = None,
+    size: str | None = None,
+    sampling: Sampling,
+    host_mode: str | None = None,
+    label: str = "vary",
+    out: Path = Path("results"),
+    simulated: Simulated,
+    list_faults: bool = False,
+    wait: bool = False,
+    form: VariationFormat,
+) -> int:
+    """Measure the same under several settings, and show what differs from the first one.
+
+    Example: linkgauge vary memory_stream_triad --size 64M --cpus 0-1 --cpus 0
+    """
+    from linkgauge.benchmarks.catalog import select
+    from linkgauge.engine.request import Selection, Written
+    from linkgauge.model.result import EngineSettings
+
+    from . import requests
+    from .options_record import request_of
+    from .vary_rounds import Comparison, carry_out, check_rounds
+    from .vary_settings import Given, variants_of
+
+    alpha = check_rounds(at_least_one("--rounds", rounds) or 1, significance)
+    transfers = [text for text in benchmarks or () if "->" in text]
+    what: Selection | Written
+    if not benchmarks and not prefix:
+        raise InputError("vary what? Give benchmarks, --prefix or transfers in the notation")
+    if transfers:
+        if prefix or len(benchmarks or ()) > 1:
+            raise InputError("give benchmarks, or transfers in one argument, joined with '&'")
+        if numa_node:
+            raise InputError("--numa-node changes nothing: the transfers name their nodes")
+        what = Written(transfers[0])
+    else:
+        mode = requests.host_mode_of(host_mode)
+        rows = select(benchmarks or (), prefix or ())
+        if not backend and all(row.on_host for row in rows):
+            backend = ["host"]  # opening others would take time in every round
+        what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), host_mode=mode)
+    simulation = requests.simulation_of(*simulated)
+    settings = requests.settings_of(profile, size, sampling, EngineSettings(), simulation)
+    request = request_of(
+        context, what, settings,
+        label=label, out=out, wait=wait, profile=None if size else profile,
+        backends=tuple(backend or ()), devices=tuple(device or ()),
+    )  # fmt: skip
+    given = Given(
+        cpus or (), numa_node or (), memory or (), streams or (), affinity or (),
+        host_kernel or (), env or (),
+    )  # fmt: skip
+    variants = variants_of(given, request)
+    return carry_out(Comparison(variants, rounds, alpha, prepare, request), form)

@@ -1,0 +1,146 @@
+"""setup_vcpu_benchmarks of the vCPU benchmark suite: what the benchmarks use, and what is missing.
+
+The suite's script installs it. This changes nothing: it says which commands root would give.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import survey
+from linkgauge.judge.vendor import AMD, NVIDIA
+from linkgauge.machine.packages import Manager, package_manager
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import Settings
+
+from .base import Parser, Where, hinting
+
+TOOL = "setup_vcpu_benchmarks"
+HELP = """\
+Usage: setup_vcpu_benchmarks
+
+Says what run_vcpu_benchmark uses, what of it is missing, and the commands that install it. Changes
+nothing. Exits with 1 if a GPU is there that cannot be measured, else with 0."""
+_DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+_NAMES = {NVIDIA: "NVIDIA", AMD: "AMD"}
+_CLASSES = (0x03, 0x12)
+"""PCI classes: display controllers and processing accelerators."""
+
+
+State = Literal["ok", "missing", "optional", "none"]
+
+
+class Need(msgspec.Struct, frozen=True):
+    """Something that is used: there, `missing`, `optional` (not there, which costs what `found`
+    says), or `none` to install. `packages` of the system and other `commands` of root's install it;
+    `own` are commands of the user's."""
+
+    name: str
+    state: State
+    found: str
+    packages: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+
+@hinting(HELP.splitlines()[0])
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Prints what is there and what is missing."""
+    if {"-h", "--help"} & set(arguments):
+        print(HELP)
+        return 0
+    Parser().parse_args(list(arguments))
+    if where.simulation is not None:
+        print(f"SIMULATED {where.simulation.machine}: nothing is to be installed")
+        return 0
+    machine = survey(RunRequest(settings=Settings(sizes=())))
+    manager = package_manager()
+    needs = tuple(needs_of(machine, shutil.which, manager))
+    print("\n".join(lines(needs, manager)))
+    return 1 if any(need.state == "missing" for need in needs) else 0
+
+
+def needs_of(
+    machine: Machine, which: Callable[[str], str | None], manager: Manager | None
+) -> Iterator[Need]:
+    """What the benchmarks use, in their order."""
+    for name, package, file in (
+        ("numactl", "numactl", "numa_topology.txt"),
+        ("lscpu", "util-linux", "cpu_topology.txt"),
+    ):
+        if (place := which(name)) is not None:
+            yield Need(name, "ok", place)
+        else:
+            why = f"not installed: linkgauge writes {file} itself"
+            yield Need(name, "optional", why, (package,))
+    yield Need("host", "ok", "primes, STREAM and latency need nothing else")
+    yield _gpu(machine, manager)
+    yield Need("AllReduce", "none", "linkgauge measures no collectives yet: it is skipped")
+
+
+def _gpu(machine: Machine, manager: Manager | None) -> Need:
+    found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
+    if models := Counter(one.model for one in found):
+        return Need("GPU", "ok", "; ".join(f"{count} × {model}" for model, count in models.items()))
+    vendors = sorted(_vendors(machine.inventory or Inventory()))
+    if not vendors:
+        why = "none on the PCI bus: its benchmarks are skipped"
+        return Need("GPU", "none", f"{why} (<hostdev> passes one through)")
+    backend = "cuda" if NVIDIA in vendors else "opencl"
+    names = " and ".join(_NAMES[vendor] for vendor in vendors)
+    why = machine.unavailable.get(backend, "the CPU is the only OpenCL device")
+    return _unusable(f"{names} is on the PCI bus, but {why}", why, backend, manager)
+
+
+def _vendors(inventory: Inventory) -> set[int]:
+    """The vendors of GPUs on the PCI bus whose drivers are known here."""
+    return {
+        function.vendor
+        for function in inventory.pci
+        if function.vendor in _NAMES and (function.class_code or 0) >> 16 in _CLASSES
+    }
+
+
+def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Need:
+    """A GPU without its driver, or without the Python packages that call the driver."""
+    again = "make run  # in linkgauge's folder: installs what calls the driver"
+    if "not installed" in why:
+        return Need("GPU", "missing", found, own=(again,))
+    if backend == "opencl":
+        guide = "# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/"
+        return Need("GPU", "missing", found, commands=(guide,))
+    known = manager.driver if manager else ()
+    commands = (
+        (*known, "modprobe nvidia  # or reboot")
+        if known
+        else (f"# NVIDIA's driver: {_DRIVER_GUIDE}",)
+    )
+    return Need("GPU", "missing", found, commands=commands, own=(again,))
+
+
+def lines(needs: Sequence[Need], manager: Manager | None) -> Iterator[str]:
+    """A line for each need, then the commands that root would give, and the user."""
+    yield f"{TOOL}: what run_vcpu_benchmark uses (nothing is changed)"
+    room = max(len(need.name) for need in needs)
+    yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
+    packages = [package for need in needs for package in need.packages]
+    if packages and manager is None:
+        root = [f"# install {' '.join(packages)} as this system does"]
+    else:
+        root = list(manager.commands(packages)) if manager else []
+    root += [command for need in needs for command in need.commands]
+    own = [command for need in needs for command in need.own]
+    for heading, commands in (("as root:", root), ("as yourself:", own)):
+        if commands:
+            yield ""
+            yield heading
+            yield from (f"    {command}" for command in commands)
+    yield ""
+    yield "then: linkgauge as run_vcpu_benchmark CONFIG"

@@ -1,0 +1,162 @@
+"""Measures settings in rounds, to compare them.
+
+A round is one run of each setting, each in fresh worker processes: what varies between processes
+counts. Their order is random, and in every second round that of the round before, reversed: drift
+of the machine meets all settings alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Run, worst
+from linkgauge.model.variation import KeptRun, Setting
+
+from .controller import Observer
+from .plan import NO_BACKEND, Plan
+from .preparing import prepare
+from .request import RunRequest
+from .session import opened
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """A setting, and the run that measures it."""
+
+    setting: Setting
+    request: RunRequest
+
+
+class Experiment(msgspec.Struct, frozen=True):
+    """Variants with their plans, in so many rounds. `prepare` is a command that the shell executes
+    before each run."""
+
+    variants: tuple[Variant, ...]
+    plans: tuple[Plan, ...]
+    rounds: int
+    prepare: str | None = None
+
+
+class Taken(NamedTuple):
+    """A run of a round, and the folder that keeps it."""
+
+    kept: KeptRun
+    run: Run
+    folder: Path | None
+
+
+class Rounds(Observer):
+    """Follows the rounds, and each run."""
+
+    def prepares(self, setting: Setting, number: int) -> None:
+        """The run of this setting is next, in round `number` from 0."""
+
+
+_SEED = 1
+
+
+def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
+    """The plan of each, all with the same sizes. Raises InputError for what cannot be measured, or
+    what a varied option does not change."""
+    plans: list[Plan] = []
+    for variant in variants:
+        with opened(variant.request) as session:
+            plans.append(session.plan(observer))
+    backends = {sheet.backend for plan in plans for sheet in plan}
+    engines = [variant.request.settings.engines for variant in variants]
+    if any(one.numa_node is not None for one in engines) and backends <= {"host", NO_BACKEND}:
+        raise InputError(
+            "--numa-node changes nothing: it places the host memory of copies with devices, "
+            "and none of these has any"
+        )
+    if not all(one.affinity for one in engines) and "cuda" not in backends:
+        raise InputError("--affinity changes nothing: only backend cuda has a controlling thread")
+    return _of_one_size(plans)
+
+
+def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
+    """Default sizes depend on the memory that is free: each sheet has the least of its sizes."""
+    least: dict[tuple[str, str, int], int] = {}
+    keys = []
+    for plan in plans:
+        counted: Counter[tuple[str, str]] = Counter()
+        own = []
+        for sheet in plan:
+            name = sheet.benchmark, sheet.backend
+            key = (*name, counted[name])
+            counted[name] += 1
+            least[key] = min(sheet.size, least.get(key, sheet.size))
+            own.append(key)
+        keys.append(own)
+    return tuple(
+        tuple(replace(sheet, size=least[key]) for sheet, key in zip(plan, own, strict=True))
+        for plan, own in zip(plans, keys, strict=True)
+    )
+
+
+def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ...]]:
+    """The order of the settings in each round."""
+    order: list[int] = []
+    for number in range(rounds):
+        order = order[::-1] if number % 2 else random.sample(range(settings), settings)
+        yield tuple(order)
+
+
+def measure_rounds(experiment: Experiment, observer: Rounds) -> Iterator[Taken]:
+    """Each run as it ends. One that Ctrl-C ended comes before the KeyboardInterrupt. Raises
+    LinkgaugeError if the command before a run fails, and what a session raises."""
+    variants, drawn = experiment.variants, count(1)
+    simulated = variants[0].request.settings.simulation is not None
+    random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
+    for number, order in enumerate(orders(len(variants), experiment.rounds, random)):
+        for place in order:
+            observer.prepares(variants[place].setting, number)
+            printed = _prepare(experiment.prepare, variants[place], number)
+            request = _drawn(variants[place].request, next(drawn))
+            with opened(request) as session:
+                run = session.measure(experiment.plans[place], observer)
+                folder = session.folder
+            kept = KeptRun(
+                round=number,
+                setting=place,
+                folder=None if folder is None else str(folder),
+                status=worst(result.status for result in run.results),
+                finished=run.finished is not None,
+                prepared=printed,
+            )
+            yield Taken(kept, run, folder)
+            if not kept.finished:
+                raise KeyboardInterrupt
+
+
+def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
+    """What the command printed, if there is one. It finds the setting's values in its environment:
+    `--numa-node` as LINKGAUGE_NUMA_NODE."""
+    if command is None:
+        return None
+    setting = variant.setting
+    options = {
+        f"LINKGAUGE_{name.strip('-').replace('-', '_').upper()}": value
+        for name, value in setting.values.items()
+        if name.startswith("-")
+    }
+    told = {"LINKGAUGE_SETTING": setting.name, "LINKGAUGE_ROUND": str(number + 1)}
+    own = variant.request.settings.surroundings.environment
+    return prepare(command, {**own, **options, **told}, f"{setting}, round {number + 1}")
+
+
+def _drawn(request: RunRequest, draw: int) -> RunRequest:
+    """The request; of a simulated machine with noise that no other run has."""
+    settings = request.settings
+    if settings.simulation is None:
+        return request
+    simulation = replace(settings.simulation, draw=draw)
+    return replace(request, settings=replace(settings, simulation=simulation))

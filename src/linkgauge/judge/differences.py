@@ -1,0 +1,163 @@
+"""Compares settings by the runs of their rounds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from linkgauge.model.machine import Node
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.signed_ranks import Change, change
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import Better
+from linkgauge.model.variation import Compared, Direction, VariedCell
+
+ALL = "all threads"
+"""The column of a cell that uses every CPU that its setting has."""
+
+
+class InRound(NamedTuple):
+    """The run of a setting in a round, both counted from 0."""
+
+    round: int
+    setting: int
+    run: Run
+
+
+class _Sheet(NamedTuple):
+    """What tells a result from the others of its run."""
+
+    benchmark: str
+    backend: str
+    size: int
+
+
+class _Found(NamedTuple):
+    result: Result
+    cell: CellResult
+
+
+_Cells = dict[Place, list[list[_Found | None]]]
+"""By setting and round."""
+
+
+def compare(runs: Sequence[InRound], settings: int, significance: float) -> tuple[VariedCell, ...]:
+    """Every cell, under so many settings."""
+    rounds = max((one.round for one in runs), default=-1) + 1
+    sheets: dict[_Sheet, _Cells] = {}
+    for number, setting, run in sorted(runs, key=itemgetter(1, 0)):  # the first setting's order
+        for result in run.results:
+            cells = sheets.setdefault(_Sheet(result.benchmark, result.backend, result.size), {})
+            for place, cell in _places(result, run.machine.host.nodes):
+                table = cells.setdefault(place, [[None] * rounds for _ in range(settings)])
+                table[setting][number] = _Found(result, cell)
+    return tuple(
+        _varied(place, table, significance)
+        for cells in sheets.values()
+        for place, table in _apart(cells).items()
+    )
+
+
+def _places(result: Result, nodes: Sequence[Node]) -> Iterator[tuple[Place, CellResult]]:
+    """Each cell at its place; those of all threads also at one that does not count them."""
+    cpus = {node.index: len(node.cpus) for node in nodes}
+    for cell in result.cells:
+        yield cell.place, cell
+        if result.sweep and _uses_all(cell, cpus):
+            yield Place(cell.row, ALL), cell
+
+
+def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
+    """Whether the column is the number of threads, and every CPU of their nodes has one."""
+    engines = [transfer.engine for transfer in cell.transfers if transfer.engine.kind == "cpu"]
+    there = [cpus.get(engine.owner.index or 0, 0) for engine in engines]
+    threads = [engine.count or has for engine, has in zip(engines, there, strict=True)]
+    return bool(engines) and threads == there and cell.column == str(sum(threads))
+
+
+def _apart(cells: _Cells) -> _Cells:
+    """Without what is there twice. A cell of all threads is told by their number where that is the
+    same under all settings; else that number is left out if some setting has no such cell."""
+    every = {place: _columns(table) for place, table in cells.items() if place.column == ALL}
+    left_out = set()
+    for place, columns in every.items():
+        if len(columns) == 1:
+            left_out.add(place)
+            continue
+        counted = (Place(place.row, column) for column in columns)
+        left_out |= {one for one in counted if not all(map(any, cells.get(one, ())))}
+    return {place: table for place, table in cells.items() if place not in left_out}
+
+
+def _columns(table: Sequence[Sequence[_Found | None]]) -> set[str]:
+    return {found.cell.column for own in table for found in own if found is not None}
+
+
+def _varied(
+    place: Place, table: Sequence[Sequence[_Found | None]], significance: float
+) -> VariedCell:
+    result = next(found.result for own in table for found in own if found is not None)
+    figures = [[_figure(found) for found in own] for own in table]
+    return VariedCell(
+        benchmark=result.benchmark,
+        title=result.title,
+        backend=result.backend,
+        size=result.size,
+        row=place.row,
+        column=place.column,
+        unit=result.unit,
+        better=result.better,
+        settings=tuple(
+            _compared(figures[0] if number else None, own, result.better, significance, found)
+            for number, (own, found) in enumerate(zip(figures, table, strict=True))
+        ),
+    )
+
+
+def _figure(found: _Found | None) -> float | None:
+    if found is None or found.cell.status != "pass" or found.cell.summary is None:
+        return None
+    return found.cell.summary.median
+
+
+def _compared(
+    base: Sequence[float | None] | None,
+    own: Sequence[float | None],
+    better: Better,
+    significance: float,
+    found: Sequence[_Found | None],
+) -> Compared:
+    """`base` are the figures of the first setting; None of that itself."""
+    known = [figure for figure in own if figure is not None]
+    pairs = [
+        (first, second)
+        for first, second in zip(base or (), own, strict=base is not None)
+        if first is not None and second is not None
+    ]
+    changed = change(pairs, significance)
+    return Compared(
+        figures=tuple(own),
+        median=statistics.median(known) if known else None,
+        change=changed,
+        direction=_direction(changed, better),
+        reason=None if len(known) == len(own) else _why(found),
+    )
+
+
+def _direction(changed: Change | None, better: Better) -> Direction:
+    if changed is None or not changed.is_known:
+        return "unknown"
+    if not changed.is_proven:
+        return "same"
+    return "better" if (changed.ratio > 1) == (better == "higher") else "worse"
+
+
+def _why(found: Sequence[_Found | None]) -> str | None:
+    """Why figures are missing: the first reason of a cell without one."""
+    cells = [one.cell for one in found if one is not None]
+    if not cells:
+        return "there is no such cell"
+    without = (cell for cell in cells if cell.status != "pass")
+    return next((f"{cell.status}: {cell.reason}" for cell in without), None)

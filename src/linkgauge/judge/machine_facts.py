@@ -1,0 +1,162 @@
+"""In what machines differ whose figures are compared: each fact as a short text, by its name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from linkgauge.model.inventory import HostDetails, Inventory
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import Run
+from linkgauge.model.units import approximate_size
+
+from .doctor.host_setup import stolen
+
+ABSENT = "none"
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """Something that differs between runs: the value of each, null where it is not known."""
+
+    name: str
+    values: tuple[str | None, ...]
+
+
+def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
+    """The facts in which the machines of these runs differ, or how they were measured."""
+    facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
+    return tuple(fact for fact in (*facts, _kernel_options(runs)) if len(set(fact.values)) > 1)
+
+
+def _details(run: Run) -> HostDetails:
+    return (run.machine.inventory or Inventory()).host
+
+
+def _of_machine(read: Callable[[Machine], str | None]) -> Callable[[Run], str | None]:
+    return lambda run: read(run.machine)
+
+
+def _of_details(read: Callable[[HostDetails], str | None]) -> Callable[[Run], str | None]:
+    return lambda run: read(_details(run))
+
+
+def _joined(*parts: str | None, by: str = ", ") -> str | None:
+    """The parts that are known; null if none is."""
+    return by.join(part for part in parts if part) or None
+
+
+def _cpu(machine: Machine) -> str | None:
+    cache = machine.host.last_level_cache
+    return _joined(machine.host.cpu_model, f"cache {approximate_size(cache)}" if cache else None)
+
+
+def _cpus(run: Run) -> str:
+    details = _details(run)
+    sockets, cores, threads = details.sockets, details.cores, details.threads_per_core
+    count = str(run.machine.host.cpus)
+    if not sockets or cores is None or threads is None:
+        return count
+    numbers = {"socket": sockets, "core": cores // sockets, "thread": threads}
+    shape = (f"{number} {what}{'' if number == 1 else 's'}" for what, number in numbers.items())
+    return f"{count} of {' × '.join(shape)}"
+
+
+def _nodes(run: Run) -> str:
+    nodes = run.machine.host.nodes
+    counts = " + ".join(str(len(node.cpus)) for node in nodes)
+    return f"{len(nodes)} with {counts} CPUs" if len(nodes) > 1 else str(len(nodes))
+
+
+def _memory(machine: Machine) -> str | None:
+    total = machine.host.memory_total
+    return None if total is None else approximate_size(total)
+
+
+def _huge_pages(details: HostDetails) -> str:
+    pools = details.huge_pages.items()
+    pages = (f"{total} of {approximate_size(size)}" for size, (total, _) in pools if total)
+    choice = details.transparent_huge_pages
+    return _joined(*pages, choice and f"transparent: {choice}") or ABSENT
+
+
+def hypervisor_of(run: Run) -> str | None:
+    """What its kernel ran under: `ABSENT` on a host, null where that could not be read."""
+    details = _details(run)
+    unread = any(text.startswith("hypervisor:") for text in details.unknown)
+    return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
+
+
+def _accelerators(machine: Machine) -> str:
+    found = [device for devices in machine.devices.values() for device in devices]
+    counts = Counter(_joined(one.model, one.driver, by=", driver ") for one in found)
+    return "; ".join(f"{count} × {what}" for what, count in counts.items()) or ABSENT
+
+
+def _near(machine: Machine) -> str | None:
+    """The node of each accelerator's PCI function; a guest may be told none."""
+    functions = (machine.inventory or Inventory()).pci
+    nodes = {function.address: function.numa_node for function in functions}
+    found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
+    known = ["unknown" if nodes[at] is None else str(nodes[at]) for at in found]
+    return ", ".join(known if len(set(known)) > 1 else known[:1]) or None
+
+
+def _links(run: Run) -> str | None:
+    """The PCIe links as they were under load, else as they were found."""
+    accelerators = (run.machine.inventory or Inventory()).accelerators
+    loaded = {
+        reading.memory: (reading.link_speed, reading.link_width)
+        for result in run.results
+        for cell in result.cells
+        for reading in cell.readings
+        if reading.link_speed is not None
+    }
+    idle = {one.memory: (one.link.speed, one.link.width) for one in accelerators}
+    links = dict.fromkeys((idle | loaded).values())
+    return ", ".join(f"{speed:g} GT/s x{width}" for speed, width in links if speed) or None
+
+
+def _steal(run: Run) -> str | None:
+    """What the hypervisor took of the CPUs' time during the run."""
+    share = stolen(_details(run), run.after.host) if run.after else None
+    return None if share is None else f"{share:.0%}"
+
+
+def _faults(run: Run) -> str | None:
+    simulation = run.settings.simulation
+    return None if simulation is None else ", ".join(simulation.faults) or ABSENT
+
+
+def _kernel_options(runs: Sequence[Run]) -> Fact:
+    """The options of each kernel's command line that not all have."""
+    lines = [_details(run).command_line for run in runs]
+    known = [set(line.split()) for line in lines if line is not None]
+    common = set[str].intersection(*known) if known else set()
+    own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
+    return Fact("kernel options", tuple(o if o is None else " ".join(o) or ABSENT for o in own))
+
+
+_FACTS: dict[str, Callable[[Run], str | None]] = {
+    "machine": _of_machine(lambda machine: machine.host.hostname or None),
+    "CPU": _of_machine(_cpu),
+    "CPUs": _cpus,
+    "NUMA nodes": _nodes,
+    "memory": _of_machine(_memory),
+    "hypervisor": hypervisor_of,
+    "container": _of_details(lambda details: details.container or ABSENT),
+    "kernel": _of_machine(lambda machine: machine.host.kernel or None),
+    "huge pages": _of_details(_huge_pages),
+    "governor": _of_details(lambda details: details.governor),
+    "IOMMU": _of_details(lambda details: details.iommu),
+    "CPU steal": _steal,
+    "accelerators": _of_machine(_accelerators),
+    "device nodes": _of_machine(_near),
+    "PCIe": _links,
+    "profile": lambda run: run.settings.profile,
+    "faults": _faults,
+    "linkgauge": _of_machine(
+        lambda machine: _joined(machine.linkgauge, (machine.commit or "")[:12], by=" ")
+    ),
+}

@@ -1,0 +1,63 @@
+"""Virtual machines: what of a libvirt domain did not take effect, and what would suit its devices.
+
+To add a check, write a function from a Comparison to findings in a file of this package and list it
+in that file's CHECKS. docs/vm.md has a row for each check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from linkgauge.judge.doctor.host_setup import check_steal
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.model.domain import Role
+
+from . import alone, described, guest, guest_devices, host_devices, host_memory, host_pins
+from .comparison import Comparison
+from .planner import Suited
+from .suited import PLACEMENT, suited
+
+_ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
+
+
+def _steal(case: Comparison) -> Iterator[Finding]:
+    """The symptom of vCPUs that share their CPUs, which only the host shows."""
+    yield from check_steal(case.evidence)
+
+
+CHECKS: dict[Role, tuple[Callable[[Comparison], Iterator[Finding]], ...]] = {
+    "guest": (*described.CHECKS, *guest.CHECKS, *guest_devices.CHECKS, _steal),
+    "host": (
+        *described.CHECKS,
+        *host_devices.CHECKS,
+        *host_pins.CHECKS,
+        *host_memory.CHECKS,
+    ),
+}
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What was found, failures first; and a placement, if one would suit better than the domain's.
+    `too_much`: one is wanted, but the host has too few CPUs or too little memory for it."""
+
+    findings: tuple[Finding, ...]
+    suited: Suited | None = None
+    too_much: bool = False
+
+
+def judge(case: Comparison, role: Role) -> Judged:
+    found = [finding for check in CHECKS[role] for finding in check(case)]
+    findings = tuple(sorted(found, key=lambda one: _ORDER.index(one.severity)))
+    wrong = {one.check for one in findings if one.severity in ("fail", "warn")}
+    if role == "guest" or PLACEMENT.isdisjoint(wrong):
+        return Judged(findings)
+    placement = suited(case, wrong)
+    return Judged(findings, placement, placement is None)
+
+
+def judge_alone(evidence: Evidence) -> tuple[Finding, ...]:
+    """What a guest tells without its domain."""
+    found = [finding for check in alone.CHECKS for finding in check(evidence)]
+    return tuple(sorted(found, key=lambda one: _ORDER.index(one.severity)))

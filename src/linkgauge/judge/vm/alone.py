@@ -1,0 +1,63 @@
+"""Checks of a guest without its domain: what it tells by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.doctor.host_setup import (
+    check_huge_pages,
+    check_near_node,
+    check_steal,
+    check_transparent_huge_pages,
+)
+from linkgauge.judge.doctor.links import CHECKS as LINKS
+from linkgauge.judge.doctor.pcie_chains import shown
+from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.model.units import format_size
+
+from .described import FEW_SOCKETS
+from .guest_devices import MADE_UP
+
+
+def check_sockets(evidence: Evidence) -> Iterator[Finding]:
+    """QEMU without a topology makes each vCPU a socket of its own."""
+    host = evidence.inventory.host
+    if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
+        return
+    found = f"each of its {host.sockets} vCPUs is a socket of its own"
+    why = "the guest's scheduler takes no two of them to share a cache or a core"
+    remedy = (
+        f"in the domain: <cpu …><topology sockets='1' dies='1' cores='{host.sockets}' "
+        "threads='1'/></cpu>; threads='2' where vCPUs are pinned to both threads of cores"
+    )
+    yield Finding("sockets", "warn", "guest", found, why, (remedy,))
+
+
+def check_one_node(evidence: Evidence) -> Iterator[Finding]:
+    """A guest with several devices, or much of a host, on a single node."""
+    nodes = evidence.before.host.nodes
+    devices = [one for _, one in shown(evidence) if one.vendor not in MADE_UP]
+    if len(nodes) == 1 and len(devices) > 1:
+        total = nodes[0].memory_total
+        size = "" if total is None else f" with {format_size(total >> 30 << 30)}"
+        found = f"it has one NUMA node{size} and {len(devices)} devices"
+        why = "if the host has them on several nodes, nothing in the guest can know which is near"
+        remedy = "on the host: virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml"
+        yield Finding("cells", "note", "guest", found, why, (remedy,))
+
+
+def check_links(evidence: Evidence) -> Iterator[Finding]:
+    """The doctor's checks of PCI Express, as far as a guest can see."""
+    for check in LINKS:
+        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
+
+
+CHECKS = (
+    check_links,
+    check_sockets,
+    check_one_node,
+    check_near_node,
+    check_steal,
+    check_transparent_huge_pages,
+    check_huge_pages,
+)

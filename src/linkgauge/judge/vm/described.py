@@ -1,0 +1,140 @@
+"""Checks of a domain by itself: what it asks for and libvirt refuses, ignores or changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.model.domain import Topology
+
+from .comparison import Comparison
+from .words import plural, several, sized
+
+FEW_SOCKETS = 4
+"""vCPUs; of fewer, a topology of sockets is no loss."""
+_ROUNDING = 64 << 20
+"""libvirt aligns sizes of cells and of memory devices."""
+
+
+def check_pins_of_none(case: Comparison) -> Iterator[Finding]:
+    """Pins of vCPUs and IO threads that the domain does not have."""
+    domain = case.domain
+    vcpus = tuple(vcpu for vcpu in domain.vcpu_pins if vcpu >= domain.vcpus)
+    if vcpus:
+        found = f"{several(len(vcpus), 'vCPU')} pinned that the domain does not have"
+        found += f": {cpu_set(vcpus)} of 0-{domain.vcpus - 1}"
+        why = "libvirt ignores such a <vcpupin>: the list was made for another number of vCPUs"
+        remedy = "remove it, or raise <vcpu>"
+        yield Finding("pin-of-none", "warn", "vcpupin", found, why, (remedy,))
+    threads = tuple(one for one in domain.iothread_pins if one not in domain.iothreads)
+    if threads:
+        found = f"{several(len(threads), 'IO thread')} pinned that the domain does not have"
+        found += f": {cpu_set(threads)}"
+        why = "libvirt refuses such a domain"
+        remedy = "remove the <iothreadpin>, or raise <iothreads>"
+        yield Finding("pin-of-none", "fail", "iothreadpin", found, why, (remedy,))
+
+
+def check_topology_product(case: Comparison) -> Iterator[Finding]:
+    topology, vcpus = case.domain.topology, case.domain.vcpus
+    if topology is not None and topology.vcpus != vcpus:
+        found = f"the topology makes {topology.vcpus} vCPUs ({product(topology)}), <vcpu> {vcpus}"
+        why = "libvirt refuses a domain of which the two differ"
+        remedy = "make the product of <topology> the number in <vcpu>"
+        yield Finding("topology-product", "fail", "topology", found, why, (remedy,))
+
+
+def check_topology_none(case: Comparison) -> Iterator[Finding]:
+    """QEMU makes each vCPU a socket if nobody says otherwise."""
+    vcpus = case.domain.vcpus
+    if case.domain.topology is None and vcpus >= FEW_SOCKETS:
+        found = f"there is none: QEMU makes each of the {vcpus} vCPUs a socket"
+        why = "the guest's scheduler takes no two of them to share a cache or a core"
+        remedy = f"<topology sockets='1' dies='1' cores='{vcpus}' threads='1'/> in <cpu>"
+        if vcpus % 2 == 0:
+            remedy += f"; cores='{vcpus // 2}' threads='2' if pinned to both threads of cores"
+        yield Finding("topology-none", "note", "topology", found, why, (remedy,))
+
+
+def product(topology: Topology) -> str:
+    """`2 sockets × 4 cores × 2 threads`; dies and clusters where there are several."""
+    counts = {
+        "socket": topology.sockets,
+        "die": topology.dies if topology.dies > 1 else 0,
+        "cluster": topology.clusters if topology.clusters > 1 else 0,
+        "core": topology.cores,
+        "thread": topology.threads,
+    }
+    return " × ".join(plural(count, name) for name, count in counts.items() if count)
+
+
+def check_cells(case: Comparison) -> Iterator[Finding]:
+    """vCPUs in no cell, in several, and beyond the last."""
+    domain = case.domain
+    if not domain.cells:
+        return
+    counts = Counter(vcpu for cell in domain.cells for vcpu in cell.vcpus)
+    absent = tuple(sorted(vcpu for vcpu in counts if vcpu >= domain.vcpus))
+    twice = tuple(sorted(vcpu for vcpu, count in counts.items() if count > 1))
+    left = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in counts)
+    refused = "libvirt refuses such a domain"
+    problems: tuple[tuple[tuple[int, ...], str, Severity, str], ...] = (
+        (absent, "beyond the last", "fail", refused),
+        (twice, "in several cells", "fail", refused),
+        (left, "in no cell", "warn", "libvirt puts them into the first cell"),
+    )
+    for vcpus, what, severity, why in problems:
+        if vcpus:
+            found = f"vCPUs {what}: {cpu_set(vcpus)}"
+            remedy = "list each vCPU in the cell of the node that it is pinned to"
+            yield Finding("cell-list", severity, "cells", found, why, (remedy,))
+
+
+def check_cells_of_none(case: Comparison) -> Iterator[Finding]:
+    """What refers to a cell that the domain does not have."""
+    domain = case.domain
+    known = {cell.index for cell in domain.cells} or {0}
+    places = {
+        "memnode": domain.cell_policies,
+        "hugepages": [cell for pages in domain.huge_pages for cell in pages.cells or ()],
+        "expander": [one.cell for one in domain.controllers if one.cell is not None],
+        "memory device": [one.cell for one in domain.added_memory if one.cell is not None],
+    }
+    for what, cells in places.items():
+        strange = tuple(sorted(set(cells) - known))
+        if strange:
+            found = f"refers to cell {cpu_set(strange)}, which the domain does not have"
+            why = "libvirt refuses such a domain"
+            remedy = "refer to a <cell> of <numa>, or add one"
+            yield Finding("cell-of-none", "fail", what, found, why, (remedy,))
+
+
+def check_memory_sum(case: Comparison) -> Iterator[Finding]:
+    """<memory> beside the cells: the cells count."""
+    asked, summed = case.domain.memory, case.domain.bytes
+    if asked is None or summed is None or abs(asked - summed) < _ROUNDING:
+        return
+    found = f"<memory> says {sized(asked)}, cells and memory devices {sized(summed)}"
+    why = "libvirt takes the sum of the cells"
+    yield Finding("memory-sum", "note", "memory", found, why)
+
+
+def check_mediated(case: Comparison) -> Iterator[Finding]:
+    count = len(case.domain.mediated)
+    if count:
+        found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
+        look = "ls -l /sys/bus/mdev/devices  # on the host: each one's parent, and its numa_node"
+        yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
+
+
+CHECKS = (
+    check_pins_of_none,
+    check_topology_product,
+    check_topology_none,
+    check_cells,
+    check_cells_of_none,
+    check_memory_sum,
+    check_mediated,
+)

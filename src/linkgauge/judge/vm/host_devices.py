@@ -1,0 +1,166 @@
+"""Checks on the host: the devices that the domain passes through, and how far its vCPUs and its
+memory are from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.doctor.links import (
+    check_bridge,
+    check_link_speed,
+    check_link_width,
+    check_silent,
+    check_target_speed,
+)
+from linkgauge.judge.findings import Finding
+from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.model.virtual import BusFunction
+
+from .comparison import Comparison
+from .host_memory import vcpu_nodes
+
+BELOW = ("take the <cputune> and the <numatune> below",)
+_PXB = "take the expanders (pxb-pcie) and the devices' addresses below"
+
+
+def _there(case: Comparison) -> Iterator[tuple[str, BusFunction]]:
+    for device in case.domain.devices:
+        function = case.functions.get(device.source)
+        if function is not None:
+            yield device.source, function
+
+
+def check_present(case: Comparison) -> Iterator[Finding]:
+    if case.domain.devices and case.virtual.functions is None:
+        found = "the host's PCI bus cannot be read"
+        yield Finding("device", "unknown", "devices", found, remedy=("run it on the host itself",))
+        return
+    for device in case.domain.devices:
+        if device.source not in case.functions:
+            found = "it is to be passed through, but the host has nothing at this address"
+            why = "the domain does not start; addresses move when cards or the firmware change"
+            remedy = "lspci -Dnn  # and correct the <source> of the <hostdev>"
+            yield Finding("device", "fail", device.source, found, why, (remedy,))
+
+
+def check_iommu(case: Comparison) -> Iterator[Finding]:
+    for address, function in _there(case):
+        if function.is_known and function.iommu_group is None:
+            found = "it is in no IOMMU group"
+            why = "VFIO passes nothing through without one: the domain does not start"
+            remedy = "intel_iommu=on or amd_iommu=on, and VT-d or AMD-Vi in the firmware's setup"
+            yield Finding("device-iommu", "fail", address, found, why, (remedy,))
+
+
+def check_driver(case: Comparison) -> Iterator[Finding]:
+    runs = case.alive is not None or case.domain.running
+    managed = {device.source for device in case.domain.devices if device.managed}
+    for address, function in _there(case):
+        has_vfio = "vfio" in (function.driver or "")
+        driver = f"the driver {function.driver}" if function.driver else "no driver"
+        if has_vfio or not function.is_known or (address in managed and not runs):
+            continue
+        if runs and case.alive is not None:
+            found, why = (
+                f"the domain runs, but its device has {driver}",
+                "the guest does not have it",
+            )
+            remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
+            yield Finding("device-driver", "fail", address, found, why, (remedy,))
+        else:
+            found = f"it has {driver}, and libvirt does not manage it"
+            why = "the domain does not start until vfio-pci has the device"
+            remedy = "<hostdev … managed='yes'>, or virsh nodedev-detach"
+            yield Finding("device-driver", "warn", address, found, why, (remedy,))
+
+
+def check_far(case: Comparison) -> Iterator[Finding]:
+    """vCPUs and memory at other nodes than a device. A domain without pins has its own finding."""
+    everyone = vcpu_nodes(case, tuple(range(case.domain.vcpus)))
+    memory = {
+        node
+        for cell in [cell.index for cell in case.cells] or [0]
+        if (policy := case.domain.policy_of(cell)) is not None
+        for node in policy.nodes or ()
+    }
+    several = len(case.node_memory) > 1
+    for address, function in _there(case):
+        node = function.numa_node
+        if node is None:
+            if several:
+                found = "the host does not know its NUMA node"
+                look = "the firmware's setup; linkgauge run --numa-node N on the host shows it"
+                yield Finding("device-far", "unknown", address, found, remedy=(look,))
+            continue
+        far = []
+        if everyone and node not in everyone:
+            far.append(f"the vCPUs run on node {cpu_set(everyone)}")
+        if memory and node not in memory:
+            far.append(f"the memory is on node {cpu_set(memory)}")
+        if far:
+            found = f"it is at node {node}; {', '.join(far)}"
+            why = "every transfer and every interrupt crosses the link between the nodes"
+            yield Finding("device-far", "warn", address, found, why, BELOW)
+
+
+def check_hidden(case: Comparison) -> Iterator[Finding]:
+    """A domain on several nodes whose guest sees one."""
+    vcpus = tuple(range(case.domain.vcpus))
+    at = vcpu_nodes(case, vcpus)
+    is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
+    if len(case.cells) < 2 and len(at) > 1 and is_fixed:
+        found = f"its vCPUs run on nodes {cpu_set(at)}, the guest sees a single one"
+        why = "the guest cannot place threads near their memory, nor either near a device"
+        remedy = "take the <cpu> with <numa>, the <cputune> and the <numatune> below"
+        yield Finding("cells-hidden", "warn", "cells", found, why, (remedy,))
+
+
+def check_cells(case: Comparison) -> Iterator[Finding]:
+    """The cell that the guest sees a device at, where it has several."""
+    if len(case.cells) < 2:
+        return
+    why = "drivers in the guest take memory and CPUs of another node than the device's"
+    for device in case.domain.devices:
+        node, cell = case.node_of_device(device.source), case.domain.cell_of(device)
+        home = () if node is None else _cell_at(case, node)
+        if not home:
+            continue
+        if cell is None:
+            found = "it is below no expander: the guest does not know which cell it is near"
+            yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
+        elif cell not in home:
+            found = f"its expander is of cell {cell}; at its node {node} is cell {cpu_set(home)}"
+            yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
+
+
+def _cell_at(case: Comparison, node: int) -> tuple[int, ...]:
+    """The cells whose vCPUs are pinned to this node."""
+    return tuple(cell.index for cell in case.cells if node in vcpu_nodes(case, cell.vcpus))
+
+
+def check_links(case: Comparison) -> Iterator[Finding]:
+    """The doctor's checks of the links of what is passed through, and of the bridges above: a link
+    that trained too low is slow in the guest, too, and only the host can retrain it."""
+    addresses = [device.source for device in case.domain.devices]
+    above = {
+        step for one in addresses if one in case.functions for step in case.functions[one].route
+    }
+    mine = {*addresses, *above}
+    for check in (
+        check_silent, check_link_speed, check_link_width, check_target_speed, check_bridge,
+    ):  # fmt: skip
+        for finding in check(case.evidence):
+            address = finding.subject.rpartition("(")[2].removesuffix(")")
+            if address in mine and finding.severity in ("fail", "warn"):
+                yield finding
+
+
+CHECKS = (
+    check_present,
+    check_iommu,
+    check_driver,
+    check_links,
+    check_far,
+    check_hidden,
+    check_cells,
+)

@@ -1,0 +1,185 @@
+"""Checks on the host: from which nodes the domain's memory comes, and in which pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.model.domain import Cpus
+
+from .comparison import Comparison
+from .words import plural, sized
+
+BELOW = ("take the <numatune> below",)
+_KIB, _MIB = 1 << 10, 1 << 20
+
+
+def vcpu_nodes(case: Comparison, vcpus: Cpus) -> set[int]:
+    """The nodes that these vCPUs may run on; none if one of them is not pinned."""
+    return case.nodes_of(vcpus) if all(vcpu in case.pins for vcpu in vcpus) else set()
+
+
+def parts(case: Comparison) -> Iterator[tuple[str, int, Cpus, int]]:
+    """The domain's cells, or the whole of it: name, index, vCPUs, bytes."""
+    for cell in case.cells:
+        yield f"cell {cell.index}", cell.index, cell.vcpus, cell.memory
+    if not case.cells:
+        yield "memory", 0, tuple(range(case.domain.vcpus)), case.domain.bytes or 0
+
+
+def check_nodes(case: Comparison) -> Iterator[Finding]:
+    """Nodes that the host does not have, or that have no memory."""
+    domain = case.domain
+    policies = {"memory": domain.policy} | {
+        f"cell {cell}": policy for cell, policy in domain.cell_policies.items()
+    }
+    for subject, policy in policies.items():
+        nodes = policy.nodes if policy and policy.nodes else ()
+        absent = tuple(node for node in nodes if node not in case.node_memory)
+        if absent:
+            there = cpu_set(case.node_memory)
+            found = f"bound to node {cpu_set(absent)}; the host has memory on {there}"
+            why = "the domain does not start, or takes what is left of the list"
+            yield Finding("memory-node", "fail", subject, found, why, BELOW)
+
+
+def check_bound(case: Comparison) -> Iterator[Finding]:
+    if len(case.node_memory) < 2:
+        return
+    for subject, index, _, _ in parts(case):
+        policy = case.domain.policy_of(index)
+        if policy is None or policy.nodes is None:
+            how = (
+                "numad chooses its nodes"
+                if policy or case.domain.automatic
+                else "is bound to no node"
+            )
+            found = f"{how}: it may come from any of {len(case.node_memory)}"
+            why = "what lies on another node than the vCPUs and devices crosses the link between"
+            yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
+        elif policy.mode in ("preferred", "interleave"):
+            found = f"its policy is {policy.mode}, on nodes {cpu_set(policy.nodes)}"
+            why = "preferred memory spills when the node is full, interleaved is remote in part"
+            remedy = "<memory mode='strict' …> keeps it on the node, or the domain does not start"
+            yield Finding("memory-policy", "note", subject, found, why, (remedy,))
+
+
+def check_remote(case: Comparison) -> Iterator[Finding]:
+    """vCPUs on other nodes than their memory."""
+    for subject, index, vcpus, _ in parts(case):
+        policy = case.domain.policy_of(index)
+        at = vcpu_nodes(case, vcpus)
+        if policy and policy.nodes and at and at.isdisjoint(policy.nodes):
+            found = f"bound to node {cpu_set(policy.nodes)}, its vCPUs run on node {cpu_set(at)}"
+            why = "every access crosses the link between the nodes"
+            yield Finding("memory-remote", "warn", subject, found, why, BELOW)
+
+
+def check_size(case: Comparison) -> Iterator[Finding]:
+    """Memory that is bound to nodes that are smaller."""
+    needs: dict[Cpus, int] = {}
+    for _, index, _, size in parts(case):
+        policy = case.domain.policy_of(index)
+        if policy and policy.nodes and policy.mode in ("strict", "restrictive"):
+            needs[policy.nodes] = needs.get(policy.nodes, 0) + size
+    for nodes, size in needs.items():
+        sizes = [case.node_memory.get(node) for node in nodes]
+        known = sum(one or 0 for one in sizes)
+        if None not in sizes and size > known:
+            found = f"{sized(size)} are bound to node {cpu_set(nodes)}, which has {sized(known)}"
+            why = "the domain does not start, or is killed when it has filled the node"
+            yield Finding("memory-size", "fail", "memory", found, why, BELOW)
+
+
+def check_alive(case: Comparison) -> Iterator[Finding]:
+    policy, alive = case.domain.policy, case.alive
+    if alive is None or alive.nodes is None or policy is None or policy.nodes is None:
+        return
+    if policy.mode in ("strict", "restrictive") and not set(alive.nodes) <= set(policy.nodes):
+        found = f"bound to node {cpu_set(policy.nodes)}, but may come from {cpu_set(alive.nodes)}"
+        why = "the domain runs with another definition"
+        remedy = (
+            f"virsh numatune {case.name}; virsh shutdown {case.name}, then virsh start {case.name}"
+        )
+        yield Finding("live-memory", "fail", "memory", found, why, (remedy,))
+
+
+def _page_size(case: Comparison, index: int) -> int | None:
+    """The huge pages that back a cell; 0 is the host's default; null: none do."""
+    pages = case.domain.huge_pages
+    own = [one for one in pages if one.cells is not None and index in one.cells]
+    rest = [one for one in pages if one.cells is None]
+    return next((one.size or 0 for one in (*own, *rest)), None)
+
+
+def check_pools(case: Comparison) -> Iterator[Finding]:
+    """The host's huge pages against those that the domain asks for, on each set of nodes."""
+    pools = case.host.huge_pages
+    needs: dict[tuple[int, Cpus], int] = {}
+    for _, index, _, size in parts(case):
+        page = _page_size(case, index)
+        if page is None:
+            continue
+        # The default is 2 MiB on x86; elsewhere it may be another, which the pools do not say.
+        page = page or (2 * _MIB if 2 * _MIB in pools else min(pools, default=0))
+        policy = case.domain.policy_of(index)
+        at = policy.nodes if policy and policy.nodes and policy.mode == "strict" else ()
+        needs[page, at] = needs.get((page, at), 0) + size
+    for (page, nodes), size in needs.items():
+        if page not in pools:
+            sizes = ", ".join(sized(one) for one in pools) or "none"
+            found = f"asks for pages of {sized(page)}; the host has pools of {sizes}"
+            why, look = (
+                "the domain does not start",
+                "hugepagesz=1G on the host's kernel command line",
+            )
+            yield Finding("huge-pages", "fail", "huge pages", found, why, (look,))
+        else:
+            yield from _pool(case, page, nodes, -(-size // page))
+
+
+def _pool(case: Comparison, page: int, nodes: Cpus, need: int) -> Iterator[Finding]:
+    counts = [case.node_pages(node, page) for node in nodes] or [case.host.huge_pages[page]]
+    total, free = (sum(pair[place] for pair in counts) for place in (0, 1))
+    where = f" on node {cpu_set(nodes)}" if nodes else ""
+    folder = f"node/node{nodes[0]}/hugepages" if nodes else "mm/hugepages"
+    top = "/sys/devices/system" if nodes else "/sys/kernel"
+    pool = f"{top}/{folder}/hugepages-{page // _KIB}kB/nr_hugepages"
+    runs = case.alive is not None or case.domain.running
+    if total < need:
+        found = f"needs {need} pages of {sized(page)}{where}; the host has {total}"
+        why = "the domain does not start, or has its memory in other pages"
+        remedy = f"echo {need} | sudo tee {pool}  # before memory is fragmented, best at the start"
+        yield Finding("huge-pages", "fail", "huge pages", found, why, (remedy,))
+    elif free < need and not runs:
+        found = f"needs {need} pages of {sized(page)}{where}; {free} of the host's {total} are free"
+        why = "the domain does not start while others have them (unless it runs itself)"
+        remedy = f"echo {total + need - free} | sudo tee {pool}"
+        yield Finding("huge-pages", "warn", "huge pages", found, why, (remedy,))
+
+
+def check_no_pages(case: Comparison) -> Iterator[Finding]:
+    """Without huge pages, transparent ones do much of their work, if the host uses them."""
+    if any(_page_size(case, index) is not None for _, index, _, _ in parts(case)):
+        return
+    choice = case.host.transparent_huge_pages
+    severity: Severity = "note"
+    found = "the domain's memory is in base pages or transparent huge ones"
+    if choice == "never":
+        severity, found = "warn", "the domain's memory is in base pages, transparent ones are off"
+    why = "the TLB holds less: bandwidth and above all latency of large working sets suffer"
+    pages = plural(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
+    remedy = f"<memoryBacking><hugepages/></memoryBacking>, and a pool of {pages} of 2 MiB"
+    yield Finding("huge-pages-none", severity, "huge pages", found, why, (remedy,))
+
+
+CHECKS = (
+    check_nodes,
+    check_alive,
+    check_bound,
+    check_remote,
+    check_size,
+    check_pools,
+    check_no_pages,
+)

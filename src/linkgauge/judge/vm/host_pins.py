@@ -1,0 +1,185 @@
+"""Checks on the host: where the domain's vCPUs and its other threads may run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkgauge.judge.findings import Finding, Severity
+from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.model.domain import Cpus
+
+from .comparison import Comparison
+from .words import plural, several
+
+BELOW = ("take the <cputune> below",)
+"""The remedy where a placement is printed after the findings."""
+
+
+def _exact(case: Comparison) -> dict[int, int]:
+    """The vCPUs that are pinned to a single CPU, with it."""
+    return {vcpu: pin[0] for vcpu, pin in case.pins.items() if len(pin) == 1}
+
+
+def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
+    """Pins to CPUs that the host does not have online."""
+    domain, online = case.domain, set(case.cpus)
+    if not online:
+        yield Finding("pinned-cpus", "unknown", "pins", "which CPUs are online cannot be read")
+        return
+    own = {n: pin for n, pin in domain.vcpu_pins.items() if n < domain.vcpus}
+    lost = {vcpu: absent for vcpu, pin in own.items() if (absent := {*pin} - online)}
+    pins = {f"vCPUs {cpu_set(lost)}": set[int]().union(*lost.values())}
+    pins |= {f"IO thread {thread}": {*pin} for thread, pin in domain.iothread_pins.items()}
+    pins |= {"emulator": {*(domain.emulator_pin or ())}, "<vcpu>": {*(domain.cpuset or ())}}
+    for subject, pin in pins.items():
+        absent = pin - online
+        if absent:
+            found = f"pinned to CPU {cpu_set(absent)}; the host has {cpu_set(case.cpus)} online"
+            why = "the domain does not start, or runs on what is left of the list"
+            yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
+
+
+def check_unpinned(case: Comparison) -> Iterator[Finding]:
+    domain = case.domain
+    free = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in case.pins)
+    if not free or len(case.cpus) < 2:
+        return
+    nodes = len([node for node, cpus in case.node_cpus.items() if cpus])
+    where = f"any of {len(case.cpus)} CPUs" + (f" of {nodes} nodes" if nodes > 1 else "")
+    found = f"{several(len(free), 'vCPU')} pinned to none: {where} may run them"
+    if domain.automatic:
+        found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
+    why = "the host's scheduler moves them, away from their caches, their memory and the devices"
+    yield Finding("unpinned", "warn", f"vCPUs {cpu_set(free)}", found, why, BELOW)
+
+
+def check_across(case: Comparison) -> Iterator[Finding]:
+    """Pins to CPUs of several nodes, and pins to several CPUs of one."""
+    wide: dict[Cpus, list[int]] = {}
+    for vcpu, pin in case.pins.items():
+        if len(pin) > 1:
+            wide.setdefault(pin, []).append(vcpu)
+    for pin, vcpus in wide.items():
+        nodes = sorted({case.node_of[cpu] for cpu in pin if cpu in case.node_of})
+        subject = f"vCPUs {cpu_set(vcpus)}"
+        if len(nodes) > 1:
+            found = f"may run on CPUs {cpu_set(pin)} of nodes {cpu_set(nodes)}"
+            why = "when the host's scheduler moves one to another node, its memory is remote"
+            yield Finding("pins-across", "warn", subject, found, why, BELOW)
+        else:
+            found = f"share the CPUs {cpu_set(pin)} of one node"
+            why = "the host's scheduler moves them among these, away from their caches"
+            remedy = "give each vCPU a CPU of its own: a <vcpupin> with one CPU"
+            yield Finding("pins-wide", "note", subject, found, why, (remedy,))
+
+
+def check_shared(case: Comparison) -> Iterator[Finding]:
+    """vCPUs that have fewer CPUs than they are."""
+    by_cpu: dict[int, list[int]] = {}
+    for vcpu, cpu in _exact(case).items():
+        by_cpu.setdefault(cpu, []).append(vcpu)
+    why = "one waits while another runs: steal in the guest, stalls in its locks"
+    for cpu, vcpus in by_cpu.items():
+        if len(vcpus) > 1:
+            subject, found = f"vCPUs {cpu_set(vcpus)}", f"are all pinned to CPU {cpu}"
+            yield Finding("pins-shared", "warn", subject, found, why, BELOW)
+    pins = case.pins
+    union = {cpu for pin in pins.values() for cpu in pin}
+    if len(union) < len(pins) and len(set(by_cpu)) == len(_exact(case)):
+        subject = f"vCPUs {cpu_set(pins)}"
+        found = f"{len(pins)} of them share {plural(len(union), 'CPU')}, {cpu_set(union)}"
+        yield Finding("pins-shared", "warn", subject, found, why, BELOW)
+
+
+def check_taken(case: Comparison) -> Iterator[Finding]:
+    """CPUs that vCPUs of other running domains are pinned to."""
+    for other in case.others:
+        theirs = {cpu for pin in other.vcpus.values() if len(pin) == 1 for cpu in pin}
+        shared = theirs.intersection(_exact(case).values())
+        if shared:
+            found = f"CPU {cpu_set(shared)} also runs vCPUs of the domain {other.name}"
+            why = "one domain's vCPU waits while the other's runs"
+            yield Finding("pins-taken", "warn", "vCPUs", found, why, BELOW)
+
+
+def check_emulator(case: Comparison) -> Iterator[Finding]:
+    """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
+    exact = set(_exact(case).values())
+    domain = case.domain
+    if not exact:
+        return
+    others = {"emulator": domain.emulator_pin or domain.cpuset}
+    for thread in domain.iothreads:
+        others[f"IO thread {thread}"] = domain.iothread_pins.get(thread) or domain.cpuset
+    for subject, pin in others.items():
+        shared = exact if pin is None else exact.intersection(pin)
+        if pin is None and len(exact) < len(case.cpus):
+            found = "is not pinned: it may run on the vCPUs' CPUs"
+        elif pin is not None and shared:
+            found = f"may run on CPU {cpu_set(shared)}, to which vCPUs are pinned"
+        else:
+            continue
+        why = "the vCPU on that CPU stands still meanwhile"
+        severity: Severity = "warn" if subject == "emulator" else "note"
+        yield Finding("emulator", severity, subject, found, why, BELOW)
+
+
+def check_threads(case: Comparison) -> Iterator[Finding]:
+    """What the guest takes for threads of a core should be that on the host, and nothing else."""
+    exact, siblings = _exact(case), case.virtual.siblings
+    topology = case.domain.topology
+    threads = topology.threads if topology else 1
+    why = "the guest's scheduler shares out cores that are not there, or leaves shared ones unknown"
+    guests: dict[int, list[int]] = {}
+    hosts: dict[Cpus, list[int]] = {}
+    for vcpu, cpu in exact.items():
+        guests.setdefault(vcpu // threads, []).append(vcpu)
+        hosts.setdefault(siblings.get(cpu, (cpu,)), []).append(vcpu)
+    together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
+    split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
+    if split:
+        pairs = "; ".join(f"{cpu_set(v)} on {_cpus(exact, v)}" for v in split[:3])
+        found = f"{plural(len(split), 'core')} of the guest on CPUs of several cores: vCPUs {pairs}"
+        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
+    joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
+    if joined and not split:
+        pairs = "; ".join(f"{cpu_set(v)} on {_cpus(exact, v)}" for v in joined[:3])
+        cores = plural(len(joined), "core")
+        found = f"the guest takes threads of {cores} for cores of their own: vCPUs {pairs}"
+        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
+
+
+def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
+    return cpu_set(tuple(exact[vcpu] for vcpu in vcpus))
+
+
+def check_alive(case: Comparison) -> Iterator[Finding]:
+    """Where the running domain's threads may run, as the host has it, beside its definition."""
+    domain, alive = case.domain, case.alive
+    if alive is None:
+        return
+    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
+    pins["emulator"] = (domain.emulator_pin, alive.emulator)
+    for thread in domain.iothreads:
+        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
+    why = "the domain runs with another definition, or somebody pinned it anew"
+    remedy = (
+        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
+        f"virsh shutdown {case.name}, then virsh start {case.name}: the definition takes effect",
+    )
+    for subject, (asked, runs) in pins.items():
+        if asked is not None and runs is not None and set(asked) != set(runs):
+            found = f"pinned to CPU {cpu_set(asked)}, but runs on {cpu_set(runs)}"
+            yield Finding("live-pins", "fail", subject, found, why, remedy)
+
+
+CHECKS = (
+    check_pinned_cpus,
+    check_alive,
+    check_unpinned,
+    check_across,
+    check_shared,
+    check_taken,
+    check_threads,
+    check_emulator,
+)

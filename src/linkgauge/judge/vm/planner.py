@@ -1,0 +1,257 @@
+"""Plans a placement: which nodes of the host a domain takes, and which CPUs its vCPUs.
+
+The devices' own nodes come first; only where vCPUs or memory do not fit there, the nearest nodes
+are added. Whole cores are given, and the first core of each node is left to the emulator, the IO
+threads and the host, if there are enough.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from linkgauge.model.domain import Cell, Cpus, Topology
+
+from .comparison import Comparison
+
+GIB, MIB = 1 << 30, 1 << 20
+_USABLE = 0.95
+"""The share of a node's memory that a domain may fill: the host's kernel has the rest."""
+_EMULATOR = 2
+"""CPUs of a node for the emulator, where no whole core is left."""
+
+
+class Suited(msgspec.Struct, frozen=True, kw_only=True):
+    """The CPUs of each vCPU and of everything else; the guest's cells, and the host's nodes of each
+    (without cells, of 0; none: its memory stays as it is). `device_cells` are the cells that
+    devices belong to, if there are several; `page_size` is of the pages to use, null to leave
+    that."""
+
+    pins: dict[int, Cpus]
+    emulator: Cpus
+    topology: Topology | None
+    cells: tuple[Cell, ...]
+    nodes: dict[int, Cpus]
+    device_cells: dict[str, int]
+    page_size: int | None = None
+
+
+def plan(case: Comparison) -> Suited | None:
+    """The placement on the fewest nodes; None if the domain fits on none."""
+    planner = _Planner(case)
+    for nodes in map(sorted, planner.choices()):
+        for grain in planner.grains(nodes):
+            cells = planner.cells(nodes, grain)
+            if cells and holds(case, dict(zip(nodes, cells, strict=True))):
+                return planner.placed(nodes, cells, grain)
+    return None
+
+
+class _Grain(NamedTuple):
+    """How the host's cores are given away: so many threads of each, all of them (`whole`) or, if
+    there are too few, each thread as if it were a core; and how many cores of a node are left."""
+
+    threads: int
+    whole: bool
+    spared: int
+
+
+def holds(case: Comparison, cells: Mapping[int, Cell]) -> bool:
+    """Whether the memory of each cell fits on its node, as far as sizes are known."""
+    sizes = case.node_memory
+    return all(
+        cell.memory <= size * _USABLE
+        for node, cell in cells.items()
+        if (size := sizes.get(node)) is not None
+    )
+
+
+def beside(case: Comparison, homes: Sequence[int], taken: Collection[int]) -> Cpus:
+    """CPUs for the emulator: some that are left on these nodes; else any that are left; else all of
+    the nodes."""
+    free = [
+        cpu
+        for node in homes
+        for cpu in islice(
+            (c for core in _cores(case, node) for c in core if c not in taken), _EMULATOR
+        )
+    ]
+    left = [cpu for cpu in case.cpus if cpu not in taken][:_EMULATOR]
+    everywhere = [cpu for node in homes for cpu in case.node_cpus.get(node, ())]
+    return tuple(sorted(free or left or everywhere))
+
+
+def device_cells(case: Comparison, nodes: Mapping[int, Cpus]) -> dict[str, int]:
+    """The cell at each device's node, where there are several cells."""
+    if len(nodes) < 2:
+        return {}
+    cell_at = {node: cell for cell, at in reversed([*nodes.items()]) for node in at}
+    homes = {one.source: case.node_of_device(one.source) for one in case.domain.devices}
+    return {source: cell_at[node] for source, node in homes.items() if node in cell_at}
+
+
+def _cores(case: Comparison, node: int) -> list[Cpus]:
+    """The cores of a node, each with its CPUs, without those that other domains are pinned to."""
+    cpus = set(case.node_cpus.get(node, ())) - case.taken
+    siblings = case.virtual.siblings
+    cores = {tuple(sorted(cpus.intersection(siblings.get(cpu, (cpu,))))) for cpu in cpus}
+    return sorted(core for core in cores if core)
+
+
+class _Planner:
+    """What can be chosen, from the best on. Lists go by the chosen nodes, in their order."""
+
+    def __init__(self, case: Comparison) -> None:
+        self._case, self._domain = case, case.domain
+        self._cores = {node: _cores(case, node) for node in case.node_cpus}
+        self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
+        self._distances = {
+            node: dict(zip(case.host.distances, row, strict=False))
+            for node, row in case.host.distances.items()
+        }
+
+    def choices(self) -> Iterator[list[int]]:
+        """The devices' nodes, and one more of the nearest each time; but first as many as the
+        domain has cells."""
+        homes = self._homes()[: self._domain.vcpus]
+        first = homes or self._nodes[:1]
+        others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
+        cells = len(self._case.cells)
+        if cells > max(1, len(first)):
+            yield (first + others)[:cells]
+        if not homes:
+            yield from ([node] for node in self._nodes)
+        for more in range(len(others) + 1):
+            yield first + others[:more]
+
+    def _homes(self) -> list[int]:
+        """The nodes of the devices, those with most of them first; without devices those of the
+        pins, if they are no more than the cells."""
+        case = self._case
+        known = [case.node_of_device(device.source) for device in case.domain.devices]
+        if not any(node is not None for node in known):
+            pinned = sorted(case.nodes_of(range(case.domain.vcpus)) & {*self._nodes})
+            return pinned if len(pinned) <= max(1, len(case.cells)) else []
+        near = (self._near(node) for node in known if node is not None)
+        counts = Counter(node for node in near if node is not None)
+        return sorted(counts, key=lambda node: (-counts[node], node))
+
+    def _near(self, node: int) -> int | None:
+        """The node, or the nearest that has CPUs and memory."""
+        return min(self._nodes, key=lambda other: self._far([node], other), default=None)
+
+    def _far(self, homes: Sequence[int], node: int) -> tuple[int, int]:
+        rows = (self._distances.get(home, {}) for home in homes)
+        return 0 if node in homes else min(row.get(node, 255) for row in rows), node
+
+    def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
+        """Threads of a guest's core: what the domain asks for, else what the host has, else 1."""
+        most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
+        topology = self._domain.topology
+        for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
+            if threads <= most and self._domain.vcpus % threads == 0:
+                yield from (_Grain(threads, True, spared) for spared in (1, 0))
+        yield from (_Grain(1, False, spared) for spared in (1, 0))
+
+    def cells(self, nodes: Sequence[int], grain: _Grain) -> list[Cell] | None:
+        """The cell of each node; None if the vCPUs do not fit. As many cells as the domain has are
+        its own; else vCPUs are spread evenly, and what a node cannot hold goes to the others."""
+        room = [len(self._given(node, grain)) for node in nodes]
+        own, threads = self._case.cells, grain.threads
+        if len(own) == len(nodes) and all(cell.vcpus for cell in own):
+            cells = self._ordered(nodes)
+            needs = [len({vcpu // threads for vcpu in cell.vcpus}) for cell in cells]
+            pairs = zip(needs, room, cells, strict=True)
+            fits = all(need <= most and need * threads == len(c.vcpus) for need, most, c in pairs)
+            return cells if fits else None
+        units = self._domain.vcpus // threads
+        counts = [units // len(nodes) + (n < units % len(nodes)) for n in range(len(nodes))]
+        counts = [min(count, most) for count, most in zip(counts, room, strict=True)]
+        for place, most in enumerate(room):
+            counts[place] += min(units - sum(counts), most - counts[place])
+        if sum(counts) < units or not all(counts):
+            return None
+        return self._made(nodes, [count * threads for count in counts])
+
+    def _given(self, node: int, grain: _Grain) -> list[Cpus]:
+        """The CPUs of the node's cores, each for a core of the guest."""
+        cores = self._cores[node][grain.spared :]
+        if not grain.whole:
+            return [(cpu,) for core in cores for cpu in core]
+        return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
+
+    def _ordered(self, nodes: Sequence[int]) -> list[Cell]:
+        """The domain's cells by the nodes that suit them: where their devices are, else where their
+        memory or their vCPUs have been."""
+        case, votes = self._case, Counter[tuple[int, int]]()
+        for device in case.domain.devices:
+            index, home = case.domain.cell_of(device), case.node_of_device(device.source)
+            if index is not None and home is not None:
+                votes[index, home] += 100
+        for cell in case.cells:
+            policy = case.domain.policy_of(cell.index)
+            bound = policy.nodes if policy and policy.nodes else ()
+            votes.update((cell.index, node) for node in bound)
+            votes.update((cell.index, node) for node in case.nodes_of(cell.vcpus))
+        left = {cell.index: cell for cell in case.cells}
+        found: dict[int, Cell] = {}
+        for (index, node), _ in votes.most_common():
+            if index in left and node in nodes and node not in found:
+                found[node] = left.pop(index)
+        rest = iter(left.values())
+        return [found[node] if node in found else next(rest) for node in nodes]
+
+    def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[Cell]:
+        """Cells of so many vCPUs each, with memory in proportion, in whole GiB where it is, and the
+        nodes' distances."""
+        total, vcpus = self._domain.bytes or 0, self._domain.vcpus
+        unit = GIB if total % GIB == 0 and total // GIB >= len(counts) else 2 * MIB
+        shares = [total * count // vcpus // unit * unit for count in counts]
+        shares[0] = total - sum(shares[1:])
+        firsts = [sum(counts[:place]) for place in range(len(counts))]
+        return [
+            Cell(index, tuple(range(first, first + count)), share, self._row(nodes, index))
+            for index, (first, count, share) in enumerate(zip(firsts, counts, shares, strict=True))
+        ]
+
+    def _row(self, nodes: Sequence[int], place: int) -> dict[int, int]:
+        """The distances of a node by the places of the nodes."""
+        row = self._distances.get(nodes[place], {})
+        known = {other: row[node] for other, node in enumerate(nodes) if node in row}
+        return known if len(nodes) > 1 else {}
+
+    def placed(self, nodes: Sequence[int], cells: Sequence[Cell], grain: _Grain) -> Suited:
+        case = self._case
+        pins: dict[int, Cpus] = {}
+        at: dict[int, Cpus] = {}
+        for node, cell in zip(nodes, cells, strict=True):
+            cpus = (cpu for core in self._given(node, grain) for cpu in core)
+            pins |= {vcpu: (cpu,) for vcpu, cpu in zip(cell.vcpus, cpus, strict=False)}
+            at[cell.index] = (node,)
+        taken = {cpu for pin in pins.values() for cpu in pin}
+        spare = {
+            cpu for node in nodes for core in self._cores[node][: grain.spared] for cpu in core
+        }
+        shown = sorted(cells, key=lambda cell: cell.index)
+        return Suited(
+            pins=dict(sorted(pins.items())),
+            emulator=tuple(sorted(spare)) or beside(case, nodes, taken),
+            topology=self._topology(cells, grain.threads),
+            cells=tuple(shown) if len(cells) > 1 or case.cells else (),
+            nodes=dict(sorted(at.items())),
+            device_cells=device_cells(case, at),
+        )
+
+    def _topology(self, cells: Sequence[Cell], threads: int) -> Topology:
+        """The domain's own where it has these threads and its sockets can be the cells'; else a
+        socket for each cell."""
+        own, vcpus = self._domain.topology, self._domain.vcpus
+        if own and (own.threads, own.vcpus) == (threads, vcpus) and not own.sockets % len(cells):
+            return own
+        alike = len({len(cell.vcpus) for cell in cells}) == 1
+        sockets = len(cells) if alike else 1
+        return Topology(sockets=sockets, cores=vcpus // sockets // threads, threads=threads)

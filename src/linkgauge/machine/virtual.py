@@ -1,0 +1,166 @@
+"""Reads what tells a guest from a host, and what a domain is compared with: all PCI functions, the
+threads of cores, huge pages by node, domains that run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.pci_tree import PciTree
+from linkgauge.model.virtual import BusFunction, RunningDomain, Virtual
+
+from .cpu import shown_cpus, threads_of
+from .dimms import pages_below
+from .numa import host_nodes
+from .pci import DEVICES, lineage
+from .tree import NODES, Root, link_name, names_in, number, parse_cpu_list, read_text, resolve
+
+DEFINITIONS = "etc/libvirt/qemu"
+_SLICES = (
+    "sys/fs/cgroup/machine.slice",
+    "sys/fs/cgroup/cpuset/machine.slice",
+    "sys/fs/cgroup/machine",
+    "sys/fs/cgroup/cpuset/machine",
+)
+"""Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
+_SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_UUID = "sys/class/dmi/id/product_uuid"
+
+
+def read_virtual(root: Root) -> Virtual:
+    """Reads below `root`. Never raises, whatever the files hold."""
+    return Virtual(
+        siblings={cpu: threads_of(root, cpu) for cpu in shown_cpus(root)},
+        node_pages={
+            node: pages
+            for node in host_nodes(root)
+            if (pages := pages_below(root, f"{NODES}/node{node}/hugepages"))
+        },
+        functions=_functions(root),
+        crash_kernel=max(0, number(read_text(root, "sys/kernel/kexec_crash_size")) or 0),
+        signs=tuple(_signs(root)),
+    )
+
+
+def virtual_of(inventory: Inventory) -> Virtual:
+    """What an inventory alone says: of a machine that has no files."""
+    tree = PciTree(inventory.pci)
+    functions = tuple(
+        BusFunction(
+            address=one.address,
+            route=(*(bridge.address for bridge in tree.above(one.address)[::-1]), one.address),
+            class_code=one.class_code,
+            vendor=one.vendor,
+            device=one.device,
+            numa_node=one.numa_node,
+            driver=one.driver,
+            iommu_group=None if one.iommu_group is None else str(one.iommu_group),
+        )
+        for one in inventory.pci
+    )
+    name = inventory.host.hypervisor
+    return Virtual(functions=functions, signs=(f"described as under {name}",) if name else ())
+
+
+def _functions(root: Root) -> tuple[BusFunction, ...] | None:
+    """Those that are listed; one whose files are missing (an older capture) only by its address."""
+    names = filter(_ADDRESS.fullmatch, names_in(root, DEVICES))
+    found = ((name, resolve(root, f"{DEVICES}/{name}")) for name in sorted(names))
+    return (
+        tuple(
+            _function(root, name, folder) if folder else BusFunction(address=name)
+            for name, folder in found
+        )
+        or None
+    )
+
+
+def _function(root: Root, address: str, folder: str) -> BusFunction:
+    node = number(read_text(root, f"{folder}/numa_node"))
+    return BusFunction(
+        address=address,
+        route=lineage(address, folder),
+        class_code=_hexadecimal(read_text(root, f"{folder}/class")),
+        vendor=_hexadecimal(read_text(root, f"{folder}/vendor")),
+        device=_hexadecimal(read_text(root, f"{folder}/device")),
+        subsystem=_hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
+        numa_node=node if node is not None and node >= 0 else None,
+        driver=link_name(root, f"{folder}/driver"),
+        iommu_group=link_name(root, f"{folder}/iommu_group"),
+    )
+
+
+def _hexadecimal(text: str | None) -> int | None:
+    return int(text, 16) if text and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else None
+
+
+def _signs(root: Root) -> Iterator[str]:
+    """What systemd-detect-virt looks at, as far as files have it."""
+    flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
+    if flags:
+        has = "has" if "hypervisor" in flags[1].split() else "has no"
+        yield f"the CPU {has} flag `hypervisor`"
+    vendor = [
+        text
+        for name in ("sys_vendor", "product_name")
+        if (text := read_text(root, f"sys/class/dmi/id/{name}"))
+    ]
+    if vendor:
+        yield f"the firmware names {' '.join(vendor)[:60]}"
+    for what, place in (
+        ("the hypervisor's type is", "sys/hypervisor/type"),
+        ("the device tree names", "proc/device-tree/hypervisor/compatible"),
+    ):
+        if text := read_text(root, place):
+            yield f"{what} {text[:40]}"
+    if names_in(root, "sys/firmware/qemu_fw_cfg"):
+        yield "QEMU's firmware interface (fw_cfg) is there"
+
+
+def machine_uuid(root: Root) -> str | None:
+    """The machine's UUID in its firmware, which a guest has of its domain; root alone reads it."""
+    text = (read_text(root, _UUID) or "").strip().lower()
+    return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
+
+
+def definitions(root: Root) -> tuple[str, ...]:
+    """The files in which libvirt keeps its domains, if they are readable."""
+    names = sorted(name for name in names_in(root, DEFINITIONS) if name.endswith(".xml"))
+    return tuple(f"{DEFINITIONS}/{name}" for name in names)
+
+
+def running_domains(root: Root) -> tuple[RunningDomain, ...]:
+    """The domains of libvirt that run here, by the control groups of their threads."""
+    found: dict[str, RunningDomain] = {}
+    for folder in _SLICES:
+        for scope in names_in(root, folder):
+            plain = re.sub(r"\\x([0-9a-f]{2})", lambda code: chr(int(code[1], 16)), scope)
+            match = _SCOPE.fullmatch(plain)
+            if match and match[1] not in found:
+                found[match[1]] = _running(root, f"{folder}/{scope}", match[1])
+    return tuple(found[name] for name in sorted(found))
+
+
+def _running(root: Root, scope: str, name: str) -> RunningDomain:
+    inner = f"{scope}/libvirt" if names_in(root, f"{scope}/libvirt") else scope
+    pins: dict[str, dict[int, tuple[int, ...]]] = {"vcpu": {}, "iothread": {}}
+    for group in names_in(root, inner):
+        match = re.fullmatch(r"(vcpu|iothread)([0-9]{1,5})", group)
+        cpus = _set(root, f"{inner}/{group}", "cpus") if match else None
+        if match and cpus:
+            pins[match[1]][int(match[2])] = cpus
+    return RunningDomain(
+        name=name,
+        vcpus=dict(sorted(pins["vcpu"].items())),
+        emulator=_set(root, f"{inner}/emulator", "cpus"),
+        iothreads=dict(sorted(pins["iothread"].items())),
+        nodes=_set(root, f"{inner}/emulator", "mems"),
+    )
+
+
+def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
+    """What is in force in a control group; where it sets nothing, that is what is above it."""
+    texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
+    return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)

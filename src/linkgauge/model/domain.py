@@ -1,0 +1,199 @@
+"""A libvirt domain as plain values: what it asks of its host, and what its guest should see.
+
+Sizes are bytes, vCPUs and cells libvirt's numbers, CPUs and nodes the host's. Absent is null: the
+domain leaves it to libvirt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+Cpus = tuple[int, ...]
+
+
+class Topology(msgspec.Struct, frozen=True):
+    """How the vCPUs are joined: dies of a socket, clusters of a die, cores of a cluster, threads of
+    a core. QEMU numbers vCPUs in this order, the threads of a core one after the other."""
+
+    sockets: int = 1
+    dies: int = 1
+    clusters: int = 1
+    cores: int = 1
+    threads: int = 1
+
+    @property
+    def vcpus(self) -> int:
+        return self.cores_of_socket * self.sockets * self.threads
+
+    @property
+    def cores_of_socket(self) -> int:
+        return self.dies * self.clusters * self.cores
+
+    def of(self, vcpus: Iterable[int]) -> Shape:
+        """What is seen of it where only these vCPUs exist."""
+        cores: dict[int, int] = {}
+        for vcpu in vcpus:
+            core = vcpu // self.threads
+            cores[core] = cores.get(core, 0) + 1
+        sockets = {core // self.cores_of_socket for core in cores}
+        return Shape(len(sockets), len(cores), max(cores.values(), default=0))
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What a system shows of its CPUs: sockets, cores in all, the most threads of a core."""
+
+    sockets: int
+    cores: int
+    threads: int
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A NUMA node of the guest. `distances` by cell."""
+
+    index: int
+    vcpus: Cpus = ()
+    memory: int = 0
+    distances: dict[int, int] = {}
+
+
+class MemoryPolicy(msgspec.Struct, frozen=True):
+    """From which nodes of the host memory comes. `nodes` is null where numad chooses them."""
+
+    mode: str
+    nodes: Cpus | None = None
+
+
+class HugePages(msgspec.Struct, frozen=True):
+    """Pages of this size back these cells; null: of the host's default size, all other cells."""
+
+    size: int | None = None
+    cells: Cpus | None = None
+
+
+class BusAddress(msgspec.Struct, frozen=True):
+    """An address on the domain's PCI buses; a bus is the index of a controller."""
+
+    bus: int
+    slot: int
+    function: int
+    domain: int = 0
+
+
+class Controller(msgspec.Struct, frozen=True):
+    """A PCI controller. One that has a root bus of its own (an expander) has its number and,
+    maybe, the cell that it is of."""
+
+    index: int
+    model: str
+    address: BusAddress | None = None
+    bus_number: int | None = None
+    cell: int | None = None
+
+    @property
+    def is_expander(self) -> bool:
+        return self.model.endswith("expander-bus")
+
+
+class HostDevice(msgspec.Struct, frozen=True):
+    """A PCI function of the host that is passed through. `source` is its address there, as sysfs
+    writes it; `guest` where the guest is to find it, if the domain says; `element` its text."""
+
+    source: str
+    guest: BusAddress | None = None
+    managed: bool = False
+    element: str = ""
+
+
+class AddedMemory(msgspec.Struct, frozen=True):
+    """A memory device (DIMM, virtio-mem): bytes that a cell has more, once the guest uses them."""
+
+    cell: int | None
+    size: int
+
+
+class Domain(msgspec.Struct, frozen=True, kw_only=True):
+    """`vcpus` counts those that can be, `enabled` are those there at the start. `cpuset` is where
+    what has no pin of its own runs. `memory` is all, with memory devices; `current_memory` what a
+    balloon leaves of it. `running`: written of a running domain. `elements` has the text of those
+    elements that a better placement changes, by name."""
+
+    name: str
+    uuid: str | None = None
+    kind: str = ""
+    running: bool = False
+    arch: str | None = None
+    machine: str | None = None
+    vcpus: int = 1
+    enabled: Cpus = (0,)
+    automatic: bool = False
+    cpuset: Cpus | None = None
+    vcpu_pins: dict[int, Cpus] = {}
+    emulator_pin: Cpus | None = None
+    iothreads: Cpus = ()
+    iothread_pins: dict[int, Cpus] = {}
+    memory: int | None = None
+    current_memory: int | None = None
+    added_memory: tuple[AddedMemory, ...] = ()
+    policy: MemoryPolicy | None = None
+    cell_policies: dict[int, MemoryPolicy] = {}
+    topology: Topology | None = None
+    features: dict[str, str] = {}
+    cells: tuple[Cell, ...] = ()
+    huge_pages: tuple[HugePages, ...] = ()
+    controllers: tuple[Controller, ...] = ()
+    devices: tuple[HostDevice, ...] = ()
+    mediated: tuple[str, ...] = ()
+    elements: dict[str, str] = {}
+
+    @property
+    def bytes(self) -> int | None:
+        """All memory: the sum of the cells, which outweighs `memory`, and of memory devices."""
+        if not self.cells:
+            return self.memory
+        added = sum(device.size for device in self.added_memory)
+        return sum(cell.memory for cell in self.cells) + added
+
+    def pin_of(self, vcpu: int) -> Cpus | None:
+        """The host's CPUs that a vCPU may use; null: all of them, or those that numad chooses."""
+        return self.vcpu_pins.get(vcpu, None if self.automatic else self.cpuset)
+
+    def policy_of(self, cell: int) -> MemoryPolicy | None:
+        return self.cell_policies.get(cell, self.policy)
+
+    def cell_of(self, device: HostDevice) -> int | None:
+        """The cell of the expander that a device is below; null if it is below none."""
+        route = self.route_to(device)
+        return None if route is None else route.cell
+
+    def route_to(self, device: HostDevice) -> Route | None:
+        """The way to a device from its root bus; null if the domain does not say."""
+        steps: list[tuple[int, int]] = []
+        controllers = {controller.index: controller for controller in self.controllers}
+        address = device.guest
+        for _ in range(len(controllers) + 1):
+            if address is None or address.domain:
+                return None
+            steps.insert(0, (address.slot, address.function))
+            above = controllers.get(address.bus)
+            if above is not None and above.is_expander:
+                return Route(above.bus_number, tuple(steps), above.cell)
+            if address.bus == 0:
+                return Route(0, tuple(steps))
+            address = None if above is None else above.address
+        return None
+
+
+class Route(msgspec.Struct, frozen=True):
+    """The way to a PCI function: a root bus of the guest (null: an expander's, whose number the
+    domain leaves open), and slot and function at each bridge and of the function itself. Numbers of
+    the buses between are the firmware's to choose."""
+
+    root_bus: int | None
+    steps: tuple[tuple[int, int], ...]
+    cell: int | None = None
+
+
+Role = Literal["guest", "host"]

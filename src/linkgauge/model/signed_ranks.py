@@ -1,0 +1,94 @@
+"""The difference between two settings that were measured in the same rounds.
+
+A round has one figure of each setting, so it has one ratio. If the settings do not differ, it is by
+chance which of the two figures is the larger, whatever the distribution of figures and however the
+machine drifts: the logarithm of a ratio is as likely +x as -x. That is all that the signed-rank
+test assumes (F. Wilcoxon, Biometrics Bulletin 1, 1945). Its interval is that of the means of all
+pairs of logarithms, a logarithm with itself included, and their median is the estimate (J. Hodges,
+E. Lehmann, Annals of Mathematical Statistics 34, 1963).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate, combinations_with_replacement
+
+import msgspec
+
+MOST_ROUNDS = 200
+"""The exact distribution takes long for more."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """By which `ratio` a figure changes, from so many `rounds`. Its interval reaches from `low` to
+    `high`, null if there are too few rounds for any; `p` is the probability of a change at least as
+    clear if there is none."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    p: float
+    rounds: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough rounds to tell a difference at all."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def is_proven(self) -> bool:
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+
+def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
+    """second ÷ first, of one pair of figures a round, with the interval that leaves out the true
+    ratio with at most the probability `significance`. None without pairs of figures above 0, or for
+    more than `MOST_ROUNDS`."""
+    if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
+        return None
+    logs = [math.log(second) - math.log(first) for first, second in pairs]
+    means = sorted((one + other) / 2 for one, other in combinations_with_replacement(logs, 2))
+    # A logarithm of 0 speaks for either side.
+    least = min(sum(mean >= 0 for mean in means), sum(mean <= 0 for mean in means))
+    rank = _rank(len(logs), significance)
+    return Change(
+        ratio=math.exp(statistics.median(means)),
+        low=math.exp(means[rank - 1]) if rank else None,
+        high=math.exp(means[-rank]) if rank else None,
+        p=min(1.0, 2 * _share(len(logs), least)),
+        rounds=len(logs),
+    )
+
+
+def least_rounds(significance: float) -> int:
+    """The fewest rounds that can prove a difference: all of them agree with the probability
+    2 × 2^-n if there is none."""
+    return next(n for n in range(1, 1100) if 2.0 ** (1 - n) <= significance)
+
+
+def _rank(rounds: int, significance: float) -> int:
+    """The rank, from either end, of the mean at which the interval begins; 0 if there is none."""
+    most = rounds * (rounds + 1) // 2
+    return next(rank for rank in range(most) if 2 * _share(rounds, rank) > significance)
+
+
+def _share(rounds: int, sum_of_ranks: int) -> float:
+    """The probability that the ranks of one sign add up to at most this if both signs are equally
+    likely."""
+    below = _cumulative(rounds)
+    return below[min(sum_of_ranks, len(below) - 1)] / (1 << rounds)
+
+
+@cache
+def _cumulative(rounds: int) -> tuple[int, ...]:
+    """How many of the sets of ranks from 1 to `rounds` have a sum of at most 0, 1, 2 …"""
+    sets = [1]
+    for rank in range(1, rounds + 1):
+        longer = sets + [0] * rank
+        for total, count in enumerate(sets):
+            longer[total + rank] += count
+        sets = longer
+    return tuple(accumulate(sets))

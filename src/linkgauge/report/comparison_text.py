@@ -1,0 +1,179 @@
+"""Configurations side by side: a row for each label, and in what their machines differ."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.text import Text
+
+from linkgauge.judge.configurations import Against, Compared, Comparison, Figure
+from linkgauge.model.units import unit_of
+
+from .files import SIMULATED, json_document
+from .run_text import simulated
+
+WIDTH = 13
+"""Columns of a figure with its interval, after a blank: `123456 ±0.1%`."""
+LABEL = 11
+"""Least columns of a label."""
+MOST_LABEL = 22
+LINE = 80
+"""Columns of the lines about machines, unless a table has more."""
+MOST_VALUE = 60
+"""Columns of one value in them: kernels' options may be long."""
+SCHEMA = "linkgauge.comparison/1"
+COLUMNS = (
+    "accelerator", "label", "figure", "benchmark", "median", "low", "high", "unit", "runs",
+    "ratio", "ratio_low", "ratio_high", "simulated",
+)  # fmt: skip
+
+
+def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[Text]:
+    """A table of the host's figures and one of the accelerators' for each accelerator; then what
+    differs besides."""
+    for number, one in enumerate(comparisons):
+        if number:
+            yield Text()
+        yield from _lines(one)
+
+
+def _lines(one: Comparison) -> Iterator[Text]:
+    labels = [configuration.label for configuration in one.configurations]
+    count = f"{len(labels)} configuration{'' if len(labels) == 1 else 's'}"
+    against = f" against {labels[0]}" if len(labels) > 1 else ""
+    title = Text.assemble((one.accelerator, "bold"), f": {count}{against}")
+    yield title.append("  ").append(simulated()) if one.simulated else title
+    tables = [
+        list(_table(labels, [compared for compared in one.compared if compared.of == of]))
+        for of in dict.fromkeys(compared.of for compared in one.compared)
+    ]
+    for table in tables:
+        yield from table
+    if one.compared:
+        doubt = "; a difference in (…) is not proven" if len(labels) > 1 else ""
+        yield Text(f"±: what another run may differ by{doubt}", "dim")
+    widest = max((len(line) for table in tables for line in table), default=0)
+    yield from _facts(one, labels, max(LINE, widest))
+
+
+def _table(labels: Sequence[str], compared: Sequence[Compared]) -> Iterator[Text]:
+    """Two lines of headings; a line for each label, and below it the differences."""
+    room = min(MOST_LABEL, max(LABEL, *(len(label) for label in labels)))
+    for words in (
+        [one.name for one in compared],
+        [unit_of(one.unit).shown for one in compared],
+    ):
+        yield Text(" " * room + "".join(f"{word:>{WIDTH}}" for word in words), "cyan")
+    for at, label in enumerate(labels):
+        figures = [one.figures[at] for one in compared]
+        line = Text(f"{_short(label, room):<{room}}", "bold")
+        yield line.append("".join(f"{_figure(*one):>{WIDTH}}" for one in _zip(compared, figures)))
+        if any(figure is not None and figure.against is not None for figure in figures):
+            yield _differences(compared, figures, room)
+
+
+def _short(text: str | None, room: int) -> str:
+    text = text or "unknown"
+    return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _zip(
+    compared: Sequence[Compared], figures: Sequence[Figure | None]
+) -> Iterator[tuple[Compared, Figure | None]]:
+    return zip(compared, figures, strict=True)
+
+
+def _figure(compared: Compared, figure: Figure | None) -> str:
+    """`301.2 ±0.5%`: the half of its interval that is the wider one."""
+    if figure is None:
+        return "-"
+    text = digits(figure.median / unit_of(compared.unit).scale)
+    if figure.low is None or figure.high is None:
+        return text
+    reach = max(figure.high - figure.median, figure.median - figure.low) / figure.median
+    return f"{text} ±{percent(reach)}"
+
+
+def digits(value: float) -> str:
+    """Four digits, or all of those before the point."""
+    if value >= 1000:
+        return f"{value:.0f}"
+    return f"{value:#.4g}" if value else "0"
+
+
+def percent(share: float) -> str:
+    """0.02%, 0.1%, 1.2%, 12%."""
+    hundredths = share * 100
+    decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
+    return f"{hundredths:.{decimals}f}%"
+
+
+def _differences(compared: Sequence[Compared], figures: Sequence[Figure | None], room: int) -> Text:
+    line = Text(" " * room)
+    for one, figure in _zip(compared, figures):
+        against = figure.against if figure is not None else None
+        line.append(f"{_difference(against):>{WIDTH}}", _style(one, against))
+    return line
+
+
+def _difference(against: Against | None) -> str:
+    if against is None:
+        return ""
+    text = f"{'-' if against.ratio < 1 else '+'}{percent(abs(against.ratio - 1))}"
+    return text if against.is_proven else f"({text})"
+
+
+def _style(compared: Compared, against: Against | None) -> str:
+    if against is None or not against.is_proven:
+        return "dim"
+    return "green" if (against.ratio > 1) == (compared.better == "higher") else "red"
+
+
+def _facts(one: Comparison, labels: Sequence[str], columns: int) -> Iterator[Text]:
+    """A line for each fact: each value with the labels that have it."""
+    if one.facts:
+        yield Text("what differs", "bold")
+    elif len(labels) > 1:
+        yield Text("machines and settings are alike as far as they are known")
+    room = max((len(fact.name) for fact in one.facts), default=0) + 4
+    for fact in one.facts:
+        owners: dict[str | None, list[str]] = {}
+        for label, value in zip(labels, fact.values, strict=True):
+            owners.setdefault(value, []).append(label)
+        texts = [f"{_short(value, MOST_VALUE)} ({', '.join(of)})" for value, of in owners.items()]
+        indent = " " * room
+        lines = textwrap.wrap(
+            "; ".join(texts), columns, initial_indent=indent, subsequent_indent=indent
+        )
+        for number, line in enumerate(lines):
+            name = "" if number else f"  {fact.name}"
+            yield Text.assemble((f"{name:<{room}}", "cyan"), line[room:])
+
+
+def comparison_document(comparisons: Sequence[Comparison]) -> str:
+    """One JSON document of all accelerators."""
+    named = [msgspec.to_builtins(one) for one in comparisons]
+    return json_document({"schema": SCHEMA, "comparisons": named})
+
+
+def comparison_csv(comparisons: Sequence[Comparison]) -> str:
+    """A line for each label and figure, in the unit of data."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in comparisons:
+        mark = SIMULATED if one.simulated else ""
+        for compared in one.compared:
+            for configuration, figure in zip(one.configurations, compared.figures, strict=True):
+                if figure is not None:
+                    by = figure.against
+                    writer.writerow((
+                        one.accelerator, configuration.label, compared.name, compared.benchmark,
+                        figure.median, figure.low, figure.high, compared.unit, figure.runs,
+                        *((by.ratio, by.low, by.high) if by else (None,) * 3), mark,
+                    ))  # fmt: skip
+    return text.getvalue()

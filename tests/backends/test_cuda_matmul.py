@@ -1,0 +1,300 @@
+"""Products on a GPU that is this CPU: what is drawn, asked of cuBLAS, timed and found wrong."""
+
+import ctypes
+import math
+import struct
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from cuda_emulator import compiled, emulated
+from cuda_kit import Status
+from linkgauge.backends.cuda import cublas
+from linkgauge.backends.protocol import Checked, Copy, follows
+from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
+from linkgauge.model.notation import parse_transfer
+
+ORDER = 100
+"""No multiple of what one sum checks, nor of what one thread draws."""
+WORK = parse_transfer("null -> null by cuda:0.sm")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture(scope="module")
+def library(folder):
+    return str(compiled(Path(__file__).parents[1] / "fake_cublas.cpp", folder))
+
+
+@pytest.fixture
+def blas(library, monkeypatch):
+    """The fake library, and what it was asked."""
+    monkeypatch.setattr(cublas, "_paths", lambda majors: iter([library]))
+    fake = ctypes.CDLL(library)
+    fake.lines.restype = ctypes.c_char_p
+    begin = len(fake.lines())
+    fake.asked = lambda: fake.lines()[begin:].decode().splitlines()
+    return fake
+
+
+@pytest.fixture(scope="module")
+def device(folder):
+    return emulated(folder)
+
+
+def product(device, operation, order=ORDER, seed=3):
+    backend, _ = device
+    return backend.prepare([Copy(WORK, None, None, size_of(order), seed)], operation)
+
+
+def run(group, loops=2, laps=1):
+    group.arm(loops, laps)
+    group.open()
+    return group.wait()
+
+
+def numbers(address, count, operation):
+    data = ctypes.string_at(address, count * PRODUCTS[operation].bytes)
+    if operation == "matmul-bf16":
+        data = b"".join(b"\0\0" + data[at : at + 2] for at in range(0, len(data), 2))
+    return struct.unpack(f"<{count}{'e' if operation == 'matmul-fp16' else 'f'}", data)
+
+
+def poke(address, operation, value):
+    packed = struct.pack("<e" if operation == "matmul-fp16" else "<f", value)
+    ctypes.memmove(address, packed[-PRODUCTS[operation].bytes :], PRODUCTS[operation].bytes)
+
+
+@pytest.mark.parametrize("operation", PRODUCTS)
+def test_a_product_is_made_and_found_right(device, blas, operation):
+    group = product(device, operation)
+    run(group)
+    assert follows(group, Checked)
+    assert group.mismatch() is None
+    work = group._work
+    a, b, c = (numbers(at, ORDER**2, operation) for at in (work.a, work.b, work.product))
+    row, column = 7, 91
+    exact = sum(a[row * ORDER + k] * b[k * ORDER + column] for k in range(ORDER))
+    assert c[row * ORDER + column] == pytest.approx(exact, rel=0.02, abs=0.1)
+    group.close()
+
+
+@pytest.mark.parametrize(
+    ("operation", "types", "compute"),
+    [("matmul-fp32", 0, 68), ("matmul-tf32", 0, 77), ("matmul-bf16", 14, 68),
+     ("matmul-fp16", 2, 68)],
+)  # fmt: skip
+def test_cublas_is_asked_for_what_torch_asks_for(device, blas, operation, types, compute):
+    product(device, operation).close()
+    gemm = f"gemm 100 100 100 types {types} {types} {types} compute {compute} algorithm -1"
+    assert blas.asked()[-1] == gemm
+
+
+def test_ten_products_warm_up_and_a_hundred_are_timed_behind_one_gate(device, blas):
+    group = product(device, "matmul-fp32", order=8)
+    assert (group.pace.seconds, group.pace.loops, group.pace.laps) == (0, 2, 50)
+    assert group.pace.loops * group.pace.laps <= group.most_loops
+    assert group.pace.steps == operations_of(8)
+    before = blas.asked().count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1")
+    timing = run(group, loops=2, laps=50)
+    asked = blas.asked()
+    assert asked.count("gemm 8 8 8 types 0 0 0 compute 68 algorithm -1") - before == 110
+    assert len(timing.progress[0]) == 51
+    # Each time a stream is set, the workspace has to be set anew.
+    streams = [at for at, line in enumerate(asked) if line.startswith("stream")]
+    assert {asked[at + 1] for at in streams} == {f"workspace {32 << 20}"}
+    group.close()
+
+
+@pytest.mark.parametrize("operation", PRODUCTS)
+@pytest.mark.parametrize(("row", "column"), [(0, 0), (99, 99), (42, 32)])
+@pytest.mark.parametrize("wrong", [30.0, math.nan, math.inf])
+def test_one_wrong_element_is_found_where_it_is(device, blas, operation, row, column, wrong):
+    group = product(device, operation)
+    run(group)
+    at = group._work.product + (row * ORDER + column) * PRODUCTS[operation].bytes
+    poke(at, operation, wrong)
+    first = column // 32 * 32
+    assert f"in row {row}, columns {first} to {min(first + 31, 99)}:" in group.mismatch()
+    group.close()
+
+
+def test_a_product_in_tf32_does_not_pass_for_one_in_fp32(device, blas):
+    group = product(device, "matmul-fp32")
+    run(group)
+    work = group._work
+    work._blas.multiply(ORDER, work.a, work.b, work.product, cublas.R_32F,
+                        cublas.COMPUTE_32F_FAST_TF32)  # fmt: skip
+    assert group.mismatch() is not None
+    group.close()
+
+
+def test_an_old_product_does_not_pass_for_a_new_one(device, blas):
+    group = product(device, "matmul-fp32")
+    run(group)
+    group._work.spoil("a stream")
+    assert "is nan and not" in group.mismatch()
+    group.close()
+
+
+@pytest.mark.parametrize("operation", PRODUCTS)
+def test_numbers_are_normal_and_differ_by_matrix_and_seed(device, blas, operation):
+    group, other = product(device, operation), product(device, operation, seed=4)
+    a, b = (numbers(at, ORDER**2, operation) for at in (group._work.a, group._work.b))
+    assert a != b
+    assert numbers(other._work.a, ORDER**2, operation) not in (a, b)
+    again = product(device, operation)
+    assert numbers(again._work.a, ORDER**2, operation) == a
+    for drawn in (a, b):
+        mean = sum(drawn) / len(drawn)
+        spread = math.sqrt(sum(one * one for one in drawn) / len(drawn))
+        kurtosis = sum(one**4 for one in drawn) / len(drawn)
+        assert abs(mean) < 0.04
+        assert abs(spread - 1) < 0.03
+        assert abs(kurtosis - 3) < 0.5
+        assert 3 < max(map(abs, drawn)) < 6
+    neighbours = sum(x * y for x, y in pairwise(a)) / len(a)
+    assert abs(neighbours) < 0.04
+    for one in (group, other, again):
+        one.close()
+
+
+def test_numbers_are_drawn_by_philox_and_box_muller(device, blas):
+    """Of counter and key 0, by the known answers of Random123 (kat_vectors, philox4x32 10)."""
+    group = product(device, "matmul-fp32", seed=0)
+    words = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+    expected = []
+    for one, other in (words[:2], words[2:]):
+        radius = math.sqrt(-2 * math.log(((one >> 8) + 0.5) / (1 << 24)))
+        angle = 2 * math.pi * (other >> 8) / (1 << 24)
+        expected += [radius * math.cos(angle), radius * math.sin(angle)]
+    assert numbers(group._work.a, 4, "matmul-fp32") == pytest.approx(expected, rel=1e-5)
+    group.close()
+
+
+def test_all_memory_is_given_back(folder, blas):
+    backend, bindings = emulated(folder)
+    group = product((backend, bindings), "matmul-bf16")
+    run(group)
+    group.mismatch()
+    group.close()
+    backend.close()
+    assert bindings.held == {}
+    assert blas.asked()[-1] == "destroy"
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_without_memory_nothing_is_left_behind(folder, blas, left, monkeypatch):
+    backend, bindings = emulated(folder)
+    allocate = bindings.cuMemAlloc
+
+    def scarce(size):
+        if len(bindings.held) >= left:
+            return (Status.CUDA_ERROR_OUT_OF_MEMORY,)
+        return allocate(size)
+
+    monkeypatch.setattr(bindings, "cuMemAlloc", scarce)
+    with pytest.raises(AllocationError, match="cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"):
+        product((backend, bindings), "matmul-fp32")
+    backend.close()
+    assert bindings.held == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "says"),
+    [
+        (13, BackendError, "cublasGemmEx: CUBLAS_STATUS_EXECUTION_FAILED"),
+        (3, AllocationError, "cublasGemmEx: CUBLAS_STATUS_ALLOC_FAILED"),
+        (15, Unsupported, "cublasGemmEx: CUBLAS_STATUS_NOT_SUPPORTED"),
+    ],
+)
+def test_errors_name_the_call_and_the_status(device, blas, status, error, says):
+    group = product(device, "matmul-fp32")
+    handle = group._work._blas
+    handle.bind(0)
+    blas.fail_next(status)
+    with pytest.raises(error, match=says):
+        handle.multiply(4, group._work.a, group._work.b, group._work.product, 0, 68)
+    group.close()
+
+
+def test_a_handle_that_cannot_be_made_names_library_and_driver(folder, blas, library):
+    backend, bindings = emulated(folder)
+    blas.fail_next(1)
+    with pytest.raises(BackendError) as caught:
+        product((backend, bindings), "matmul-fp32")
+    assert f"({library}, driver of CUDA 13.0)" in str(caught.value)
+    backend.close()
+
+
+def test_a_library_is_named_in_the_result(device, blas, library):
+    backend, _ = device
+    product(device, "matmul-fp32").close()
+    assert backend.remarks(WORK) == (f"products by cuBLAS 13.1.7 ({library})",)
+    assert backend.refusal(WORK) is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "operation", "says"),
+    [(7, "matmul-bf16", "BF16 takes compute capability 8.0"),
+     (7, "matmul-tf32", "TF32 takes compute capability 8.0"),
+     (5, "matmul-fp16", None), (7, "matmul-fp32", None)],
+)  # fmt: skip
+def test_types_that_a_device_does_not_have_are_unsupported(
+    folder, blas, capability, operation, says
+):
+    backend, bindings = emulated(folder)
+    backend._devices[0].capability = 10 * capability + 5
+    if says is None:
+        product((backend, bindings), operation).close()
+    else:
+        with pytest.raises(Unsupported, match=says):
+            product((backend, bindings), operation)
+
+
+class TestLibrary:
+    def test_the_first_that_loads_is_taken(self, device, blas, library, monkeypatch, tmp_path):
+        backend, _ = device
+        broken = tmp_path / "libcublas.so.13"
+        broken.write_text("no library")
+        monkeypatch.setattr(cublas, "_paths", lambda majors: iter([str(broken), library]))
+        assert cublas.open_cublas(backend._driver).path == library
+
+    @pytest.mark.parametrize(
+        ("version", "extra"), [(13000, "cublas13"), (14010, "cublas13"), (12080, "cublas12")]
+    )
+    def test_without_any_it_says_what_to_install(self, folder, monkeypatch, version, extra):
+        backend, bindings = emulated(folder)
+        bindings.answers["cuDriverGetVersion"] = [version]
+        monkeypatch.setattr(cublas, "_paths", lambda majors: iter(()))
+        with pytest.raises(Unsupported, match=rf"pip install '\.\[{extra}\]'"):
+            product((backend, bindings), "matmul-fp32")
+
+    def test_a_driver_is_offered_no_newer_library(self, folder, monkeypatch):
+        offered = []
+        backend, bindings = emulated(folder)
+        bindings.answers["cuDriverGetVersion"] = [12080]
+        monkeypatch.setattr(cublas, "_paths", lambda majors: offered.append(majors) or iter(()))
+        with pytest.raises(Unsupported):
+            cublas.open_cublas(backend._driver)
+        assert offered == [[12, 11]]
+
+    @pytest.mark.parametrize("place", ["nvidia/cu13/lib", "nvidia/cublas/lib"])
+    def test_wheels_are_found_in_site_packages(self, monkeypatch, tmp_path, place):
+        wheel = tmp_path / place / "libcublas.so.13"
+        wheel.parent.mkdir(parents=True)
+        wheel.write_text("")
+        monkeypatch.setattr("sys.path", [str(tmp_path)])
+        assert list(cublas._paths([13, 12])) == [str(wheel)]
+
+    def test_so_is_the_toolkit_of_the_environment(self, monkeypatch, tmp_path):
+        library = tmp_path / "lib64" / "libcublas.so.12"
+        library.parent.mkdir()
+        library.write_text("")
+        monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+        assert str(library) in list(cublas._paths([13, 12]))

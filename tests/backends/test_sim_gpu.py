@@ -1,0 +1,83 @@
+"""Products and arrays of simulated devices: as fast as described, slowed and spoilt by faults."""
+
+import pytest
+
+from linkgauge.backends.sim.description import parse_description
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.errors import InputError
+from sim_kit import MACHINE, settings
+
+WITH_PRODUCTS = MACHINE.replace(
+    "memory_rate: 1 TB/s}", "memory_rate: 1 TB/s, products: {fp32: 50 TFLOP/s, bf16: 0.4 PFLOP/s}}"
+)
+
+
+def cells(name, *faults, machine=WITH_PRODUCTS, size=1 << 26):
+    """The results of one benchmark's cells, by place."""
+    how = settings(*faults, machine=machine)
+    worker = LocalWorker(how)
+    here = worker.survey(["sim"])
+    benchmarks = lay_out([CATALOG[name]], fabrics(here, ()), here.host.nodes)
+    (sheet,) = make_plan(benchmarks, here, (size,))
+    found = [worker.measure((cell,), sheet.size)[0] for cell in sheet.cells]
+    return {(cell.row, cell.column): cell for cell in found}
+
+
+def figure(cell):
+    return cell.samples[0]
+
+
+def test_products_are_as_fast_as_described():
+    found = cells("gpu_matmul")
+    assert figure(found["FP32", "0"]) == pytest.approx(50e12)
+    assert figure(found["BF16", "3"]) == pytest.approx(400e12)
+    assert {cell.status for place, cell in found.items() if place[0] in ("FP32", "BF16")} == {
+        "pass"
+    }
+
+
+def test_a_type_that_is_not_described_is_skipped_with_the_reason():
+    found = cells("gpu_matmul")["TF32", "1"]
+    reason = "nothing tells how fast sim:1 multiplies TF32 matrices"
+    assert (found.status, found.reason) == ("skip", reason)
+
+
+def test_a_slow_device_multiplies_slowly():
+    found = cells("gpu_matmul", "slow sim:2 rate=25%")
+    assert figure(found["FP32", "2"]) == pytest.approx(12.5e12)
+    assert figure(found["FP32", "1"]) == pytest.approx(50e12)
+
+
+@pytest.mark.parametrize("rate", ["50", "50 GB/s", "0x TFLOP/s"])
+def test_a_rate_of_products_has_its_unit(rate):
+    with pytest.raises(InputError, match=r"a rate such as 67 TFLOP/s expected.*products"):
+        parse_description(WITH_PRODUCTS.replace("50 TFLOP/s", f"'{rate}'"))
+
+
+def test_a_type_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match=r"'fp8' - at `key` in `\$.devices\[0\].products`"):
+        parse_description(WITH_PRODUCTS.replace("bf16:", "fp8:"))
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "copy", "triad"])
+def test_each_array_takes_the_memory_once(kind):
+    for cell in cells(f"device_memory_{kind}", size=1 << 28).values():
+        assert (cell.status, cell.verified) == ("pass", True)
+        assert figure(cell) == pytest.approx(1e12, rel=0.02)  # but for what a kernel takes to start
+
+
+@pytest.mark.parametrize("kind", ["write", "copy", "triad"])
+def test_a_flipped_bit_fails_an_operation_where_it_is(kind):
+    found = cells(f"device_memory_{kind}", "flip sim:1 offset=70000 bit=3")
+    assert found["0", "1"].status == "fail"
+    assert "sim:1 is wrong at byte 70000" in found["0", "1"].reason
+    assert found["0", "0"].status == "pass"
+
+
+def test_the_best_of_five_is_reported():
+    found = cells("gpu_bandwidth_best_of", machine=WITH_PRODUCTS.replace("noise: 0%", "noise: 2%"))
+    for cell in found.values():
+        assert len(cell.samples) == 6  # as asked for: `settings` has six
+        assert cell.report == "best"

@@ -1,0 +1,117 @@
+"""`linkgauge show` of a folder of runs: its labels are compared."""
+
+import csv
+import io
+import json
+
+import msgspec
+import pytest
+
+from cli.test_cli import linkgauge
+from configurations_kit import THREE, measured, run_of
+from linkgauge.cli.show import show
+from linkgauge.engine.folder import create_run_folder
+from linkgauge.model.errors import InputError
+from linkgauge.report.files import write_run
+from linkgauge.report.formats import TERMINAL, formats
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Three labels on one accelerator and one without any."""
+    runs = [("nvidia-h200", run) for run in THREE] + [("cpu", run_of("bare", *measured(devices=0)))]
+    for accelerator, run in runs:
+        write_run(create_run_folder(tmp_path, accelerator, run.label, run.started), run)
+    return tmp_path
+
+
+@pytest.fixture
+def shown(capsys):
+    """The command in this process: its code, and what it printed."""
+
+    def run(folder, form=TERMINAL, **options):
+        code = show(run=folder, form=formats()[form], **options)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def labels(text):
+    return [line.split()[0] for line in text.splitlines() if "±" in line and line[0].isalpha()]
+
+
+def test_a_folder_of_runs_is_a_row_for_each_label(results):
+    done = linkgauge("show", results / "nvidia-h200")
+    assert (done.returncode, done.stderr) == (0, "")
+    first = done.stdout.splitlines()[0]
+    assert first == "nvidia-h200: 3 configurations against host"
+    assert labels(done.stdout) == ["host", "pinned", "unpinned"] * 2
+    assert "hypervisor" in done.stdout
+
+
+def test_the_folder_above_has_a_table_for_each_accelerator(results, shown):
+    code, out, _ = shown(results)
+    titles = [line.split(":")[0] for line in out.splitlines() if "configuration" in line]
+    assert (code, titles) == (0, ["cpu", "nvidia-h200"])
+
+
+def test_the_folder_of_a_label_compares_its_runs_with_nothing(results, shown):
+    _, out, _ = shown(results / "nvidia-h200" / "pinned")
+    assert out.splitlines()[0] == "nvidia-h200: 1 configuration"
+
+
+def test_another_label_can_be_the_one_that_others_are_compared_with(results, shown):
+    _, out, _ = shown(results / "nvidia-h200", against="unpinned")
+    assert labels(out)[0] == "unpinned"
+    with pytest.raises(InputError, match="no run is labelled 'no': there are pinned, unpinned"):
+        shown(results / "nvidia-h200", against="no")
+
+
+def test_of_several_accelerators_those_without_that_label_are_left_out(results, shown):
+    _, out, _ = shown(results, against="unpinned")
+    assert "cpu:" not in out
+    with pytest.raises(InputError, match="is labelled 'no'"):
+        shown(results, against="no")
+
+
+def test_documents_have_stdout_for_themselves(results, shown):
+    document = json.loads(shown(results, "json")[1])
+    assert document["schema"] == "linkgauge.comparison/1"
+    assert [one["accelerator"] for one in document["comparisons"]] == ["cpu", "nvidia-h200"]
+    rows = list(csv.DictReader(io.StringIO(shown(results, "csv")[1])))
+    assert {row["label"] for row in rows} == {"bare", "host", "pinned", "unpinned"}
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_said(results, shown):
+    (broken,) = results.glob("cpu/bare/*/run.json")
+    broken.write_text("{")
+    code, out, err = shown(results)
+    assert code == 0
+    assert f"left out: {broken}" in err
+    assert "cpu:" not in out
+
+
+def test_runs_that_measured_nothing_of_it_compare_to_nothing(tmp_path, shown):
+    for label in ("a", "b"):
+        write_run(create_run_folder(tmp_path, "cpu", label, "2026"), run_of(label))
+    code, _, err = shown(tmp_path)
+    assert code == 4
+    assert "linkgauge run --profile vm --label NAME" in err
+
+
+def test_what_a_label_says_is_text_and_neither_markup_nor_obeyed(tmp_path, shown):
+    run = msgspec.structs.replace(run_of("[red]x\x1b[0m", *measured()), id="1")
+    write_run(create_run_folder(tmp_path, "cpu", run.label, "2026"), run)
+    assert "[red]x\ufffd[0m" in shown(tmp_path)[1]
+
+
+def test_a_folder_without_runs_and_options_of_one_run_are_refused(tmp_path, results, shown):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no run is kept below"):
+        shown(tmp_path / "empty")
+    with pytest.raises(InputError, match="--limits and --utilization are of one run"):
+        shown(results, utilization=True)
+    (run,) = results.glob("cpu/bare/*")
+    with pytest.raises(InputError, match="--against is of a folder of runs"):
+        shown(run, against="host")

@@ -1,0 +1,93 @@
+"""Work that is no copy, over every real backend: arrays, products of matrices and primes."""
+
+import pytest
+
+from conformance.subjects import release, run
+from linkgauge.backends.protocol import RESULTS, Checked, Copy, Pattern, follows
+from linkgauge.model.arrays import ARRAYS, source_arrays
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
+from linkgauge.model.notation import parse_transfer, parse_transfers
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])
+def test_arrays_hold_what_the_operation_makes_of_them_or_it_is_unsupported(subject, kind):
+    backend, (place, engine), operation = subject.backend, subject.arrays, f"peak-{kind}"
+    work = ARRAYS[operation]
+    ends = (place if work.read else "null", place if work.written else "null")
+    transfer = parse_transfer(" -> ".join(ends) + f" by {engine}")
+    given = Pattern.NUMBERS if work.computes else Pattern.WORDS
+    made = RESULTS.get(kind, Pattern.CONSTANT if kind == "write" else Pattern.WORDS)
+    for size in (16, 4096, (1 << 20) + 48):
+        source = destination = None
+        if work.read:
+            whole = size * source_arrays(operation)
+            source = backend.allocate(transfer.source, whole, transfer.engine)
+            backend.fill(source, whole, given, 3, inverted=False)
+        if work.written:
+            destination = backend.allocate(transfer.destination, size, transfer.engine)
+            backend.fill(destination, size, made, 3, inverted=True)
+            assert backend.first_mismatch(destination, size, made, 3) == 0
+        copy = Copy(transfer, source, destination, size, 3)
+        group = backend.prepare([copy], operation)
+        timing = run(group, 2)
+        group.close()
+        assert timing.seconds[0] > 0
+        if destination is None:
+            assert timing.checksums[0] == backend.checksum(source, size)
+        else:
+            assert backend.first_mismatch(destination, size, made, 3) is None
+            for offset in (size - 1, 0):
+                subject.corrupt(destination, offset)
+                assert backend.first_mismatch(destination, size, made, 3) == offset
+        release(copy)
+
+
+@pytest.mark.parametrize("operation", PRODUCTS)
+def test_products_are_right_or_unsupported_and_take_no_memory(subject, operation):
+    backend = subject.backend
+    transfer = parse_transfer(f"null -> null by {subject.multiplier}")
+    if backend.refusal(transfer) is not None:
+        return
+    copy = Copy(transfer, None, None, size_of(300), 1)
+    with pytest.raises(Unsupported, match="moves nothing"):
+        backend.prepare([copy])
+    try:
+        group = backend.prepare([copy], operation)
+    except Unsupported as reason:
+        assert "\n" not in str(reason)
+        return
+    for call in (group.wait, group.open):
+        with pytest.raises(BackendError):
+            call()
+    assert run(group, 2).seconds[0] > 0
+    assert group.pace.steps == operations_of(300)
+    assert not follows(group, Checked) or group.mismatch() is None
+    assert any(backend.remarks(transfer)) or backend.name == "sim"
+    group.close()
+    group.close()
+
+
+def test_primes_are_searched_by_host_threads_or_refused_and_take_no_memory(subject):
+    backend = subject.backend
+    transfers = parse_transfers("null -> null by host:0.cpu*1 & null -> null by host:0.cpu*1")
+    if any(backend.refusal(transfer) for transfer in transfers):
+        return
+    copies = [Copy(transfer, None, None, 0, 1) for transfer in transfers]
+    with pytest.raises(Unsupported, match="moves nothing"):
+        backend.prepare(copies)
+    if backend.name != "host":
+        with pytest.raises(Unsupported, match="searches no prime numbers"):
+            backend.prepare(copies, "primes")
+        return
+    group = backend.prepare(copies, "primes")
+    with pytest.raises(BackendError):
+        group.wait()
+    group.arm(2)
+    group.open()
+    timing = group.wait()
+    assert len(timing.seconds) == 2
+    assert all(seconds > 0 for seconds in timing.seconds)
+    assert timing.counters is not None
+    assert sum(thread.steps for thread in timing.counters.threads) == 4
+    group.close()

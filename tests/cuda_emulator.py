@@ -1,0 +1,161 @@
+"""A GPU made of this CPU: device memory is the host's, and linkgauge's kernels, compiled by g++,
+run to their end as they are launched. No gate is ever shut, and each event is a millisecond after
+the one before."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from cuda_kit import Bindings, Status, gpu
+from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.driver import Driver
+from linkgauge.model.machine import Node
+from linkgauge.model.result import EngineSettings
+
+KERNELS = files("linkgauge.kernels")
+HERE = Path(__file__).parent
+TRANSLATED = {
+    'asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(number));': "value = half_to_float(number);",
+    'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(number) : "f"(value));': "number = float_to_half(value);",
+    'asm volatile("ld.global.v2.u64 {%0, %1}, [%2];" : '
+    '"=l"(value.x), "=l"(value.y) : "l"(from));': "value = *from;",
+    """asm volatile("st.global.v2.u64 [%0], {%1, %1};" ::"l"(destination + unit), "l"(word)
+                         : "memory");""": "destination[unit] = make_ulonglong2(word, word);",
+}
+"""Assembly of kernels, in C++."""
+ENTRY_POINT = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)\(')
+
+
+HEADER = HERE / "emulated_cuda.hpp"
+FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC")
+
+
+def compiled(source, folder):
+    """The shared library of a C++ source. Skips without a compiler of C++20."""
+    library = folder / f"{source.stem}.so"
+    _compile(*FLAGS, "-shared", f"-I{folder}", f"-I{HERE}", str(source), "-o", str(library))
+    return library
+
+
+def _compile(*arguments):
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed: it compiles kernels for the CPU")
+    command = [compiler, *arguments]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+
+
+class EmulatingCompiler:
+    """Compiles kernels for the CPU, each once; what it gives for machine code is the library's
+    path."""
+
+    known = {}  # noqa: RUF012  # by all
+
+    def __init__(self, folder):
+        self.folder = folder
+        ready = folder / f"{HEADER.name}.gch"
+        if not ready.exists():
+            _compile(*FLAGS, "-x", "c++-header", str(HEADER), "-o", str(ready))
+
+    def compile(self, name, capability, defines=()):
+        key = (name, *defines)
+        if name == "gate":
+            return b""
+        if key not in self.known:
+            source = self.folder / f"{name}{len(self.known)}.cpp"
+            source.write_text(translated(name, defines))
+            self.known[key] = str(compiled(source, self.folder)).encode()
+        return self.known[key]
+
+
+def translated(name, defines):
+    """A kernel's file in C++, with a function that launches each of its kernels."""
+    kernel = (KERNELS / f"{name}.cu").read_text()
+    for assembly, meant in TRANSLATED.items():
+        kernel = kernel.replace(assembly, meant)
+    functions = ENTRY_POINT.findall(kernel)
+    exchanges = str("__syncthreads" in kernel or "__shfl" in kernel).lower()
+    lines = [f'#include "{HEADER.name}"']
+    lines += [f"#define {define.replace('=', ' ')}" for define in defines]
+    # Names of kernels are those of system calls.
+    lines += [f"#define {function} kernel_{function}" for function in functions]
+    lines += [kernel, *(f"#undef {function}" for function in functions)]
+    lines += [
+        f'extern "C" void emulate_{function}(unsigned blocks, unsigned threads, void** with) '
+        f"{{ emulate(kernel_{function}, blocks, threads, with, {exchanges}); }}"
+        for function in functions
+    ]
+    return "\n".join(lines)
+
+
+class EmulatedBindings(Bindings):
+    """Memory and launches are real; everything else answers as `cuda_kit.gpu` has it."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.answers = answers
+        self.held = {}
+        self.loaded = []
+
+    def _done(self, name, *arguments):
+        self.calls.append((name, *arguments))
+        return (self.failing[name],) if name in self.failing else None
+
+    def cuMemAlloc(self, size):  # noqa: N802  # the driver's names
+        failed = self._done("cuMemAlloc", size)
+        if failed:
+            return failed
+        memory = ctypes.create_string_buffer(size + 512)
+        address = -(-ctypes.addressof(memory) // 256) * 256
+        self.held[address] = memory
+        return Status.CUDA_SUCCESS, address
+
+    def cuMemFree(self, address):  # noqa: N802
+        self._done("cuMemFree", address)
+        del self.held[address]
+        return (Status.CUDA_SUCCESS,)
+
+    def cuMemsetD8Async(self, address, byte, size, stream):  # noqa: N802
+        self._done("cuMemsetD8Async", address, byte, size)
+        ctypes.memset(address, byte, size)
+        return (Status.CUDA_SUCCESS,)
+
+    def cuMemcpyDtoH(self, into, address, size):  # noqa: N802
+        into[:size] = ctypes.string_at(address, size)
+        return (Status.CUDA_SUCCESS,)
+
+    def cuModuleLoadData(self, binary):  # noqa: N802
+        self.loaded.append(ctypes.CDLL(binary.decode()) if binary else None)
+        return Status.CUDA_SUCCESS, len(self.loaded) - 1
+
+    def cuModuleGetFunction(self, module, name):  # noqa: N802
+        return Status.CUDA_SUCCESS, (self.loaded[module], name.decode())
+
+    def cuLaunchKernel(self, kernel, blocks, y, z, threads, *more):  # noqa: N802
+        library, name = kernel
+        failed = self._done("cuLaunchKernel", name, blocks, threads)
+        if failed:
+            return failed
+        if library is not None:
+            _, _, _, _, parameters, _ = more
+            getattr(library, f"emulate_{name}")(blocks, threads, ctypes.c_void_p(parameters))
+        return (Status.CUDA_SUCCESS,)
+
+    def launched(self):
+        """Names of the kernels launched so far, but for gates."""
+        return [name for name, *_ in self.of("cuLaunchKernel") if name != "gate"]
+
+
+def emulated(folder, **engines):
+    """A backend of one emulated GPU, and its bindings."""
+    answers = gpu(cuDriverGetVersion=[13000], cuEventElapsedTime=[1.0]).answers
+    bindings = EmulatedBindings(answers)
+    nodes = (Node(0, (0,)),)
+    settings = EngineSettings(**{"tuned": False, **engines})
+    return CudaBackend(Driver(bindings), nodes, settings, EmulatingCompiler(folder)), bindings

@@ -1,0 +1,287 @@
+"""A domain is read as libvirt means it, and a hostile one is one clear error."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linkgauge.machine.cpu_sets import MOST, cpu_set, length, parse_cpu_set
+from linkgauge.machine.domain_xml import MOST_XML, parse_domain, read_domain
+from linkgauge.model.domain import (
+    AddedMemory,
+    BusAddress,
+    Cell,
+    Controller,
+    HugePages,
+    MemoryPolicy,
+    Route,
+    Topology,
+)
+from linkgauge.model.errors import InputError
+from vm_kit import GIB, MIB, domain, expander, hostdev, root_port
+
+MANY = settings(max_examples=max(100, settings.default.max_examples))
+
+
+def read(body="", **more):
+    return parse_domain(domain(body, **more))
+
+
+class TestCpuSets:
+    @pytest.mark.parametrize(
+        ("text", "cpus"),
+        [("0", (0,)), ("1-4,^3,8", (1, 2, 4, 8)), (" 2 , 0-1 ", (0, 1, 2)), ("3-3", (3,)),
+         (f"{MOST - 1}", (MOST - 1,))],
+    )  # fmt: skip
+    def test_are_ranges_numbers_and_exceptions(self, text, cpus):
+        assert parse_cpu_set(text) == cpus
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", ",", "-1", "0-", "3-1", "a", "0-999999999999", "0-99999", "^1", "0-3,^0-3", "1;2",
+         "0x3", "٣", "1,,2", "0-1-2", str(MOST)],
+    )  # fmt: skip
+    def test_that_libvirt_refuses_are_refused(self, text):
+        with pytest.raises(ValueError, match=r"\w"):
+            parse_cpu_set(text)
+
+    @MANY
+    @given(st.sets(st.integers(0, MOST - 1), min_size=1, max_size=40))
+    def test_come_back_as_they_were_written(self, cpus):
+        assert parse_cpu_set(cpu_set(cpus)) == tuple(sorted(cpus))
+        assert length(cpu_set(cpus)) >= len(cpus)
+
+    @MANY
+    @given(st.text("0123456789-,^ x", max_size=30))
+    def test_never_become_more_than_counted(self, text):
+        try:
+            found = parse_cpu_set(text)
+        except ValueError:
+            return
+        assert 0 < len(found) <= length(text)
+
+
+class TestReads:
+    def test_vcpus_and_those_enabled_at_the_start(self):
+        assert read(vcpus=6, more=" current='2'").enabled == (0, 1)
+        some = (
+            "<vcpus><vcpu id='0' enabled='yes'/><vcpu id='1' enabled='no'/><vcpu id='3'/></vcpus>"
+        )
+        assert read(some, vcpus=4).enabled == (0, 3)
+
+    def test_pins_of_vcpus_emulator_and_io_threads(self):
+        found = read(
+            "<iothreads>3</iothreads><iothreadids><iothread id='2'/></iothreadids><cputune>"
+            "<vcpupin vcpu='1' cpuset='4-7,^5'/><emulatorpin cpuset='0'/>"
+            "<iothreadpin iothread='2' cpuset='1'/></cputune>",
+            more=" cpuset='8-9'",
+        )
+        assert found.vcpu_pins == {1: (4, 6, 7)}
+        assert (found.pin_of(0), found.pin_of(1)) == ((8, 9), (4, 6, 7))
+        assert (found.emulator_pin, found.iothread_pins) == ((0,), {2: (1,)})
+        assert found.iothreads == (1, 2, 3)
+
+    def test_that_numad_chooses(self):
+        auto = b"<vcpu placement='auto' cpuset='3'>4</vcpu>"
+        found = parse_domain(domain().replace(b"<vcpu placement='static'>4</vcpu>", auto))
+        assert found.automatic
+        assert found.pin_of(0) is None
+
+    def test_policies_of_memory_in_all_and_of_cells(self):
+        found = read(
+            "<numatune><memory nodeset='0-1'/><memnode cellid='1' mode='preferred' nodeset='1'/>"
+            "</numatune>"
+        )
+        assert found.policy_of(0) == MemoryPolicy("strict", (0, 1))
+        assert found.policy_of(1) == MemoryPolicy("preferred", (1,))
+        auto = read("<numatune><memory mode='interleave' placement='auto'/></numatune>")
+        assert auto.policy == MemoryPolicy("interleave", None)
+
+    def test_topology_with_what_is_left_out_as_one(self):
+        found = read("<cpu><topology sockets='2' cores='3' threads='2'/></cpu>", vcpus=12).topology
+        assert found == Topology(sockets=2, cores=3, threads=2)
+        assert found.vcpus == 12
+        some = found.of((0, 1, 2, 6))
+        assert (some.sockets, some.cores, some.threads) == (2, 3, 2)
+
+    def test_cells_with_and_without_numbers(self):
+        found = read(
+            "<cpu><numa><cell cpus='0-1' memory='512000'/><cell cpus='2' memory='1' unit='GiB'>"
+            "<distances><sibling id='0' value='21'/></distances></cell><cell memory='0'/>"
+            "</numa></cpu>"
+        )
+        assert found.cells == (
+            Cell(0, (0, 1), 512000 << 10), Cell(1, (2,), GIB, {0: 21}), Cell(2)
+        )  # fmt: skip
+
+    def test_huge_pages_by_size_and_cell(self):
+        one = "<memoryBacking><hugepages>{}</hugepages></memoryBacking>"
+        assert read(one.format("")).huge_pages == (HugePages(),)
+        pages = "<page size='1' unit='G' nodeset='0-1'/><page size='2048'/>"
+        found = read(one.format(pages)).huge_pages
+        assert found == (HugePages(GIB, (0, 1)), HugePages(2 * MIB))
+
+    @pytest.mark.parametrize(
+        ("text", "size"),
+        [("unit='KiB'>4", 4 << 10), (">4", 4 << 10), ("unit='b'>1025", 1025),
+         ("unit='KB'>1024", 1000 << 10), ("unit='M'>3", 3 << 20), ("unit='TiB'>1", 1 << 40)],
+    )  # fmt: skip
+    def test_sizes_in_libvirts_units_up_to_a_kibibyte(self, text, size):
+        found = parse_domain(f"<domain><memory {text}</memory></domain>".encode())
+        assert found.memory == -(-size // 1024) * 1024
+
+    def test_memory_devices_count_beside_the_cells(self):
+        dimm = "<memory><target><size unit='GiB'>2</size><node>0</node></target></memory>"
+        cells = "<cpu><numa><cell cpus='0-3' memory='4' unit='GiB'/></numa></cpu>"
+        found = read(cells, devices=dimm)
+        assert found.added_memory == (AddedMemory(0, 2 * GIB),)
+        assert found.bytes == 6 * GIB
+
+    def test_host_devices_by_their_addresses_on_the_host(self):
+        network = (
+            "<interface type='hostdev' managed='yes'><source><address type='pci' domain='0' "
+            "bus='59' slot='2' function='1'/></source></interface>"
+        )
+        usb = "<hostdev type='usb'><source><address bus='1' device='2'/></source></hostdev>"
+        gone = hostdev("0000:05:00.0").replace("</source>", "</source><address type='unassigned'/>")
+        found = read(
+            devices=hostdev("0001:1b:00.0", (4, 0, 0), "no") + network + usb + gone
+        ).devices
+        assert [(one.source, one.managed) for one in found] == [
+            ("0001:1b:00.0", False), ("0000:3b:02.1", True)
+        ]  # fmt: skip
+        assert found[0].guest == BusAddress(4, 0, 0)
+        assert found[1].guest is None
+
+    def test_the_way_to_a_device_over_ports_and_expanders(self):
+        found = read(
+            devices=root_port(1, 2) + expander(2, 3, 0x80, 1) + root_port(3, 0, bus=2)
+            + hostdev("0000:01:00.0", (1, 0, 0)) + hostdev("0000:02:00.0", (3, 0, 1))
+            + hostdev("0000:03:00.0", (0, 7, 0)) + hostdev("0000:04:00.0", (9, 0, 0))
+        )  # fmt: skip
+        assert found.controllers[1] == Controller(
+            2, "pcie-expander-bus", BusAddress(0, 3, 0), 128, 1
+        )
+        assert [found.route_to(device) for device in found.devices] == [
+            Route(0, ((2, 0), (0, 0))), Route(0x80, ((0, 0), (0, 1)), 1), Route(0, ((7, 0),)), None
+        ]  # fmt: skip
+        assert found.cell_of(found.devices[1]) == 1
+
+    def test_controllers_in_a_circle_lead_nowhere(self):
+        found = read(devices=root_port(1, 2, bus=2) + root_port(2, 2, bus=1)
+                     + hostdev("0000:01:00.0", (1, 0, 0)))  # fmt: skip
+        assert found.route_to(found.devices[0]) is None
+
+    def test_a_uuid_however_it_is_written(self):
+        assert parse_domain(
+            b"<domain><uuid>11111111222243338444555555555ABC</uuid></domain>"
+        ).uuid == ("11111111-2222-4333-8444-555555555abc")
+        assert parse_domain(b"<domain><uuid>none</uuid></domain>").uuid is None
+
+    def test_a_domain_with_nothing_in_it(self):
+        found = parse_domain(b"<domain/>")
+        assert (found.name, found.vcpus, found.bytes, found.devices) == ("", 1, None, ())
+
+    def test_other_encodings_than_utf_8(self):
+        text = "<domain><name>büro</name></domain>"
+        assert parse_domain(text.encode("utf-16")).name == "büro"
+        head = "<?xml version='1.0' encoding='iso-8859-1'?>"
+        assert parse_domain((head + text).encode("latin-1")).name == "büro"
+
+
+BOMB = "".join(
+    f"<!ENTITY x{n} '{f'&x{n - 1};' * 10}'>" if n else "<!ENTITY x0 'ha'>" for n in range(9)
+)
+HOSTILE = {
+    "empty": b"",
+    "no XML": b"\x7fELF\0\0",
+    "cut off": domain()[:100],
+    "entity bomb": f"<!DOCTYPE domain [{BOMB}]><domain><name>&x8;</name></domain>".encode(),
+    "external entity": b"<!DOCTYPE d [<!ENTITY f SYSTEM 'file:///etc/passwd'>]>"
+    b"<domain><name>&f;</name></domain>",
+    "external DTD": b"<!DOCTYPE domain SYSTEM 'http://192.0.2.1/x.dtd'><domain/>",
+    "parameter entity": b"<!DOCTYPE d [<!ENTITY % p SYSTEM 'http://192.0.2.1/'> %p;]><domain/>",
+    "unknown encoding": b"<?xml version='1.0' encoding='klingon'?><domain/>",
+    "not its encoding": b"<domain><name>\xff\xfe</name></domain>",
+    "nested too deeply": b"<domain>" + b"<a>" * 5000 + b"</a>" * 5000 + b"</domain>",
+    "another root": b"<network><name>default</name></network>",
+    "a root with escapes": "<d\u00e9\u4e00/>".encode(),
+    "a control character": b"<domain><name>a&#27;[31m</name></domain>",
+    "negative CPUs": domain(more=" cpuset='-1'"),
+    "absurd CPUs": domain(more=" cpuset='0-999999999999'"),
+    "no CPUs": domain("<cputune><vcpupin vcpu='0' cpuset=''/></cputune>"),
+    "a pin of nothing": domain("<cputune><vcpupin cpuset='1'/></cputune>"),
+    "a pin to nothing": domain("<cputune><emulatorpin/></cputune>"),
+    "two pins": domain("<cputune><emulatorpin cpuset='1'/><emulatorpin cpuset='2'/></cputune>"),
+    "no vCPUs": domain(vcpus=0),
+    "absurd vCPUs": domain(vcpus=10**12),
+    "vCPUs in words": domain(vcpus="four"),
+    "more than there are": domain(more=" current='9'"),
+    "absurd memory": domain(memory="9" * 30),
+    "negative memory": domain(memory=-1),
+    "an unknown unit": domain().replace(b"GiB", b"parsec"),
+    "a topology of nothing": domain("<cpu><topology sockets='0' cores='1' threads='1'/></cpu>"),
+    "two cells of a number": domain("<cpu><numa><cell id='1'/><cell id='1'/></numa></cpu>"),
+    "no address": domain(devices="<hostdev type='pci'><source/></hostdev>"),
+    "no such slot": domain(devices=hostdev("0000:01:ff.0")),
+    "an address in words": domain(devices=hostdev("0000:zz:00.0")),
+    "twice the same device": domain(devices=hostdev("0000:01:00.0") * 2),
+    "lists without end": domain(
+        "<cputune>"
+        + "".join(f"<vcpupin vcpu='{n}' cpuset='0-{MOST - 1 - n}'/>" for n in range(300))
+        + "</cputune>"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_domain_is_one_clear_line(kind, tmp_path):
+    path = tmp_path / "domain.xml"
+    path.write_bytes(HOSTILE[kind])
+    with pytest.raises(InputError) as caught:
+        read_domain(path)
+    text = str(caught.value)
+    assert text.isprintable()
+    assert text.startswith(str(path))
+    assert len(text) < 300 + len(str(path))
+    assert caught.value.exit_code == 2
+
+
+def test_files_that_are_no_domains(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        read_domain(tmp_path / "gone.xml")
+    with pytest.raises(InputError, match="directory"):
+        read_domain(tmp_path)
+    large = tmp_path / "large.xml"
+    large.write_bytes(b"<domain>" + b" " * MOST_XML + b"</domain>")
+    with pytest.raises(InputError, match=f"more than {MOST_XML} bytes"):
+        read_domain(large)
+
+
+PIECES = (
+    "<cputune>", "</cputune>", "<vcpupin vcpu='0' cpuset='0-3'/>", "cpuset='", "'", "<", ">",
+    "<numa>", "<cell id='0' cpus='0' memory='1'/>", "</numa>", "<cpu>", "</cpu>", "<vcpu>",
+    "</vcpu>", "4", "-1", "99999999999", "0x", "<devices>", "</devices>", "&amp;", "<hugepages>",
+    hostdev("0000:01:00.0", (1, 0, 0)), root_port(1, 2), expander(2, 3, 128, 0), "<memory unit='",
+    "'>", "</memory>", "\u202e", "\0", "<page size='2' unit='M' nodeset='0'/>",
+    "<topology sockets='2'/>", "<!DOCTYPE a>",
+)  # fmt: skip
+
+
+@MANY
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+def test_whatever_is_in_it_is_read_or_refused_in_one_line(middle):
+    for text in (f"<domain>{middle}</domain>", middle):
+        try:
+            parse_domain(text.encode(errors="surrogatepass"))
+        except InputError as error:
+            assert str(error).isprintable()
+
+
+@MANY
+@given(st.binary(max_size=60), st.integers(0, 800), st.integers(0, 60))
+def test_a_domain_with_bytes_changed_is_read_or_refused(noise, at, cut):
+    whole = domain("<cpu><numa><cell cpus='0-3' memory='4'/></numa></cpu>", devices=root_port(1, 2))
+    try:
+        parse_domain(whole[:at] + noise + whole[at + cut :])
+    except InputError as error:
+        assert str(error).isprintable()
