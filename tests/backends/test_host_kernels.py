@@ -13,13 +13,13 @@ from linkgauge.backends.host_kernels import (
     OPS,
     Kernels,
     MeasuredKernels,
-    Surroundings,
+    Regime,
     check_kernel,
     kernels_of,
     load,
+    regime_of,
     remembered_file,
     store,
-    surroundings,
 )
 from linkgauge.backends.host_search import is_reversed, search
 from linkgauge.backends.protocol import Copy
@@ -120,7 +120,7 @@ def test_what_is_found_is_remembered_and_only_tested_anew_later(tmp_path):
     assert len(courses) == len(EVERYWHERE)  # what was just found needs no test
     known = load(file)
     assert len(known) == len(EVERYWHERE) * len(OPS)
-    assert known[surroundings(COPY, [CPU], 4096).case(COPY)][0] == chosen.kernel
+    assert known[regime_of(COPY, [CPU], 4096).case(COPY)][0] == chosen.kernel
 
     later = []
     again = measured(file, later)
@@ -153,7 +153,7 @@ def test_a_best_one_that_no_longer_is_has_all_searched_again(tmp_path, faster):
     file = tmp_path / "host.json"
     first = measured(file, [])
     first.prepare()
-    where = Surroundings(crowd=False, beyond=False)
+    where = Regime(crowd=False, beyond=False)
     best, second = load(file)[where.case(COPY)]
     default = _native.default_kernel(COPY, streaming=False)
     overtaking = second if faster == "second" else default
@@ -213,9 +213,9 @@ def test_an_unknown_name_is_refused_with_those_there_are():
 
 def test_a_job_beyond_the_caches_is_told_by_what_it_touches():
     caches = _native.last_level_cache([CPU])
-    assert surroundings(READ, [CPU], caches) == Surroundings(crowd=False, beyond=False)
-    assert surroundings(COPY, [CPU], caches // 2 + 1) == Surroundings(crowd=False, beyond=True)
-    assert surroundings(WRITE, [CPU, CPU], caches + 1) == Surroundings(crowd=True, beyond=True)
+    assert regime_of(READ, [CPU], caches) == Regime(crowd=False, beyond=False)
+    assert regime_of(COPY, [CPU], caches // 2 + 1) == Regime(crowd=False, beyond=True)
+    assert regime_of(WRITE, [CPU, CPU], caches + 1) == Regime(crowd=True, beyond=True)
 
 
 def test_untuned_settings_measure_nothing():

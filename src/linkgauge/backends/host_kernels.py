@@ -61,7 +61,7 @@ def name_of(op: _native.Op) -> str:
     return op.name.lower()
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class Regime(msgspec.Struct, frozen=True):
     """What else the choice depends on. `crowd`: all threads of a node run, not one."""
 
     crowd: bool
@@ -72,14 +72,14 @@ class Surroundings(msgspec.Struct, frozen=True):
         return f"{name_of(op)}, {threads}, {'beyond' if self.beyond else 'within'} the caches"
 
 
-EVERYWHERE = tuple(Surroundings(*both) for both in product((False, True), repeat=2))
+EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
-def surroundings(op: _native.Op, cpus: Sequence[int], size: int) -> Surroundings:
-    """Surroundings of a job. What it touches may fit into the last-level caches behind its CPUs.
+def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
+    """The regime of a job. What it touches may fit into the last-level caches behind its CPUs.
     Two or more threads count as all: they reach the memory's limit, one only its own."""
     touched = size * counted_arrays(f"peak-{name_of(op)}")
-    return Surroundings(len(cpus) > 1, touched > _native.last_level_cache(cpus))
+    return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
@@ -99,13 +99,13 @@ class Kernels:
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
             return Chosen(self._forced or "", "as asked for")
-        return self._choose(_LIKE.get(op, op), surroundings(op, cpus, size))
+        return self._choose(_LIKE.get(op, op), regime_of(op, cpus, size))
 
-    def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
+    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
         return Chosen(_native.default_kernel(op, where.beyond), "by default, unmeasured")
 
 
-CourseOf = Callable[[Surroundings], Arena]
+CourseOf = Callable[[Regime], Arena]
 
 
 class MeasuredKernels(Kernels):
@@ -117,7 +117,7 @@ class MeasuredKernels(Kernels):
         self._file = file
         self._known: Remembered = {}
         self._is_ready = False
-        self._measured: set[tuple[Surroundings, _native.Op]] = set()
+        self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
         """Searches unless the best kernels are stored."""
@@ -132,7 +132,7 @@ class MeasuredKernels(Kernels):
                 self._measure(where, until=begun + share * SEARCH_SECONDS)
             store(self._file, self._known)
 
-    def _measure(self, where: Surroundings, until: float) -> None:
+    def _measure(self, where: Regime, until: float) -> None:
         """Searches the kernels of all operations there."""
         self._measured.update((where, op) for op in OPS)
         with suppress(OSError), closing(self._course_of(where)) as course:
@@ -140,7 +140,7 @@ class MeasuredKernels(Kernels):
                 seconds = max(0.0, until - time.monotonic()) / (len(OPS) - done)
                 self._search(course, op, where, seconds)
 
-    def _choose(self, op: _native.Op, where: Surroundings) -> Chosen:
+    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
         self.prepare()
         if (where, op) not in self._measured:
             # Memory beyond the caches takes longer to get than all operations there to test.
@@ -150,7 +150,7 @@ class MeasuredKernels(Kernels):
             return super()._choose(op, where)
         return Chosen(known[0], "chosen on this machine")
 
-    def _check(self, where: Surroundings, ops: Sequence[_native.Op]) -> None:
+    def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
         """Compares the best two and the default again; searches all if the best has been beaten."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
@@ -165,13 +165,13 @@ class MeasuredKernels(Kernels):
         if self._known != before:
             store(self._file, self._known)
 
-    def _search(self, course: Arena, op: _native.Op, where: Surroundings, seconds: float) -> None:
+    def _search(self, course: Arena, op: _native.Op, where: Regime, seconds: float) -> None:
         default = _native.default_kernel(op, where.beyond)
         best, second = search(course, op, _native.kernels(op), default, seconds)[:2]
         self._known[where.case(op)] = best, second
 
 
-def _share(where: Surroundings) -> float:
+def _share(where: Regime) -> float:
     """Share of the search's time."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
@@ -207,7 +207,7 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
 
-    def course_of(where: Surroundings) -> NativeArena:
+    def course_of(where: Regime) -> NativeArena:
         cpus = node.cpus if where.crowd else node.cpus[:1]
         index = node.index if len(nodes) > 1 else None
         return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
