@@ -124,5 +124,5 @@ def _code(taken: Sequence[Taken], variation: Variation) -> int:
     codes = {exit_code(one.run) for one in taken}
     if worst := next((code for code in (3, 1) if code in codes), 0):
         return worst
-    told = any(one.change for cell in variation.cells for one in cell.settings)
-    return 0 if told else 4
+    is_compared = any(one.change for cell in variation.cells for one in cell.settings)
+    return 0 if is_compared else 4

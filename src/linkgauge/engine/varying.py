@@ -148,9 +148,9 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
         for name, value in setting.values.items()
         if name.startswith("-")
     }
-    told = {"LINKGAUGE_SETTING": setting.name, "LINKGAUGE_ROUND": str(number + 1)}
+    position = {"LINKGAUGE_SETTING": setting.name, "LINKGAUGE_ROUND": str(number + 1)}
     own = variant.request.settings.surroundings.environment
-    return prepare(command, {**own, **options, **told}, f"{setting}, round {number + 1}")
+    return prepare(command, {**own, **options, **position}, f"{setting}, round {number + 1}")
 
 
 def _drawn(request: RunRequest, draw: int) -> RunRequest:

@@ -78,8 +78,8 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 
 
 def _apart(cells: _Cells) -> _Cells:
-    """Without what is there twice. A cell of all threads is told by their number where that is the
-    same under all settings; else that number is left out if some setting has no such cell."""
+    """The cells, each once. Where all settings have as many threads, a cell of all threads keeps
+    their number; else it is `ALL`, and a number that some setting lacks is left out."""
     every = {place: _columns(table) for place, table in cells.items() if place.column == ALL}
     left_out = set()
     for place, columns in every.items():

@@ -95,7 +95,7 @@ def _accelerators(machine: Machine) -> str:
 
 
 def _near(machine: Machine) -> str | None:
-    """The node of each accelerator's PCI function; a guest may be told none."""
+    """The node of each accelerator's PCI function; a hypervisor may hide it from a guest."""
     functions = (machine.inventory or Inventory()).pci
     nodes = {function.address: function.numa_node for function in functions}
     found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 MOST = 16384
 """libvirt itself takes no number from here on (VIR_DOMAIN_CPUMASK_LEN)."""
@@ -38,12 +37,3 @@ def length(text: str) -> int:
     """About how many numbers a list has, without making it."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
-
-
-def cpu_set(numbers: Iterable[int]) -> str:
-    """The list of these numbers: `0-3,8`."""
-    known = set(numbers)
-    starts = [number for number in sorted(known) if number - 1 not in known]
-    ends = [number for number in sorted(known) if number + 1 not in known]
-    pairs = zip(starts, ends, strict=True)
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in pairs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -176,11 +176,11 @@ def parse_cpu_mask(text: str) -> tuple[int, ...]:
     return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
 
 
-def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers in the kernel's list format: `0-3,8`."""
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in the kernel's list format: `0-3,8`."""
     known = set(numbers)
-    starts = [n for n in numbers if n - 1 not in known]
-    ends = [n for n in numbers if n + 1 not in known]
+    starts = sorted(n for n in known if n - 1 not in known)
+    ends = sorted(n for n in known if n + 1 not in known)
     return ",".join(
         f"{first}-{last}" if last > first else str(first)
         for first, last in zip(starts, ends, strict=True)

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from defusedxml.ElementTree import fromstring
 
 from linkgauge.judge.vm.planner import Suited
-from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Domain, HostDevice
 
 _KIB = 1 << 10
@@ -91,11 +91,11 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
     _without(element, "vcpupin", "emulatorpin", "iothreadpin")
     pins = [
         *(
-            Element("vcpupin", vcpu=str(vcpu), cpuset=cpu_set(at))
+            Element("vcpupin", vcpu=str(vcpu), cpuset=ranges(at))
             for vcpu, at in suited.pins.items()
         ),
-        Element("emulatorpin", cpuset=cpu_set(emulator)),
-        *(Element("iothreadpin", iothread=str(n), cpuset=cpu_set(at)) for n, at in threads.items()),
+        Element("emulatorpin", cpuset=ranges(emulator)),
+        *(Element("iothreadpin", iothread=str(n), cpuset=ranges(at)) for n, at in threads.items()),
     ]
     element[:0] = pins
     return element
@@ -107,10 +107,10 @@ def _numatune(suited: Suited) -> Element | None:
         return None
     element = Element("numatune")
     nodes = {node for at in suited.nodes.values() for node in at}
-    SubElement(element, "memory", mode="strict", nodeset=cpu_set(nodes))
+    SubElement(element, "memory", mode="strict", nodeset=ranges(nodes))
     if len(suited.nodes) > 1:
         for cell, at in suited.nodes.items():
-            SubElement(element, "memnode", cellid=str(cell), mode="strict", nodeset=cpu_set(at))
+            SubElement(element, "memnode", cellid=str(cell), mode="strict", nodeset=ranges(at))
     return element
 
 
@@ -143,7 +143,7 @@ def _cpu(domain: Domain, suited: Suited, vendor: str | None) -> Element | None:
         numa = SubElement(element, "numa")
         for cell in suited.cells:
             made = SubElement(
-                numa, "cell", id=str(cell.index), cpus=cpu_set(cell.vcpus),
+                numa, "cell", id=str(cell.index), cpus=ranges(cell.vcpus),
                 memory=str(cell.memory // _KIB), unit="KiB",
             )  # fmt: skip
             if cell.distances:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
-from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Topology
 
 from .comparison import Comparison
@@ -24,14 +24,14 @@ def check_pins_of_none(case: Comparison) -> Iterator[Finding]:
     vcpus = tuple(vcpu for vcpu in domain.vcpu_pins if vcpu >= domain.vcpus)
     if vcpus:
         found = f"{several(len(vcpus), 'vCPU')} pinned that the domain does not have"
-        found += f": {cpu_set(vcpus)} of 0-{domain.vcpus - 1}"
+        found += f": {ranges(vcpus)} of 0-{domain.vcpus - 1}"
         why = "libvirt ignores such a <vcpupin>: the list was made for another number of vCPUs"
         remedy = "remove it, or raise <vcpu>"
         yield Finding("pin-of-none", "warn", "vcpupin", found, why, (remedy,))
     threads = tuple(one for one in domain.iothread_pins if one not in domain.iothreads)
     if threads:
         found = f"{several(len(threads), 'IO thread')} pinned that the domain does not have"
-        found += f": {cpu_set(threads)}"
+        found += f": {ranges(threads)}"
         why = "libvirt refuses such a domain"
         remedy = "remove the <iothreadpin>, or raise <iothreads>"
         yield Finding("pin-of-none", "fail", "iothreadpin", found, why, (remedy,))
@@ -87,7 +87,7 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
     )
     for vcpus, what, severity, why in problems:
         if vcpus:
-            found = f"vCPUs {what}: {cpu_set(vcpus)}"
+            found = f"vCPUs {what}: {ranges(vcpus)}"
             remedy = "list each vCPU in the cell of the node that it is pinned to"
             yield Finding("cell-list", severity, "cells", found, why, (remedy,))
 
@@ -105,7 +105,7 @@ def check_cells_of_none(case: Comparison) -> Iterator[Finding]:
     for what, cells in places.items():
         strange = tuple(sorted(set(cells) - known))
         if strange:
-            found = f"refers to cell {cpu_set(strange)}, which the domain does not have"
+            found = f"refers to cell {ranges(strange)}, which the domain does not have"
             why = "libvirt refuses such a domain"
             remedy = "refer to a <cell> of <numa>, or add one"
             yield Finding("cell-of-none", "fail", what, found, why, (remedy,))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Finding
-from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cell, Cpus
 
 from .comparison import Comparison, is_same_uuid
@@ -135,7 +135,7 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
     for cell in nodes.cells:
         node = nodes.node_of.get(cell.index)
         if node is not None and set(nodes.vcpus[node]) != set(cell.vcpus):
-            has, wants = cpu_set(nodes.vcpus[node]) or "none", cpu_set(cell.vcpus) or "none"
+            has, wants = ranges(nodes.vcpus[node]) or "none", ranges(cell.vcpus) or "none"
             found = f"node {node} of the guest has the vCPUs {has}, the domain gives it {wants}"
             why = "threads are placed on the wrong side of the host's NUMA link"
             yield Finding("cell-vcpus", "fail", f"cell {cell.index}", found, why, again(case))

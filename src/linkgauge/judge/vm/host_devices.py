@@ -13,7 +13,7 @@ from linkgauge.judge.doctor.links import (
     check_target_speed,
 )
 from linkgauge.judge.findings import Finding
-from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.machine.tree import ranges
 from linkgauge.model.virtual import BusFunction
 
 from .comparison import Comparison
@@ -94,9 +94,9 @@ def check_far(case: Comparison) -> Iterator[Finding]:
             continue
         far = []
         if everyone and node not in everyone:
-            far.append(f"the vCPUs run on node {cpu_set(everyone)}")
+            far.append(f"the vCPUs run on node {ranges(everyone)}")
         if memory and node not in memory:
-            far.append(f"the memory is on node {cpu_set(memory)}")
+            far.append(f"the memory is on node {ranges(memory)}")
         if far:
             found = f"it is at node {node}; {', '.join(far)}"
             why = "every transfer and every interrupt crosses the link between the nodes"
@@ -109,7 +109,7 @@ def check_hidden(case: Comparison) -> Iterator[Finding]:
     at = vcpu_nodes(case, vcpus)
     is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
     if len(case.cells) < 2 and len(at) > 1 and is_fixed:
-        found = f"its vCPUs run on nodes {cpu_set(at)}, the guest sees a single one"
+        found = f"its vCPUs run on nodes {ranges(at)}, the guest sees a single one"
         why = "the guest cannot place threads near their memory, nor either near a device"
         remedy = "take the <cpu> with <numa>, the <cputune> and the <numatune> below"
         yield Finding("cells-hidden", "warn", "cells", found, why, (remedy,))
@@ -129,7 +129,7 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
             found = "it is below no expander: the guest does not know which cell it is near"
             yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
         elif cell not in home:
-            found = f"its expander is of cell {cell}; at its node {node} is cell {cpu_set(home)}"
+            found = f"its expander is of cell {cell}; at its node {node} is cell {ranges(home)}"
             yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
 
 

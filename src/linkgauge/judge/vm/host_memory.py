@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
-from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cpus
 
 from .comparison import Comparison
@@ -38,8 +38,8 @@ def check_nodes(case: Comparison) -> Iterator[Finding]:
         nodes = policy.nodes if policy and policy.nodes else ()
         absent = tuple(node for node in nodes if node not in case.node_memory)
         if absent:
-            there = cpu_set(case.node_memory)
-            found = f"bound to node {cpu_set(absent)}; the host has memory on {there}"
+            there = ranges(case.node_memory)
+            found = f"bound to node {ranges(absent)}; the host has memory on {there}"
             why = "the domain does not start, or takes what is left of the list"
             yield Finding("memory-node", "fail", subject, found, why, BELOW)
 
@@ -59,7 +59,7 @@ def check_bound(case: Comparison) -> Iterator[Finding]:
             why = "what lies on another node than the vCPUs and devices crosses the link between"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
         elif policy.mode in ("preferred", "interleave"):
-            found = f"its policy is {policy.mode}, on nodes {cpu_set(policy.nodes)}"
+            found = f"its policy is {policy.mode}, on nodes {ranges(policy.nodes)}"
             why = "preferred memory spills when the node is full, interleaved is remote in part"
             remedy = "<memory mode='strict' …> keeps it on the node, or the domain does not start"
             yield Finding("memory-policy", "note", subject, found, why, (remedy,))
@@ -71,7 +71,7 @@ def check_remote(case: Comparison) -> Iterator[Finding]:
         policy = case.domain.policy_of(index)
         at = vcpu_nodes(case, vcpus)
         if policy and policy.nodes and at and at.isdisjoint(policy.nodes):
-            found = f"bound to node {cpu_set(policy.nodes)}, its vCPUs run on node {cpu_set(at)}"
+            found = f"bound to node {ranges(policy.nodes)}, its vCPUs run on node {ranges(at)}"
             why = "every access crosses the link between the nodes"
             yield Finding("memory-remote", "warn", subject, found, why, BELOW)
 
@@ -87,7 +87,7 @@ def check_size(case: Comparison) -> Iterator[Finding]:
         sizes = [case.node_memory.get(node) for node in nodes]
         known = sum(one or 0 for one in sizes)
         if None not in sizes and size > known:
-            found = f"{sized(size)} are bound to node {cpu_set(nodes)}, which has {sized(known)}"
+            found = f"{sized(size)} are bound to node {ranges(nodes)}, which has {sized(known)}"
             why = "the domain does not start, or is killed when it has filled the node"
             yield Finding("memory-size", "fail", "memory", found, why, BELOW)
 
@@ -97,7 +97,7 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
     if alive is None or alive.nodes is None or policy is None or policy.nodes is None:
         return
     if policy.mode in ("strict", "restrictive") and not set(alive.nodes) <= set(policy.nodes):
-        found = f"bound to node {cpu_set(policy.nodes)}, but may come from {cpu_set(alive.nodes)}"
+        found = f"bound to node {ranges(policy.nodes)}, but may come from {ranges(alive.nodes)}"
         why = "the domain runs with another definition"
         remedy = (
             f"virsh numatune {case.name}; virsh shutdown {case.name}, then virsh start {case.name}"
@@ -142,7 +142,7 @@ def check_pools(case: Comparison) -> Iterator[Finding]:
 def _pool(case: Comparison, page: int, nodes: Cpus, need: int) -> Iterator[Finding]:
     counts = [case.node_pages(node, page) for node in nodes] or [case.host.huge_pages[page]]
     total, free = (sum(pair[place] for pair in counts) for place in (0, 1))
-    where = f" on node {cpu_set(nodes)}" if nodes else ""
+    where = f" on node {ranges(nodes)}" if nodes else ""
     folder = f"node/node{nodes[0]}/hugepages" if nodes else "mm/hugepages"
     top = "/sys/devices/system" if nodes else "/sys/kernel"
     pool = f"{top}/{folder}/hugepages-{page // _KIB}kB/nr_hugepages"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
-from linkgauge.machine.cpu_sets import cpu_set
+from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cpus
 
 from .comparison import Comparison
@@ -28,13 +28,13 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
         return
     own = {n: pin for n, pin in domain.vcpu_pins.items() if n < domain.vcpus}
     lost = {vcpu: absent for vcpu, pin in own.items() if (absent := {*pin} - online)}
-    pins = {f"vCPUs {cpu_set(lost)}": set[int]().union(*lost.values())}
+    pins = {f"vCPUs {ranges(lost)}": set[int]().union(*lost.values())}
     pins |= {f"IO thread {thread}": {*pin} for thread, pin in domain.iothread_pins.items()}
     pins |= {"emulator": {*(domain.emulator_pin or ())}, "<vcpu>": {*(domain.cpuset or ())}}
     for subject, pin in pins.items():
         absent = pin - online
         if absent:
-            found = f"pinned to CPU {cpu_set(absent)}; the host has {cpu_set(case.cpus)} online"
+            found = f"pinned to CPU {ranges(absent)}; the host has {ranges(case.cpus)} online"
             why = "the domain does not start, or runs on what is left of the list"
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
@@ -50,7 +50,7 @@ def check_unpinned(case: Comparison) -> Iterator[Finding]:
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
     why = "the host's scheduler moves them, away from their caches, their memory and the devices"
-    yield Finding("unpinned", "warn", f"vCPUs {cpu_set(free)}", found, why, BELOW)
+    yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
 def check_across(case: Comparison) -> Iterator[Finding]:
@@ -61,13 +61,13 @@ def check_across(case: Comparison) -> Iterator[Finding]:
             wide.setdefault(pin, []).append(vcpu)
     for pin, vcpus in wide.items():
         nodes = sorted({case.node_of[cpu] for cpu in pin if cpu in case.node_of})
-        subject = f"vCPUs {cpu_set(vcpus)}"
+        subject = f"vCPUs {ranges(vcpus)}"
         if len(nodes) > 1:
-            found = f"may run on CPUs {cpu_set(pin)} of nodes {cpu_set(nodes)}"
+            found = f"may run on CPUs {ranges(pin)} of nodes {ranges(nodes)}"
             why = "when the host's scheduler moves one to another node, its memory is remote"
             yield Finding("pins-across", "warn", subject, found, why, BELOW)
         else:
-            found = f"share the CPUs {cpu_set(pin)} of one node"
+            found = f"share the CPUs {ranges(pin)} of one node"
             why = "the host's scheduler moves them among these, away from their caches"
             remedy = "give each vCPU a CPU of its own: a <vcpupin> with one CPU"
             yield Finding("pins-wide", "note", subject, found, why, (remedy,))
@@ -81,13 +81,13 @@ def check_shared(case: Comparison) -> Iterator[Finding]:
     why = "one waits while another runs: steal in the guest, stalls in its locks"
     for cpu, vcpus in by_cpu.items():
         if len(vcpus) > 1:
-            subject, found = f"vCPUs {cpu_set(vcpus)}", f"are all pinned to CPU {cpu}"
+            subject, found = f"vCPUs {ranges(vcpus)}", f"are all pinned to CPU {cpu}"
             yield Finding("pins-shared", "warn", subject, found, why, BELOW)
     pins = case.pins
     union = {cpu for pin in pins.values() for cpu in pin}
     if len(union) < len(pins) and len(set(by_cpu)) == len(_exact(case)):
-        subject = f"vCPUs {cpu_set(pins)}"
-        found = f"{len(pins)} of them share {plural(len(union), 'CPU')}, {cpu_set(union)}"
+        subject = f"vCPUs {ranges(pins)}"
+        found = f"{len(pins)} of them share {plural(len(union), 'CPU')}, {ranges(union)}"
         yield Finding("pins-shared", "warn", subject, found, why, BELOW)
 
 
@@ -97,7 +97,7 @@ def check_taken(case: Comparison) -> Iterator[Finding]:
         theirs = {cpu for pin in other.vcpus.values() if len(pin) == 1 for cpu in pin}
         shared = theirs.intersection(_exact(case).values())
         if shared:
-            found = f"CPU {cpu_set(shared)} also runs vCPUs of the domain {other.name}"
+            found = f"CPU {ranges(shared)} also runs vCPUs of the domain {other.name}"
             why = "one domain's vCPU waits while the other's runs"
             yield Finding("pins-taken", "warn", "vCPUs", found, why, BELOW)
 
@@ -116,7 +116,7 @@ def check_emulator(case: Comparison) -> Iterator[Finding]:
         if pin is None and len(exact) < len(case.cpus):
             found = "is not pinned: it may run on the vCPUs' CPUs"
         elif pin is not None and shared:
-            found = f"may run on CPU {cpu_set(shared)}, to which vCPUs are pinned"
+            found = f"may run on CPU {ranges(shared)}, to which vCPUs are pinned"
         else:
             continue
         why = "the vCPU on that CPU stands still meanwhile"
@@ -138,19 +138,19 @@ def check_threads(case: Comparison) -> Iterator[Finding]:
     together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
     if split:
-        pairs = "; ".join(f"{cpu_set(v)} on {_cpus(exact, v)}" for v in split[:3])
+        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
         found = f"{plural(len(split), 'core')} of the guest on CPUs of several cores: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
     joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
     if joined and not split:
-        pairs = "; ".join(f"{cpu_set(v)} on {_cpus(exact, v)}" for v in joined[:3])
+        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
         cores = plural(len(joined), "core")
         found = f"the guest takes threads of {cores} for cores of their own: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
 
 
 def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
-    return cpu_set(tuple(exact[vcpu] for vcpu in vcpus))
+    return ranges(tuple(exact[vcpu] for vcpu in vcpus))
 
 
 def check_alive(case: Comparison) -> Iterator[Finding]:
@@ -169,7 +169,7 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
     )
     for subject, (asked, runs) in pins.items():
         if asked is not None and runs is not None and set(asked) != set(runs):
-            found = f"pinned to CPU {cpu_set(asked)}, but runs on {cpu_set(runs)}"
+            found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
             yield Finding("live-pins", "fail", subject, found, why, remedy)
 
 
