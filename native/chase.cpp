@@ -1,8 +1,9 @@
 #include "chase.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace linkgauge {
@@ -19,19 +20,51 @@ Line* line(std::byte* start, std::size_t index) {
   return reinterpret_cast<Line*>(start + index * kLink);
 }
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-class Random {
+// A bijection of the numbers below a power of two, and its inverse: rounds of a sum, a product with
+// an odd number and a shift by at least half of the bits, each of which can be undone.
+class Shuffle {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9E3779B97F4A7C15;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
+  Shuffle(std::uint64_t seed, unsigned bits)
+      : mask_((std::uint64_t{1} << bits) - 1), shift_((bits + 1) / 2) {
+    for (std::uint64_t& key : keys_) {
+      seed = mixed(seed + kGolden);
+      key = seed;
+    }
+  }
+
+  std::uint64_t operator()(std::uint64_t x) const {
+    for (const std::uint64_t key : keys_) {
+      x = (x + key) * kFactor & mask_;
+      x ^= x >> shift_;
+    }
+    return x;
+  }
+
+  std::uint64_t inverse(std::uint64_t x) const {
+    for (std::size_t round = kRounds; round-- > 0;) {
+      x ^= x >> shift_;
+      x = (x * kInverse - keys_[round]) & mask_;
+    }
+    return x;
   }
 
  private:
-  std::uint64_t state_;
+  static constexpr std::size_t kRounds = 4;
+  static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
+  static constexpr std::uint64_t kFactor = 0xBF58476D1CE4E5B9;
+  static constexpr std::uint64_t kInverse = 0x96DE1B173F119089;
+  static_assert(kFactor * kInverse == 1);
+
+  // As SplitMix64 does it (Steele, Lea, Flood, OOPSLA 2014).
+  static std::uint64_t mixed(std::uint64_t x) {
+    x = (x ^ (x >> 30)) * kFactor;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+  }
+
+  std::uint64_t mask_;
+  unsigned shift_;
+  std::array<std::uint64_t, kRounds> keys_{};
 };
 
 // A walk from one marked line to the next one.
@@ -74,12 +107,20 @@ std::vector<Stretch> walk_all(std::byte* start, std::size_t lines, std::vector<W
 
 }  // namespace
 
+// The order of the lines is a bijection of their numbers. Of a number of lines that is no power of
+// two, those beyond are passed over (cycle walking; Black, Rogaway, CT-RSA 2002). Line after line
+// is written once: a shuffle of what is larger than the caches takes 20 times as long.
 void link_cycle(std::byte* start, std::size_t size, std::uint64_t seed) {
   const std::size_t lines = size / kLink;
-  for (std::size_t i = 0; i < lines; ++i) *line(start, i) = Line{line(start, i), 0};
-  Random random(seed);
-  for (std::size_t i = lines - 1; i > 0; --i) {
-    std::swap(line(start, i)->next, line(start, random.next() % i)->next);
+  const Shuffle shuffle(seed, static_cast<unsigned>(std::bit_width(lines - 1)));
+  for (std::size_t i = 0; i < lines; ++i) {
+    std::uint64_t place = i;
+    do place = shuffle.inverse(place);
+    while (place >= lines);
+    place = place + 1 == lines ? 0 : place + 1;
+    do place = shuffle(place);
+    while (place >= lines);
+    *line(start, i) = Line{line(start, place), 0};
   }
 }
 

@@ -9,8 +9,7 @@ namespace linkgauge {
 // Bytes from one pointer to the next in memory: a cache line.
 inline constexpr std::size_t kLink = 64;
 
-// Links all whole lines of the range (at least one) into one random cycle, by Sattolo's algorithm
-// (Information Processing Letters 22, 1986).
+// Links all whole lines of the range (at least one) into one cycle in an order without pattern.
 void link_cycle(std::byte* start, std::size_t size, std::uint64_t seed);
 
 // The lines of the cycle through the first line, counted by walking it; 0 if a pointer leads out

@@ -347,7 +347,7 @@ LINK: int
 """Bytes from one pointer of a cycle to the next in memory: a cache line."""
 
 def link_cycle(address: int, size: int, seed: int, cpu: int) -> None:
-    """Link all whole lines of the range into one random cycle, by Sattolo's algorithm.
+    """Link all whole lines of the range into one cycle, in an order without pattern.
 
     A thread on this CPU works. Raises ValueError for a null address or less than a line, and
     OSError where the thread cannot be started or pinned.
