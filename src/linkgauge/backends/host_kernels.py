@@ -151,14 +151,14 @@ class MeasuredKernels(Kernels):
         return Chosen(known[0], "chosen on this machine")
 
     def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
-        """Compares the best two and the default again; searches all if the best has been beaten."""
+        """Compares the best two and the safe ones again; searches all if the best was beaten."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for op in ops:
                 best, second = before[where.case(op)]
-                # A search on a busy machine may have missed the default, which is good everywhere.
-                others = {second, _native.default_kernel(op, where.beyond)} - {best}
+                # A search on a busy machine may have missed what is good nearly everywhere.
+                others = {second, *_safe(op, where)} - {best}
                 if any(is_reversed(course, op, best, one, CHECK_SECONDS) for one in others):
                     seconds = _share(where) * SEARCH_SECONDS / len(OPS)
                     self._search(course, op, where, seconds)
@@ -166,9 +166,14 @@ class MeasuredKernels(Kernels):
             store(self._file, self._known)
 
     def _search(self, course: Arena, op: _native.Op, where: Regime, seconds: float) -> None:
-        default = _native.default_kernel(op, where.beyond)
-        best, second = search(course, op, _native.kernels(op), default, seconds)[:2]
+        best, second = search(course, op, _native.kernels(op), _safe(op, where), seconds)[:2]
         self._known[where.case(op)] = best, second
+
+
+def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
+    """Kernels good nearly everywhere: of those that stream past the caches, and of those that do
+    not."""
+    return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
 def _share(where: Regime) -> float:

@@ -44,20 +44,21 @@ class Arena(Protocol):
 
 
 def search(
-    course: Arena, op: _native.Op, kernels: Sequence[str], default: str, seconds: float
+    course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
     """The finalists, best first, found in about `seconds`.
 
-    The `default`, which is good everywhere, takes part to the end: a kernel that survived by luck
-    must still beat it.
+    Those that are `safe`, good nearly everywhere, take part to the end: a kernel that survived by
+    luck must still beat them.
 
-    Rounds take equal time, so that the comparison gets better as fewer kernels remain. Kernels
-    that differ only in vector width hardly differ in speed: the widest run first, and narrower
-    twins of the best join later.
+    The last round takes half of the time; those before share the rest equally, so that the
+    comparison gets better as fewer kernels remain. Kernels that differ only in vector width hardly
+    differ in speed: the widest run first, and narrower twins of the best join later.
     """
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
-    each = seconds / (math.ceil(math.log2(max(len(field), 2))) + 2)
+    last = seconds / 2
+    each = (seconds - last) / (math.ceil(math.log2(max(len(field), 2))) + 1)
     while len(field) > FINALISTS or absent:
         if len(field) > FINALISTS:
             ranked = _ranked(course.take_turns(op, field, TURNS, each))
@@ -66,8 +67,8 @@ def search(
             families = {_family(kernel) for kernel in field}
             field = [*field, *(kernel for kernel in absent if _family(kernel) in families)]
             absent = []
-    final = dict.fromkeys((*field, default))
-    return tuple(_ranked(course.take_turns(op, tuple(final), FINAL_TURNS, each)))
+    final = dict.fromkeys((*field, *safe))
+    return tuple(_ranked(course.take_turns(op, tuple(final), FINAL_TURNS, last)))
 
 
 def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
