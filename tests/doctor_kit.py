@@ -75,14 +75,14 @@ def machine(what, unavailable=None):
 
 
 def measured(*readings, status="pass", reason=None, locked=None, verified=True, verdict="ok",
-             kind=None):  # fmt: skip
+             kind=None, operation="copy"):  # fmt: skip
     samples = (50e9,) * 6 if status == "pass" else ()
     cells = tuple(
         CellResult(
             "0", "0", parse_transfers(f"host:0 -> {memory} by ce"), Report.FIRST, status, reason,
             samples=samples,
             summary=summarize(samples), readings=taken, locked=locked, verified=verified,
-            verdict=verdict, kind=kind,
+            verdict=verdict, kind=kind, operation=operation,
         )
         for memory, taken in [(r.memory, (r,)) for r in readings] or [("cuda:0", ())]
     )  # fmt: skip

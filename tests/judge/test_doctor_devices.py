@@ -58,6 +58,13 @@ def test_throttling_under_load_counts_before_the_idle_state():
     assert "power cap (at 71 °C)" in finding.found
 
 
+@pytest.mark.parametrize(("reason", "said"), [("power cap", []), ("thermal slowdown", ["clocks"])])
+def test_a_cap_on_power_while_matrices_are_multiplied_is_how_devices_are_made(reason, said):
+    load = reading(throttled=(reason,))
+    findings = found(inventory(), None, measured(load, operation="matmul-fp16"))
+    assert [finding.check for finding in findings] == said
+
+
 def test_memory_errors_during_the_run_fail():
     before, after = inventory(cards=(card(ecc_errors=0),)), inventory(cards=(card(ecc_errors=2),))
     assert the("ecc", found(before, after)).severity == "fail"

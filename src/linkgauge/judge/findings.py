@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from linkgauge.model.inventory import Accelerator, Inventory, PciFunction, Reading
+from linkgauge.model.inventory import Accelerator, Inventory, PciFunction
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.result import CellResult, Result, Run
@@ -71,15 +71,6 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
         known |= {d.memory: d.pci for d in self.devices if d.pci}
         others = (f.address for f in self.inventory.pci if is_accelerator(f) and not f.display)
         return known | {a: a for a in others if a not in known.values()}
-
-    @cached_property
-    def readings(self) -> dict[str, tuple[Reading, ...]]:
-        """Readings of each accelerator, sampled under load."""
-        found: dict[str, list[Reading]] = {}
-        for cell in self.cells():
-            for reading in cell.readings:
-                found.setdefault(reading.memory, []).append(reading)
-        return {memory: tuple(readings) for memory, readings in found.items()}
 
     def cells(self) -> Iterator[CellResult]:
         for result in self.results:

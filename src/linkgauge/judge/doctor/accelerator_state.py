@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
 from linkgauge.model.inventory import Accelerator
+from linkgauge.model.matmul import PRODUCTS
 
 from .pcie_chains import latest_accelerators
 
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are harmless."""
+POWER_CAP = "power cap"
+"""What ends the clocks of every device that multiplies matrices, as made."""
 
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
@@ -30,8 +33,11 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     for device in latest_accelerators(evidence).values():
         loaded = [
             (reason, reading)
-            for reading in evidence.readings.get(device.memory, ())
+            for cell in evidence.cells()
+            for reading in cell.readings
+            if reading.memory == device.memory
             for reason in reading.throttled
+            if not (cell.operation in PRODUCTS and reason == POWER_CAP)
         ]
         reasons = [reason for reason, _ in loaded] or list(device.throttled)
         shown = sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
