@@ -25,7 +25,9 @@ from .vendor import tools
 FAR = 0.75
 """Part below which it is a failure: down to it, an unlucky placement may be all there is."""
 _SURE = 0.04
-"""By how much more a part must explain than without it to be a failure."""
+"""By how much more a part must explain than without it to be a failure …"""
+_SURE_BESIDE = 0.1
+"""… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
 _LEAST_TREND = math.log(0.985)
 """Logarithm by which the last slow cell is below the first if the rate falls."""
 
@@ -44,6 +46,8 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     chosen = fewest(candidates, lambda tried: fit(tried).loss)
     best = fit(chosen)
     levels, parts = best.levels, {s.part for s in chosen}
+    gains = {s: fit(tuple(o for o in chosen if o != s)).loss - best.loss for s in chosen}
+    most_sure = max(chosen, key=gains.__getitem__, default=None)
     for suspect in chosen:
         others = [(s.part, levels[s]) for s in chosen if s != suspect]
         touched = [each for each in slow if suspect.part in each.case.touched]
@@ -58,8 +62,10 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
             _drift(blame, levels[suspect], cells, evidence) if suspect.drifts
             else _slow(blame, cells, evidence, began=suspect.since > 0)
         )  # fmt: skip
-        # What the others explain nearly as well without it is no more than likely.
-        is_sure = fit(beside).loss > best.loss + _SURE
+        # What the others explain nearly as well without it is no more than likely, and one cell
+        # shows no trend.
+        is_sure = gains[suspect] > (_SURE if suspect == most_sure else _SURE_BESIDE)
+        is_sure &= len(cells) > 1 or not suspect.drifts
         yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)

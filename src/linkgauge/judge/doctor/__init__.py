@@ -7,13 +7,14 @@ it in that file's CHECKS. docs/doctor.md has a row for each check.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from linkgauge.judge import shape, slow_parts, steadiness
 from linkgauge.judge.concern import concerns_measured
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.wiring import Wiring
 
 from . import accelerator_state, cells, fabric, host_setup, links, two_modes
 
@@ -42,30 +43,40 @@ INFERRED = ("slow", "drift", "scatter", "stall")
 def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Finding, ...]:
     """What the checks find: known causes of what is inferred from figures first, then failures,
     each kind in the order of the checks, which goes from what costs cells to what is good to
-    know."""
+    know. What a known failure explains is a warning: it may be no fault of its own."""
     found = [finding for check in checks for finding in check(evidence)]
     known = sorted((f for f in found if f.check in KNOWN), key=lambda f: KNOWN.index(f.check))
-    causes = {finding: _causes(finding, known) for finding in found}
+    joints = Wiring(evidence).joints() if any(f.check == "switch" for f in known) else {}
+    causes = [_causes(finding, known, joints) for finding in found]
     first = {cause: place for place, cause in enumerate(known) if any(
-        cause in of for of in causes.values()
+        cause in of for of in causes
     )}  # fmt: skip
-    ordered = sorted(found, key=lambda f: (first.get(f, len(known)), _ORDER.index(f.severity)))
-    return tuple(_referring(finding, causes[finding]) for finding in ordered)
+    said = map(_referring, found, causes)
+    return tuple(sorted(said, key=lambda f: (first.get(f, len(known)), _ORDER.index(f.severity))))
 
 
-def _causes(finding: Finding, known: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What is known of the part that an inferred finding is about."""
+def _causes(
+    finding: Finding, known: Sequence[Finding], joints: Mapping[str, Container[str]]
+) -> tuple[Finding, ...]:
+    """What is known of the part that an inferred finding is about, or of the switch that it meets
+    in."""
     if finding.check not in INFERRED:
         return ()
     part = _places(finding.subject)
-    return tuple(each for each in known if part & _places(each.subject))
+    return tuple(
+        each
+        for each in known
+        if part & _places(each.subject)
+        or (each.check == "switch" and finding.subject in joints.get(each.subject, ()))
+    )
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     if not causes:
         return finding
     named = " and ".join(f"{cause.check} of {cause.subject}" for cause in causes[:2])
-    return replace(finding, why=f"explained by {named}, above")
+    severity: Severity = "warn" if failed(causes) else finding.severity
+    return replace(finding, severity=severity, why=f"explained by {named}, above")
 
 
 def _places(subject: str) -> set[str]:
@@ -73,7 +84,7 @@ def _places(subject: str) -> set[str]:
     return {name for name in re.split(r"[ -]", subject) if ":" in name or name == subject}
 
 
-def failed(findings: tuple[Finding, ...]) -> bool:
+def failed(findings: Sequence[Finding]) -> bool:
     return any(finding.severity == "fail" for finding in findings)
 
 

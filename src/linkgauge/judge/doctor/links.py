@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from linkgauge.judge.counters import pci_errors, replays
@@ -15,26 +15,45 @@ from .pcie_chains import PcieChain, chain, hops, is_virtual, shown, subject
 
 LEAST_READ_REQUEST = 512
 """Bytes. Smaller requests need so many packets that reads stay below the link's rate."""
+LEAST_WORN = 3
+"""Links that must have counted errors for what joins them to be at fault: two may be two faults."""
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """If every link of a switch or host bridge is slow, the fault is in what they share."""
+    """If every link of a switch or host bridge is slow or counted errors, the fault is in what they
+    share."""
     joined: dict[str, list[PcieChain]] = {}
     for hop in hops(evidence):
         for name in _joins(hop):
             joined.setdefault(name, []).append(hop)
+    counted = _counted(evidence)
     for name, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]
+        worn = [hop for hop in beside if hop.is_slow or counted(hop)]
         if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
-            first, links = slow[0].function.address, ", ".join(hop.subject for hop in slow[:6])
-            found = f"each of its links that was in use is slow, {len(slow)} of them: {links}"
-            why = "what they share is likelier to be at fault than each of them"
-            remedy = (
-                "in the firmware's setup, look for a limit of its links' speed or width",
-                "update its firmware; power the machine off and on; see to its seat and supply",
-                f"sudo lspci -vv -s {first} | grep -E 'Lnk(Cap|Sta|Ctl2)'",
-            )
-            yield Finding("switch", "fail", name, found, why, remedy)
+            what, of = "that was in use is slow", slow
+        elif len(worn) >= LEAST_WORN and len(worn) == len(beside):
+            what, of = "is slow or counted errors", worn
+        else:
+            continue
+        links = ", ".join(hop.subject for hop in of[:6])
+        found = f"each of its links {what}, {len(of)} of them: {links}"
+        why = "what they share is likelier to be at fault than each of them"
+        remedy = (
+            "in the firmware's setup, look for a limit of its links' speed or width",
+            "update its firmware; power the machine off and on; see to its seat and supply",
+            f"sudo lspci -vv -s {of[0].function.address} | grep -E 'Lnk(Cap|Sta|Ctl2)'",
+        )
+        yield Finding("switch", "fail", name, found, why, remedy)
+
+
+def _counted(evidence: Evidence) -> Callable[[PcieChain], bool]:
+    """Whether either end of a link counted errors during the run."""
+    counted, again = pci_errors(evidence), replays(evidence)
+    return lambda hop: (
+        hop.name in again
+        or any(end is not None and end.address in counted for end in (hop.function, hop.port))
+    )
 
 
 def _joins(hop: PcieChain) -> Iterator[str]:
