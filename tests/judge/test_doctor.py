@@ -267,33 +267,6 @@ def test_redirection_matters_on_a_path_between_two_devices():
     assert "acs" not in {finding.check for finding in alone}
 
 
-def switched(*speeds):
-    """A switch whose links (its own first) have these speeds, with a card on each of the others."""
-    links = [replace(FULL, speed=speed) for speed in speeds]
-    functions = [root(link=links[0]), PciFunction(
-        address=PORT, class_code=0x060400, port="upstream port", parent=ROOT, link=links[0],
-        max_payload=256)]  # fmt: skip
-    cards = []
-    for number, link in enumerate(links[1:], start=1):
-        port, below = f"0000:09:0{number}.0", f"0000:0{9 + number:x}:00.0"
-        functions.append(PciFunction(
-            address=port, class_code=0x060400, port="downstream port", parent=PORT, link=link,
-            max_payload=256))  # fmt: skip
-        functions.append(gpu(address=below, parent=port, link=link))
-        cards.append(card(memory=f"cuda:{number}", pci=below))
-    return inventory(pci=tuple(functions), cards=tuple(cards))
-
-
-def test_a_switch_all_of_whose_links_are_slow_is_to_blame():
-    load = measured(*(reading(memory, link_speed=8.0) for memory in ("cuda:1", "cuda:2")))
-    findings = found(switched(8.0, 2.5, 2.5), None, load)
-    assert (findings[0].check, findings[0].subject) == ("switch", f"PCIe switch {PORT}")
-    assert "3 of them" in findings[0].found
-    assert "switch" not in {each.check for each in found(switched(32.0, 2.5, 2.5), None, load)}
-    idle = found(switched(8.0, 2.5, 2.5))
-    assert "switch" not in {each.check for each in idle}
-
-
 def test_counters_that_rose_are_told():
     after = inventory(pci=(root(), gpu(errors={"correctable": 12, "fatal": 0})))
     finding = the("link-errors", found(inventory(), after))

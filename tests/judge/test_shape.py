@@ -126,6 +126,15 @@ def test_two_slow_links_are_two_findings_and_no_drift():
         ("slow", "sim:0-switch"), ("slow", "sim:3-switch")}  # fmt: skip
 
 
+@pytest.mark.parametrize(("strongest", "said"), [(1.0, "fail"), (0.5, "warn")])
+def test_beside_a_stronger_cause_one_cell_at_74_percent_is_a_warning(strongest, said):
+    findings = found(slow_parts.CHECKS,
+                     pairs(lambda r, c: 400e9 * (strongest if 0 in (r, c) else 1)),
+                     to_host(lambda d: 50e9 * (0.74 if d == 3 else 1), noise=0.0005))  # fmt: skip
+    assert {f.severity for f in findings if len(f.cells) == 1} == {said}
+    assert {f.severity for f in findings if len(f.cells) > 1} <= {"fail"}
+
+
 def test_it_was_well_before_only_if_an_equal_cell_touched_it_before():
     slow_later = [
         pairs(lambda r, c: 400e9),
