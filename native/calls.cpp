@@ -9,7 +9,7 @@ namespace linkgauge {
 
 namespace {
 
-using Call = int (*)(std::uintptr_t, const std::uint64_t*);
+using Caller = int (*)(std::uintptr_t, const std::uint64_t*);
 
 template <std::size_t>
 using Word = std::uint64_t;
@@ -27,27 +27,54 @@ int call_with(std::uintptr_t function, const std::uint64_t* arguments) {
 }
 
 template <std::size_t... Count>
-constexpr std::array<Call, sizeof...(Count)> all(std::index_sequence<Count...>) {
+constexpr std::array<Caller, sizeof...(Count)> all(std::index_sequence<Count...>) {
   return {call_with<Count>...};
 }
 
 constexpr auto kByCount = all(std::make_index_sequence<kMostArguments + 1>());
 
+// With the caller for its number of arguments.
+struct Prepared {
+  Caller caller;
+  std::uintptr_t function;
+  const std::uint64_t* arguments;
+};
+
+std::int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+int do_nothing() { return 0; }
+
 }  // namespace
 
-Calls time_calls(std::uintptr_t function, std::span<const std::uint64_t> arguments,
-                 std::size_t count) {
-  if (function == 0) throw std::invalid_argument("no function to call");
-  if (arguments.size() > kMostArguments) throw std::invalid_argument("too many arguments");
-  if (count == 0) throw std::invalid_argument("no calls to time");
-  const Call once = kByCount[arguments.size()];
-  Calls calls;
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::size_t number = 0; number < count && calls.status == 0; ++number) {
-    calls.status = once(function, arguments.data());
+Iterations time_iterations(std::span<const Call> calls, std::size_t count) {
+  if (calls.empty() || count == 0) throw std::invalid_argument("no calls to time");
+  std::vector<Prepared> prepared;
+  for (const Call& call : calls) {
+    if (call.function == 0) throw std::invalid_argument("no function to call");
+    if (call.arguments.size() > kMostArguments) throw std::invalid_argument("too many arguments");
+    prepared.push_back({kByCount[call.arguments.size()], call.function, call.arguments.data()});
   }
-  calls.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return calls;
+  Iterations done;
+  done.ends.assign(count + 1, 0);  // written: the loop meets no page fault
+  std::size_t number = 0;
+  const std::int64_t begin = nanoseconds();
+  while (number < count && done.status == 0) {
+    for (const Prepared& one : prepared) {
+      done.status = one.caller(one.function, one.arguments);
+      if (done.status != 0) break;
+      ++done.failed;
+    }
+    done.ends[++number] = nanoseconds() - begin;
+    if (done.status == 0) done.failed = 0;
+  }
+  done.ends.resize(number + 1);
+  return done;
 }
+
+Call nothing() { return {reinterpret_cast<std::uintptr_t>(&do_nothing), {}}; }
 
 }  // namespace linkgauge

@@ -1,23 +1,34 @@
-// Back-to-back timed calls of a C function by its address.
+// Timed calls of C functions by their addresses, one after another.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace linkgauge {
 
 inline constexpr std::size_t kMostArguments = 11;
 
-struct Calls {
-  double seconds = 0;  // of all calls, by CLOCK_MONOTONIC
-  int status = 0;      // of the first call that failed; 0 if none did
+// A call of `int function(...)` with these arguments, integers and pointers.
+struct Call {
+  std::uintptr_t function;
+  std::vector<std::uint64_t> arguments;
 };
 
-// Calls `int function(...)` `count` times with these arguments, integers and pointers, and stops
-// at the first call that does not return 0. Throws std::invalid_argument for a null function, too
-// many arguments, or a count of 0.
-Calls time_calls(std::uintptr_t function, std::span<const std::uint64_t> arguments,
-                 std::size_t count);
+struct Iterations {
+  // Nanoseconds since the first iteration began, by CLOCK_MONOTONIC: 0, and the end of each.
+  std::vector<std::int64_t> ends;
+  int status = 0;          // of the first call that failed; 0 if none did
+  std::size_t failed = 0;  // and its place among the calls of an iteration
+};
+
+// Makes these calls in their order `count` times, and stops at the first that does not return 0.
+// The clock is read once an iteration. Throws std::invalid_argument for a null function, too many
+// arguments, no calls, or a count of 0.
+Iterations time_iterations(std::span<const Call> calls, std::size_t count);
+
+// A call of what does nothing: an iteration of it costs what the loop itself does.
+Call nothing();
 
 }  // namespace linkgauge

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "affinity.hpp"
@@ -206,17 +208,22 @@ void bind_kernels(nb::module_& module) {
 }
 
 void bind_calls(nb::module_& module) {
+  using Words = std::vector<std::uint64_t>;
   module.def(
-      "time_calls",
-      [](std::uintptr_t function, const std::vector<std::uint64_t>& arguments, std::size_t count) {
-        Calls calls;
+      "time_iterations",
+      [](const std::vector<std::pair<std::uintptr_t, Words>>& given, std::size_t count) {
+        std::vector<Call> calls;
+        for (const auto& [function, arguments] : given) calls.push_back({function, arguments});
+        Iterations done;
         {
           const nb::gil_scoped_release unlocked;
-          calls = time_calls(function, arguments, count);
+          done = time_iterations(calls, count);
         }
-        return nb::make_tuple(calls.seconds, calls.status);
+        return nb::make_tuple(std::move(done.ends), done.status, done.failed);
       },
-      "function"_a, "arguments"_a, "count"_a);
+      "calls"_a, "count"_a);
+  const Call idle = nothing();
+  module.attr("NOTHING") = nb::make_tuple(idle.function, idle.arguments);
 }
 
 std::byte* cycle_at(std::uintptr_t address, std::size_t size) {

@@ -140,10 +140,14 @@ int add(std::uint64_t one, std::uint64_t other) {
 }
 
 void calls() {
-  const std::vector<std::uint64_t> both{2, 5};
-  const auto function = reinterpret_cast<std::uintptr_t>(&add);
-  check(time_calls(function, both, 3).status == 0 && sums == 30);
-  check(time_calls(function, both, 3).status == 7 && sums == 40, "stops at the first failure");
+  const Call both{reinterpret_cast<std::uintptr_t>(&add), {2, 5}};
+  const std::vector<Call> two{nothing(), both};
+  const Iterations three = time_iterations(two, 3);
+  check(three.status == 0 && sums == 30 && three.ends.size() == 4 && three.ends[0] == 0);
+  check(std::ranges::is_sorted(three.ends), "time passes");
+  const Iterations failed = time_iterations(two, 3);
+  check(failed.status == 7 && sums == 40 && failed.failed == 1, "stops at the first failure");
+  check(failed.ends.size() == 2, "what failed is the last");
 }
 
 const Test kPatterns("patterns follow their definition", patterns);

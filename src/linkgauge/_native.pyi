@@ -335,13 +335,20 @@ def race(
     within the job, or loops below 1, and OSError where a thread cannot be started or pinned.
     """
 
-def time_calls(function: int, arguments: Sequence[int], count: int) -> tuple[float, int]:
-    """Call the C function at this address ``count`` times; return the seconds of all calls, and 0.
+def time_iterations(
+    calls: Sequence[tuple[int, Sequence[int]]], count: int
+) -> tuple[list[int], int, int]:
+    """Make these calls of C functions in their order ``count`` times, with no Python between them.
 
-    ``arguments`` are integers and pointers, at most 11, each 0 to 2**64 - 1. A call that does not
-    return 0 is the last one, and what it returned comes instead of 0. Raises ValueError for a null
-    address, too many arguments, or a count of 0.
+    A call is an address and its arguments, integers and pointers, at most 11, each 0 to 2**64 - 1.
+    Returns nanoseconds since the first iteration began, 0 and the end of each iteration; and 0, 0.
+    A call that does not return 0 is the last one: what it returned comes instead, and its place
+    among the calls. Raises ValueError for a null address, too many arguments, no calls, or a count
+    of 0.
     """
+
+NOTHING: tuple[int, list[int]]
+"""A call of what does nothing: an iteration of it takes what the loop of time_iterations costs."""
 
 LINK: int
 """Bytes from one pointer of a cycle to the next in memory: a cache line."""

@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from cuda_kit import Bindings, FakeCompiler, FakeDevice, Status, gpu
-from linkgauge.backends.cuda import CudaBackend, enqueuing
+from linkgauge.backends.cuda import CudaBackend, copy_ping_pong, enqueuing
 from linkgauge.backends.cuda.device import Launch
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.enqueuing import Call, EnqueuingGroup
@@ -132,6 +132,38 @@ def test_the_backend_enqueues_what_the_driver_takes_at_once(monkeypatch):
     for text in ("cuda:0 -> null by sm", "null -> cuda:0 by sm"):
         with pytest.raises(Unsupported, match="only copies that the driver takes at once"):
             backend.prepare([copy(text)], "enqueue")
+
+
+def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(monkeypatch):
+    bindings = gpu()
+    seen, kept = (
+        {"cuMemcpyAsync": [], "cuStreamSynchronize": []},
+        {
+            name: ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * words)(
+                lambda *given, name=name: seen[name].append(given) or 0
+            )
+            for name, words in (("cuMemcpyAsync", 4), ("cuStreamSynchronize", 1))
+        },
+    )
+    monkeypatch.setattr(
+        copy_ping_pong, "address_of", lambda name: ctypes.cast(kept[name], ctypes.c_void_p).value
+    )
+    backend = CudaBackend(Driver(bindings), (Node(0, (0,)),), EngineSettings(), FakeCompiler())
+    transfer = parse_transfer("host:0 -> cuda:0 by ce")
+    ends = [backend.allocate(end, 64, transfer.engine) for end in transfer.memories]
+    group = backend.prepare([Copy(transfer, *ends, 64, 1)], "copy-ping-pong")
+    group.arm(1)
+    group.open()
+    assert group.wait().seconds[0] > 0
+    assert group.pace.steps == 2
+    source, destination = (end.address for end in ends)
+    there, back, *_ = seen["cuMemcpyAsync"]
+    assert (there[:3], back[:3]) == ((destination, source, 64), (source, destination, 64))
+    assert {stream for (stream,) in seen["cuStreamSynchronize"]} == {there[3], back[3]}
+    assert len(seen["cuStreamSynchronize"]) == len(seen["cuMemcpyAsync"])
+    for text in ("cuda:0 -> null by sm", "host:0 -> cuda:0 by cuda:0.sm"):
+        with pytest.raises(Unsupported, match="only a copy by ce"):
+            backend.prepare([Copy(parse_transfer(text), *ends, 64, 1)], "copy-ping-pong")
 
 
 def test_a_kernels_words_are_what_the_launch_passes(bindings):

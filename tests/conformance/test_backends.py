@@ -157,6 +157,34 @@ def test_a_line_bounces_between_any_two_cpus_lap_by_lap(subject):
             subject.backend.prepare([copy])
 
 
+def test_a_copy_goes_there_and_back_lap_by_lap(subject):
+    """What was in the source is in both memories, and each round trip has a time of its own."""
+    done = 0
+    for transfer in paths(subject):
+        copy = lend(subject, transfer, 4099)
+        try:
+            group = subject.backend.prepare([copy], "copy-ping-pong")
+        except Unsupported as reason:
+            assert "\n" not in str(reason)
+            release(copy)
+            continue
+        done += 1
+        for loops, laps in ((1, 1), (3, 5)):
+            group.arm(loops, laps)
+            with pytest.raises(BackendError):
+                group.arm(1)
+            group.open()
+            (times,) = group.wait().progress
+            assert len(times) == laps + 1
+            assert times[0] == 0
+            assert list(times) == sorted(times)
+            assert wrong(subject, copy) == [None], transfer
+        group.close()
+        group.close()
+        release(copy)
+    assert done or subject.backend.name == "host"
+
+
 def test_progress_tells_when_each_lap_ended(subject):
     for text in (str(paths(subject)[0]), *subject.groups):
         transfers = parse_transfers(text)

@@ -1,46 +1,65 @@
-"""Calls of a C function by its address: with these arguments, so many, until one fails."""
+"""C functions called by their addresses: with these arguments, so often, until one fails."""
 
 import ctypes
+from itertools import pairwise
+from statistics import median
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkgauge._native import time_calls
+from linkgauge._native import NOTHING, time_iterations
 
 WORD = st.integers(0, 2**64 - 1)
 
 
 class Function:
-    """A C function of so many words, which remembers its calls and fails at the last `allowed`."""
+    """A C function of so many words, which notes its calls and fails at the last `allowed`."""
 
-    def __init__(self, count, allowed=1 << 30):
-        self.calls = []
+    def __init__(self, count, notes, allowed=1 << 30):
+        self._notes = notes
         self._allowed = allowed
         self._kept = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * count)(self._call)
         self.address = ctypes.cast(self._kept, ctypes.c_void_p).value
 
     def _call(self, *words):
-        self.calls.append(words)
-        return 0 if len(self.calls) < self._allowed else 700
+        self._notes.append(words)
+        return 0 if len(self._notes) < self._allowed else 700
 
 
-@given(st.lists(WORD, max_size=11), st.integers(1, 5))
+@given(st.lists(st.lists(WORD, max_size=11), min_size=1, max_size=4), st.integers(1, 5))
 @settings(max_examples=30)
-def test_every_call_has_the_arguments(words, count):
-    function = Function(len(words))
-    seconds, status = time_calls(function.address, words, count)
-    assert (function.calls, status) == ([tuple(words)] * count, 0)
-    assert seconds > 0
+def test_every_iteration_makes_all_calls_in_their_order(arguments, count):
+    notes = []
+    functions = [Function(len(words), notes) for words in arguments]
+    calls = [(f.address, words) for f, words in zip(functions, arguments, strict=True)]
+    ends, status, failed = time_iterations(calls, count)
+    assert (notes, status, failed) == ([tuple(words) for words in arguments] * count, 0, 0)
+    assert ends[0] == 0
+    assert len(ends) == count + 1
+    assert all(one < other for one, other in pairwise(ends))
 
 
 def test_a_call_that_fails_is_the_last():
-    function = Function(2, allowed=3)
-    assert time_calls(function.address, [1, 2], 5)[1] == 700
-    assert len(function.calls) == 3
+    notes = []
+    functions = [Function(2, notes, allowed=4) for _ in range(2)]
+    calls = [NOTHING, *((function.address, [1, 2]) for function in functions)]
+    ends, status, failed = time_iterations(calls, 5)
+    assert (len(notes), status, failed) == (4, 700, 2)
+    assert len(ends) == 3  # the second iteration is the one that failed
 
 
-@pytest.mark.parametrize(("address", "words", "count"), [(0, [], 1), (1, [0] * 12, 1), (1, [], 0)])
-def test_what_cannot_be_called_is_refused(address, words, count):
+def test_what_nothing_takes_is_the_loops_own_cost():
+    """Not a bound: those of a loaded machine would not hold."""
+    ends, status, _ = time_iterations([NOTHING], 10_000)
+    assert status == 0
+    assert 0 < median(end - begin for begin, end in pairwise(ends)) < 1e6
+
+
+@pytest.mark.parametrize(
+    ("calls", "count"),
+    [([(0, [])], 1), ([(1, [0] * 12)], 1), ([NOTHING], 0), ([], 1), ([NOTHING, (0, [])], 1)],
+)
+def test_what_cannot_be_called_is_refused(calls, count):
     with pytest.raises(ValueError, match=r"no function|too many|no calls"):
-        time_calls(address, words, count)
+        time_iterations(calls, count)

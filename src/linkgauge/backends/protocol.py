@@ -315,6 +315,8 @@ class Backend(Protocol):
         `stream-…` and `peak-…`: host threads do what STREAM does with arrays (`model.arrays`).
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
+        `copy-ping-pong`: a copy there and one back, each waited for by the host, a round trip a
+        loop.
         `touch`: the destination's pages are given back and faulted in anew. `primes`: threads
         search prime numbers, an event a loop. Raises Unsupported for an operation that it lacks,
         in general or for this copy."""

@@ -68,6 +68,7 @@ _LACKING: Mapping[Operation, str] = {
     "chase": "does not measure latency",
     "enqueue": "does not tell what enqueueing takes",
     "ping-pong": "bounces no cache lines",
+    "copy-ping-pong": "times no copies there and back",
     "primes": "searches no prime numbers",
     "touch": "hands out no fresh memory",
 }
@@ -100,6 +101,16 @@ def check_alone(copies: Sequence[Copy]) -> None:
     """Raises Unsupported for several at once, from a backend that measures latencies alone."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
+
+
+def check_there_and_back(copies: Sequence[Copy]) -> Copy:
+    """The one copy of a copy-ping-pong. Raises Unsupported for several, and for what is no copy by
+    a copy engine."""
+    check_alone(copies)
+    transfer = copies[0].transfer
+    if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
+        raise Unsupported(f"{transfer}: only a copy by ce goes there and back")
+    return copies[0]
 
 
 def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:

@@ -15,6 +15,7 @@ from .gpu import GPU
 from .host_latency import LATENCIES
 from .host_pages import PAGES
 from .host_sweeps import SWEEPS
+from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
 from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
@@ -30,6 +31,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *PRIMES,
     *COLLECTIVES,
     *GPU,
+    *LATENCY_OF_DEVICES,
 )
 
 

@@ -46,7 +46,8 @@ class OnDevices(Sweep, frozen=True):
         cells = tuple(self.cells(fabric))
         reason = None if cells else fabric.reason or self.reason
         named = self.name, self.title, fabric.backend
-        return Benchmark(*named, cells, self.unit, sweep=True, reason=reason)
+        size = None if callable(self.size) else self.size
+        return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
 
 
 class Product(OnDevices, frozen=True):

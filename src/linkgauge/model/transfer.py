@@ -23,14 +23,15 @@ Operation = Literal[
     "chase",
     "enqueue",
     "ping-pong",
+    "copy-ping-pong",
     "touch",
     "primes",
     ArrayOperation,
     ProductOperation,
 ]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
-line, has the kernel hand out fresh memory, searches prime numbers, works on arrays as STREAM does,
-or multiplies matrices."""
+line, copies there and back, has the kernel hand out fresh memory, searches prime numbers, works on
+arrays as STREAM does, or multiplies matrices."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"

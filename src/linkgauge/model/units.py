@@ -38,7 +38,7 @@ STREAM = Unit(
     "bytes of every array read or written, as STREAM counts; GB/s is 10^9 bytes a second",
 )
 """Not comparable with the payload of BANDWIDTH, and so under a name of its own."""
-LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access", "time")
+LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access, exchange or copy", "time")
 RATE = Unit("1/s", "events/s", 1.0, "higher", "events of all threads together", "rate")
 FLOPS = Unit(
     "FLOP/s",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from linkgauge.backends.iterations import IteratedGroup
 from linkgauge.backends.protocol import (
     Backend,
     Buffer,
@@ -26,6 +27,7 @@ from linkgauge.backends.protocol import (
 from linkgauge.backends.rules import (
     check_alone,
     check_own_arrays,
+    check_there_and_back,
     check_work,
     lacking,
     no_node,
@@ -42,6 +44,7 @@ from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
 from .compiler import Compiler
+from .copy_ping_pong import ping_pong
 from .device import CudaDevice
 from .driver import Driver, open_driver
 from .enqueuing import Call, EnqueuingGroup
@@ -216,6 +219,8 @@ class CudaBackend:
             return self._chase(copies[0])
         if operation == "enqueue":
             return self._enqueuing(copies[0])
+        if operation == "copy-ping-pong":
+            return self._ping_pong(check_there_and_back(copies))
         raise lacking(self.name, operation)
 
     def _search(self, copy: Copy, operation: Operation) -> CopySettings | None:
@@ -277,6 +282,12 @@ class CudaBackend:
         settings = self.settings_of(transfer)
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
         return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
+
+    def _ping_pong(self, copy: Copy) -> IteratedGroup:
+        self._settle((copy,))
+        self._connect(copy.transfer)
+        device = self._device(copy.transfer.engine.owner)
+        return ping_pong(device, _address(copy.source), _address(copy.destination), copy.size)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Searches for 30 to 40 s a device, and stores the best settings for its model."""

@@ -22,6 +22,7 @@ from .driver import LIBRARY
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
 
+_NANO = 1e-9
 _GATE = 1
 """The gate itself is one of the operations in the queue."""
 
@@ -75,8 +76,9 @@ class EnqueuingGroup:
         if not self._loops:
             raise BackendError("open", "the group is not armed")
         self._device.enter()
-        words = self._call.words(self._stream)
-        self._seconds, status = _native.time_calls(self._function, words, self._loops)
+        call = self._function, self._call.words(self._stream)
+        ends, status, _ = _native.time_iterations([call], self._loops)
+        self._seconds = ends[-1] * _NANO
         self._gate.open()
         if status:
             driver = self._device.driver

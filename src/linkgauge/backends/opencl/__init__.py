@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import check_own_arrays, lacking
+from linkgauge.backends.rules import check_own_arrays, check_there_and_back, lacking
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
@@ -103,6 +103,11 @@ class OpenCL:
         return self._own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        if operation == "copy-ping-pong":
+            copy = check_there_and_back(copies)
+            from .copy_ping_pong import ping_pong
+
+            return ping_pong(self._unit(copy.transfer.engine.owner), copy)
         if operation != "copy" and operation not in ARRAYS:
             raise lacking(self.name, operation)
         from .group import OpenCLGroup

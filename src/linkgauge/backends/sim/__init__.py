@@ -13,6 +13,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from linkgauge.backends.protocol import (
+    MOST_LAPS,
     RESULTS,
     Buffer,
     Copy,
@@ -23,6 +24,7 @@ from linkgauge.backends.rules import (
     check_alone,
     check_exchanges,
     check_own_arrays,
+    check_there_and_back,
     check_work,
     exchange_refusal,
     lacking,
@@ -190,7 +192,8 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
-        if operation not in ("copy", "chase", "enqueue", "ping-pong", *ARRAYS, *PRODUCTS):
+        known = ("copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", *ARRAYS, *PRODUCTS)
+        if operation not in known:
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
@@ -208,6 +211,11 @@ class SimBackend:
             makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
             return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
         check_alone(copies)
+        if operation == "copy-ping-pong":  # one way is as long as the other
+            check_there_and_back(copies)
+            moving = self._moving(copies, demands)
+            pace = Pace(seconds=0.0, loops=1, laps=MOST_LAPS)
+            return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
         if operation in PRODUCTS:
             steps = operations_of(order_of(copies[0].size))
             seconds = 1 / demands[0].flow.cap

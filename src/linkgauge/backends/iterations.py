@@ -1,0 +1,47 @@
+"""C calls made over and over by the native core, each iteration timed by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+from linkgauge import _native
+
+from .protocol import MOST_LAPS, Gated, Pace, Timing
+
+Call = tuple[int, Sequence[int]]
+"""The address of a C function that returns 0 if all is well, and its arguments."""
+_NANO = 1e-9
+WARM_UPS = 8
+"""Iterations before those that are timed: the first wake what rested since the gate."""
+
+
+class IteratedGroup(Gated):
+    """`calls` in their order, by host time: a loop is one iteration, which has `steps` latencies.
+    `enter` is called before, and `error_of` turns what a call returned, and its place among the
+    calls, into an exception. `kept` has to outlive the calls."""
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        steps: int,
+        error_of: Callable[[int, int], Exception],
+        enter: Callable[[], None] = lambda: None,
+        kept: object = None,
+    ) -> None:
+        self._calls = calls
+        self._error_of = error_of
+        self._enter = enter
+        self._kept = kept
+        self.pace = Pace(seconds=0.0, loops=1, laps=MOST_LAPS, steps=steps)
+
+    def wait(self) -> Timing:
+        """Raises what `error_of` makes of the first call that fails."""
+        loops, laps = self.pass_gate()
+        self._enter()
+        ends, status, failed = _native.time_iterations(self._calls, WARM_UPS + loops * laps)
+        if status:
+            raise self._error_of(status, failed)
+        took = [(end - begin) * _NANO for begin, end in pairwise(ends[WARM_UPS::loops])]
+        times = tuple(accumulate(took, initial=0.0))
+        return Timing((times[-1],), times[-1], (None,), (times,))
