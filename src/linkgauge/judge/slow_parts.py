@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -46,18 +46,14 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     chosen = fewest(candidates, lambda tried: fit(tried).loss)
     best = fit(chosen)
     levels, parts = best.levels, {s.part for s in chosen}
-    gains = {s: fit(tuple(o for o in chosen if o != s)).loss - best.loss for s in chosen}
+    gains = {s: fit(_without(s, chosen)).loss - best.loss for s in chosen}
     most_sure = max(chosen, key=gains.__getitem__, default=None)
     for suspect in chosen:
-        others = [(s.part, levels[s]) for s in chosen if s != suspect]
-        touched = [each for each in slow if suspect.part in each.case.touched]
-        most = [each for each in touched if not any(
-            part in each.case.touched and level < levels[suspect] for part, level in others
-        )]  # fmt: skip
-        beside = tuple(s for s in chosen if s != suspect)
+        beside = _without(suspect, chosen)
         as_good = [s.part for s in candidates
                    if s.part not in parts and fit((*beside, s)).is_as_good(best)]  # fmt: skip
-        cells, blame = most or touched, blames[suspect.part].beside(blames[p] for p in as_good)
+        blame = blames[suspect.part].beside(blames[part] for part in as_good)
+        cells = _struck_most(suspect, slow, levels)
         finding = (
             _drift(blame, levels[suspect], cells, evidence) if suspect.drifts
             else _slow(blame, cells, evidence, began=suspect.since > 0)
@@ -69,6 +65,20 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
         yield finding if is_sure else msgspec.structs.replace(finding, severity="warn")
     if rest := [each for each in slow if parts.isdisjoint(each.case.touched)]:
         yield _unexplained(rest, evidence)
+
+
+def _without(suspect: Suspect, chosen: Sequence[Suspect]) -> tuple[Suspect, ...]:
+    return tuple(one for one in chosen if one != suspect)
+
+
+def _struck_most(
+    suspect: Suspect, slow: Sequence[RelativeRate], levels: Mapping[Suspect, float]
+) -> list[RelativeRate]:
+    """The slow cells that touch it and nothing that slows more; if there are none, all that touch
+    it."""
+    touched = [each for each in slow if suspect.part in each.case.touched]
+    worse = {s.part for s, level in levels.items() if level < levels[suspect]}
+    return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
 
 
 def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[Suspect]:
