@@ -109,7 +109,7 @@ std::vector<Stretch> walk_all(std::byte* start, std::size_t lines, std::vector<W
 
 // The order of the lines is a bijection of their numbers. Of a number of lines that is no power of
 // two, those beyond are passed over (cycle walking; Black, Rogaway, CT-RSA 2002). Line after line
-// is written once: a shuffle of what is larger than the caches takes 20 times as long.
+// is written once: a shuffle of what is larger than the caches takes many times as long.
 void link_cycle(std::byte* start, std::size_t size, std::uint64_t seed) {
   const std::size_t lines = size / kLink;
   const Shuffle shuffle(seed, static_cast<unsigned>(std::bit_width(lines - 1)));
