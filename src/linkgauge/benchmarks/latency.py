@@ -29,9 +29,15 @@ def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
         yield f"{one.label}-{other.label}", other, one
 
 
+def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
+    """Those asked for, if they are copies whose latency counts."""
+    asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
+    return asked or (SIZES if fabric.full else FEW_SIZES)
+
+
 def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
     for name, far, owner in _paths(fabric):
-        for size in SIZES if fabric.full else FEW_SIZES:
+        for size in _sizes(fabric):
             transfer = Transfer(far, owner, Engine(owner, "ce"), size)
             place = name, format_size(size)
             yield Cell(*place, (transfer,), Report.LATENCY, operation="copy-ping-pong")

@@ -43,6 +43,8 @@ class DeviceSet(msgspec.Struct, frozen=True):
     reason: str | None = None
     """Why there are no devices."""
     profile: str | None = None
+    sizes: tuple[int, ...] = ()
+    """Bytes that were asked for, where benchmarks have sizes of their own."""
 
     @property
     def full(self) -> bool:

@@ -30,6 +30,7 @@ COMMANDS = {
     "list": "list.list_benchmarks",
     "run": "run.run",
     "copy": "copy.copy",
+    "latency": "latency.latency",
     "traffic": "traffic.traffic",
     "vary": "vary.vary",
     "show": "show.show",

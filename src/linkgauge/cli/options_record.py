@@ -47,7 +47,8 @@ def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
         "precision": settings.precision,
         "max_time": settings.max_time,
     }
-    return _written(context, {**context.params, **of_profile})
+    own = {name: value for name, value in of_profile.items() if name in context.params}
+    return _written(context, {**context.params, **own})
 
 
 def given(context: typer.Context) -> dict[str, str]:

@@ -134,7 +134,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         # Configurations are compared by their accelerators: a CPU is measured as one if asked for.
         with_cpus = self.settings.profile != COMPARISON or bool(self.backends)
         node = self.settings.engines.numa_node
-        return fabrics(machine, self.devices, node, with_cpus=with_cpus)
+        found = fabrics(machine, self.devices, node, with_cpus=with_cpus)
+        asked = self.settings.sizes if self.profile is None else ()
+        return tuple(msgspec.structs.replace(each, sizes=asked) for each in found)
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

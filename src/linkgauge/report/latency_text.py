@@ -1,5 +1,5 @@
-"""What is said of latencies besides their figures: the levels of a memory hierarchy, and the
-bandwidth that loads the memory meanwhile."""
+"""What is said of latencies besides their figures: the levels of a memory hierarchy, percentiles of
+single iterations, and the bandwidth that loads the memory meanwhile."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from linkgauge.model.result import CellResult, Level, Result
+from linkgauge.model.statistics import percentile
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
-from .matrix import Matrix, shown
+from .matrix import ABSENT, Matrix, grid, shown
 
 
 def level_lines(result: Result) -> Iterator[Text]:
@@ -25,6 +26,32 @@ def level_lines(result: Result) -> Iterator[Text]:
 def _named(level: Level, unit: str) -> str:
     most = f"up to {format_size(level.most)}" if level.most else f"from {format_size(level.least)}"
     return f"level {level.number}: {shown(level.seconds, unit)} {unit_of(unit).shown} {most}"
+
+
+PERCENTILES = (0.50, 0.95, 0.99, 0.999)
+
+
+def percentile_lines(result: Result) -> Iterator[Text]:
+    """A line of percentiles for each cell whose samples are single iterations. One that fewer
+    samples lie beyond than one is not known."""
+    cells = [c for c in result.cells if c.operation == "copy-ping-pong" and c.samples]
+    if not cells:
+        return
+    names = [f"{cell.row}, {cell.column} " for cell in cells]
+    label = max(map(len, names))
+    yield Text(f"percentiles of single ones ({unit_of(result.unit).shown})")
+    columns = [*(f"p{100 * each:g}" for each in PERCENTILES), "max", "n"]
+    rows = ([(text, "") for text in _percentiles(cell, result.unit)] for cell in cells)
+    yield from grid([f"{name:>{label}}" for name in names], columns, 12, rows)
+
+
+def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
+    ordered = sorted(cell.samples)
+    for each in PERCENTILES:
+        is_known = len(ordered) * (1 - each) >= 1 - 1e-9
+        yield shown(percentile(ordered, each), unit) if is_known else ABSENT
+    yield shown(ordered[-1], unit)
+    yield str(len(ordered))
 
 
 def load(cell: CellResult) -> float | None:

@@ -19,7 +19,7 @@ from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
-from .latency_text import level_lines, load_matrix, load_title
+from .latency_text import level_lines, load_matrix, load_title, percentile_lines
 from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .pages import page_lines
 from .remote import remote_lines
@@ -30,6 +30,8 @@ from .thread_lines import thread_lines
 WIDTH = 10
 MOST_COLUMNS = 16
 """A sweep of more columns is shown with its settings as rows."""
+OF_SIZES = ("chase", "copy-ping-pong")
+"""Operations of curves, whose cells have sizes of their own."""
 UNKNOWN = (ABSENT, "dim")
 """Text and style of a cell without a figure."""
 WIDE = 1000
@@ -96,6 +98,7 @@ def render_result(result: Result) -> RenderableType:
     lines += _more_lines(result)
     lines += state_lines(result)
     lines += level_lines(result)
+    lines += percentile_lines(result)
     lines += page_lines(result)
     lines += remote_lines(result)
     lines += mode_lines(result)
@@ -122,8 +125,8 @@ def where(sheet: Sheet, sizes: str | None = None) -> str:
 
 def _sizes(result: Result) -> str:
     """The size, or of a curve the least and the largest one."""
-    chases = [cell.transfers[0] for cell in result.cells if cell.operation == "chase"]
-    sizes = {chase.bytes_moved(result.size) for chase in chases} or {result.size}
+    own = [cell.transfers[0] for cell in result.cells if cell.operation in OF_SIZES]
+    sizes = {transfer.bytes_moved(result.size) for transfer in own} or {result.size}
     ends = dict.fromkeys((min(sizes), max(sizes)))
     return " to ".join(map(format_size, ends))
 

@@ -1,0 +1,62 @@
+"""`linkgauge latency`: times single iterations of what devices do, and shows their percentiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from .options import Option, RunFormat, Sampling, Simulated, own
+
+PREFIX = "latency_"
+
+
+@own(
+    size=Option("Bytes of a copy, up to 1M: 64, 4K. A curve without it.", "SIZE[,SIZE…]"),
+    iterations=Option("Iterations of each cell, every one of them timed.", "N"),
+    out=Option("Where runs are kept.", "DIR"),
+)
+def latency(
+    context: typer.Context,
+    *,
+    size: str | None = None,
+    iterations: int = 10_000,
+    backend: list[str] | None = None,
+    device: list[str] | None = None,
+    timeout: float | None = None,
+    no_verify: bool = False,
+    label: str = "latency",
+    out: Path = Path("results"),
+    simulated: Simulated,
+    list_faults: bool = False,
+    wait: bool = False,
+    form: RunFormat,
+) -> int:
+    """Measure how long single copies take, there and back, with their percentiles.
+
+    Example: linkgauge latency --size 64 --iterations 10000 --csv > latency.csv
+    """
+    from linkgauge.benchmarks.latency import SIZES
+    from linkgauge.engine.request import Selection
+    from linkgauge.model.errors import InputError
+    from linkgauge.model.result import EngineSettings
+    from linkgauge.model.units import format_size
+    from linkgauge.report.live import Display
+
+    from .options import at_least_one
+    from .options_record import request_of
+    from .requests import carry_out, settings_of, simulation_of
+
+    count = at_least_one("--iterations", iterations)
+    sampling = Sampling(samples=count, timeout=timeout, no_verify=no_verify)
+    simulation = simulation_of(*simulated)
+    settings = settings_of("standard", size, sampling, EngineSettings(), simulation)
+    if size is not None and max(settings.sizes) > SIZES[-1]:
+        most = format_size(SIZES[-1])
+        raise InputError(f"--size {size}: a latency is of copies up to {most}: see linkgauge run")
+    request = request_of(
+        context, Selection(prefixes=(PREFIX,)), settings,
+        label=label, out=out, wait=wait, profile=None if size else "standard",
+        backends=tuple(backend or ()), devices=tuple(device or ()),
+    )  # fmt: skip
+    return carry_out(request, Display(form, verdict=False))

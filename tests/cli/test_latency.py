@@ -1,0 +1,72 @@
+"""`linkgauge latency`: single round trips of a size, their percentiles, and all of them as CSV."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+SIMULATED = ("--machine", "ppu-8", "--device", "0", "--device", "1")
+PATHS = ["host:0-0", "host:0-1", "0-1"]
+
+
+def latency(*arguments, folder):
+    return subprocess.run(
+        [sys.executable, "-m", "linkgauge", "latency", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_every_iteration_is_a_line_of_csv(tmp_path):
+    done = latency("--size", "64", "--iterations", "150", "--csv", *SIMULATED, folder=tmp_path)
+    assert done.returncode == 0
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["row"] for row in rows] == [path for path in PATHS for _ in range(150)]
+    assert {(row["column"], row["unit"], row["simulated"]) for row in rows} == {
+        ("64 B", "s", rows[0]["simulated"])
+    }
+    assert rows[0]["simulated"]
+    assert all(0 < float(row["value"]) < 1 for row in rows)
+
+
+def test_percentiles_are_shown_as_far_as_the_iterations_tell_them(tmp_path):
+    done = latency("--size", "64,4K", "--iterations", "150", *SIMULATED, folder=tmp_path)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    head = next(n for n, line in enumerate(lines) if line.startswith("percentiles of single"))
+    assert lines[head + 1].split() == ["p50", "p95", "p99", "p99.9", "max", "n"]
+    named = [line.partition(" B ")[0].split(",")[0] for line in lines[head + 2 : head + 8 : 2]]
+    assert [name.strip() for name in named] == PATHS
+    for line in lines[head + 2 : head + 8]:
+        *figures, unknown, most, count = line.split()[-6:]
+        assert (unknown, count) == ("N/A", "150")
+        assert float(figures[0]) <= float(figures[2]) <= float(most)
+
+
+def test_a_run_keeps_the_iterations_and_show_shows_them_alike(tmp_path):
+    done = latency("--size", "1K", "--iterations", "100", *SIMULATED, folder=tmp_path)
+    (run,) = tmp_path.rglob("run.json")
+    (result,) = json.loads(run.read_text())["results"]
+    assert [len(cell["samples"]) for cell in result["cells"]] == [100] * len(PATHS)
+    again = subprocess.run(
+        [sys.executable, "-m", "linkgauge", "show", "--no-verdict", run],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    percentiles = done.stdout.partition("percentiles of")[2].partition("\n\n")[0]
+    assert percentiles
+    assert percentiles in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--size", "2M"), "up to 1 MiB"), (("--iterations", "0"), "give 1 or more"),
+     (("--size", "x"), "'x'"), (("--backend", "nope"), "nope")],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_2(tmp_path, arguments, said):
+    done = latency(*arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
