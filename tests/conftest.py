@@ -1,6 +1,7 @@
 """Campaigns: `make test` runs a seeded subset of the fuzz cases, `make test-long` all of them."""
 
 import os
+import signal
 import sys
 
 from hypothesis import HealthCheck, settings
@@ -8,6 +9,10 @@ from hypothesis import HealthCheck, settings
 # Tests start hundreds of processes, which would all compile the same source anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell's background job ignores Ctrl-C, and so would every process that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a loaded machine is slow, not wrong.
 settings.register_profile(
