@@ -63,13 +63,15 @@ Iterations time_iterations(std::span<const Call> calls, std::size_t count) {
   std::size_t number = 0;
   const std::int64_t begin = nanoseconds();
   while (number < count && done.status == 0) {
-    for (const Prepared& one : prepared) {
+    for (std::size_t at = 0; at < prepared.size(); ++at) {
+      const Prepared& one = prepared[at];
       done.status = one.caller(one.function, one.arguments);
-      if (done.status != 0) break;
-      ++done.failed;
+      if (done.status != 0) {
+        done.failed = at;
+        break;
+      }
     }
     done.ends[++number] = nanoseconds() - begin;
-    if (done.status == 0) done.failed = 0;
   }
   done.ends.resize(number + 1);
   return done;

@@ -128,8 +128,8 @@ std::string default_kernel(Op op, bool streaming) {
   return op == Op::Copy && !streaming ? otherwise : in_vectors(op, kind, otherwise);
 }
 
-// gcc takes the widest vectors on AMD's CPUs, and 256 bits on Intel's unless it is told otherwise
-// (GCC manual, x86 options, -mprefer-vector-width; its tuning tables).
+// gcc uses the widest vectors on AMD's CPUs. On Intel's it uses 256 bits, unless
+// -mprefer-vector-width asks for more (GCC manual, x86 options).
 std::string linear_kernel(Op op) {
 #if defined(__x86_64__)
   if (__builtin_cpu_is("amd") && is_known(op, "plain-avx512")) return "plain-avx512";

@@ -136,15 +136,14 @@ def test_the_backend_enqueues_what_the_driver_takes_at_once(monkeypatch):
 
 def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(monkeypatch):
     bindings = gpu()
-    seen, kept = (
-        {"cuMemcpyAsync": [], "cuStreamSynchronize": []},
-        {
-            name: ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * words)(
-                lambda *given, name=name: seen[name].append(given) or 0
-            )
-            for name, words in (("cuMemcpyAsync", 4), ("cuStreamSynchronize", 1))
-        },
-    )
+    words = {"cuMemcpyAsync": 4, "cuStreamSynchronize": 1}
+    seen = {name: [] for name in words}
+    kept = {
+        name: ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * count)(
+            lambda *given, name=name: seen[name].append(given) or 0
+        )
+        for name, count in words.items()
+    }
     monkeypatch.setattr(
         copy_ping_pong, "address_of", lambda name: ctypes.cast(kept[name], ctypes.c_void_p).value
     )

@@ -1,4 +1,4 @@
-"""Calls of C functions as a group: each iteration timed, in laps, and what fails told."""
+"""A group calls C functions over and over: it times each lap, and names the call that fails."""
 
 import ctypes
 

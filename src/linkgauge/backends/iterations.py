@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
 
 from linkgauge import _native
 
@@ -14,6 +14,11 @@ Call = tuple[int, Sequence[int]]
 _NANO = 1e-9
 WARM_UPS = 8
 """Iterations before those that are timed: the first wake what rested since the gate."""
+
+
+def address_of(library: ctypes.CDLL, function: str) -> int:
+    """The address of a library's function."""
+    return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
 
 
 class IteratedGroup(Gated):
@@ -42,6 +47,5 @@ class IteratedGroup(Gated):
         ends, status, failed = _native.time_iterations(self._calls, WARM_UPS + loops * laps)
         if status:
             raise self._error_of(status, failed)
-        took = [(end - begin) * _NANO for begin, end in pairwise(ends[WARM_UPS::loops])]
-        times = tuple(accumulate(took, initial=0.0))
+        times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS::loops])
         return Timing((times[-1],), times[-1], (None,), (times,))

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from linkgauge import _native
+from linkgauge.backends import iterations
 from linkgauge.backends.protocol import Pace, Timing
 from linkgauge.model.errors import BackendError, Unsupported
 
@@ -38,8 +39,7 @@ class Call(msgspec.Struct, frozen=True):
 
 def address_of(function: str) -> int:
     """Address of a driver function."""
-    found = getattr(ctypes.CDLL(LIBRARY), function)
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
+    return iterations.address_of(ctypes.CDLL(LIBRARY), function)
 
 
 class EnqueuingGroup:

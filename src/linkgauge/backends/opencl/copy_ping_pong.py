@@ -9,7 +9,7 @@ from itertools import chain
 
 import pyopencl as cl
 
-from linkgauge.backends.iterations import Call, IteratedGroup
+from linkgauge.backends.iterations import Call, IteratedGroup, address_of
 from linkgauge.backends.protocol import Copy
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import BackendError, Unsupported
@@ -31,7 +31,7 @@ def ping_pong(unit: OpenCLDevice, copy: Copy) -> IteratedGroup:
     moves = [_move(queue, *pair, copy.size) for pair in (ends, ends[::-1])]
     finish = "clFinish", (int(queue.int_ptr),)
     named = list(chain.from_iterable((move, finish) for move in moves))
-    calls: list[Call] = [(_address_of(name), words) for name, words in named]
+    calls: list[Call] = [(address_of(_library(), name), words) for name, words in named]
 
     def error(status: int, failed: int) -> BackendError:
         return error_of(status, named[failed][0])
@@ -62,7 +62,3 @@ def _library() -> ctypes.CDLL:
     if found is None:
         raise Unsupported("the OpenCL library that is loaded cannot be found (/proc/self/maps)")
     return ctypes.CDLL(found[1])
-
-
-def _address_of(function: str) -> int:
-    return ctypes.cast(getattr(_library(), function), ctypes.c_void_p).value or 0

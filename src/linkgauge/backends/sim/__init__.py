@@ -210,12 +210,12 @@ class SimBackend:
             moving = self._moving(copies, demands)
             makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
             return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
-        check_alone(copies)
         if operation == "copy-ping-pong":  # one way is as long as the other
             check_there_and_back(copies)
             moving = self._moving(copies, demands)
             pace = Pace(seconds=0.0, loops=1, laps=MOST_LAPS)
             return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
+        check_alone(copies)
         if operation in PRODUCTS:
             steps = operations_of(order_of(copies[0].size))
             seconds = 1 / demands[0].flow.cap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 
 from linkgauge.judge.counters import pci_errors, replays
@@ -26,10 +26,10 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
         for name in _joins(hop):
             joined.setdefault(name, []).append(hop)
-    counted = _counted(evidence)
+    counted, again = pci_errors(evidence), replays(evidence)
     for name, beside in joined.items():
         slow = [hop for hop in beside if hop.is_slow]
-        worn = [hop for hop in beside if hop.is_slow or counted(hop)]
+        worn = [h for h in beside if h.is_slow or _rose(h, counted) or h.name in again]
         if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
             what, of = "that was in use is slow", slow
         elif len(worn) >= LEAST_WORN and len(worn) == len(beside):
@@ -47,13 +47,14 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("switch", "fail", name, found, why, remedy)
 
 
-def _counted(evidence: Evidence) -> Callable[[PcieChain], bool]:
-    """Whether either end of a link counted errors during the run."""
-    counted, again = pci_errors(evidence), replays(evidence)
-    return lambda hop: (
-        hop.name in again
-        or any(end is not None and end.address in counted for end in (hop.function, hop.port))
-    )
+_Counted = dict[str, dict[str, int]]
+"""New errors of each severity, by who counted them."""
+
+
+def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
+    """The errors that either end of a link counted during the run, by the end."""
+    ends = {"AER": hop.function, "AER of the port above": hop.port}
+    return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
 
 
 def _joins(hop: PcieChain) -> Iterator[str]:
@@ -251,8 +252,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
     remedy = ("reseat the card and its riser or cable; sudo dmesg | grep -i aer",)
     counted, again = pci_errors(evidence), replays(evidence)
     for hop in hops(evidence):
-        ends = {"AER": hop.function, "AER of the port above": hop.port}
-        rose = {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
+        rose = _rose(hop, counted)
         texts = [
             f"{end}: {', '.join(f'{kind} +{count}' for kind, count in counts.items())}"
             for end, counts in rose.items()
