@@ -1,8 +1,12 @@
 """What is visited next depends on the visits before; a cell is whole when it and its like are."""
 
+import math
+import random
+
 import pytest
 from msgspec.structs import replace
 
+from linkgauge.engine.sampler import VISIT_SECONDS
 from linkgauge.engine.visits import CellAt, Visits, least_visits
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
@@ -120,6 +124,17 @@ def test_time_spent_ends_a_cell():
     visits.add(0, visited(cell, 1.0, seconds=2.0))
     assert not any(visits.left())
     assert visits.cells(0)[0].stopped == "max-time"
+
+
+def test_short_visits_count_as_long_as_a_visit_may_last():
+    """Samples of microseconds would never use up a cell's time: visits without end."""
+    only, generator = planned("1"), random.Random(5)
+    visits = Visits((sheet(only),), replace(SETTINGS, precision=0.005))
+    most = math.ceil(SETTINGS.max_time / VISIT_SECONDS)
+    for _ in range(most):
+        level = generator.gauss(1.0, 0.02)
+        visits.add(0, visited(only, *[level] * 8, seconds=1e-6))
+    assert not any(visits.left())
 
 
 def test_a_fixed_number_of_samples_is_one_visit():

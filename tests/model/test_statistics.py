@@ -38,6 +38,18 @@ def test_the_interval_covers_at_least_95_percent_and_no_narrower_one_does(n):
         assert 1 - 2 * (tail + math.comb(n, rank) / 2**n) < 0.95
 
 
+@pytest.mark.parametrize("n", [10_000, 99_999])
+def test_ranks_of_many_samples_are_exact_and_quickly_found(n):
+    half = 1 << n
+    tail, term = 0, 1
+    for k in range(interval_rank(n) + 1):
+        if k == interval_rank(n):
+            assert tail * 40 <= half
+        tail += term
+        term = term * (n - k) // (k + 1)
+    assert tail * 40 > half
+
+
 def test_the_interval_covers_the_median_of_a_skewed_distribution():
     generator = random.Random(1)
     median = math.log(2)

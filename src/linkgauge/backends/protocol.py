@@ -144,11 +144,14 @@ class Pace(msgspec.Struct, frozen=True):
     its first copy, up to `laps` samples may follow each other behind one gate. For a `sustained`
     total, all copies must run together for several loops of the slowest one in each sample. A loop
     has `steps`: a latency is that of one, such as an access of a pointer chase, and a rate is of
-    steps per second."""
+    steps per second. `most` is the upper limit of the samples of a visit: with a single one, a
+    visit costs more than it measures; beyond 32, the visit's median is known better, but not how
+    visits vary. More are worth taking only for percentiles."""
 
     seconds: float = 0.02
     loops: int = 2
     laps: int = 1
+    most: int = 32
     sustained: bool = False
     steps: int = 1
 

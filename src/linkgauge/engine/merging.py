@@ -17,6 +17,7 @@ from linkgauge.model.statistics import Summary, median_interval, relative_error,
 from linkgauge.model.units import Better
 
 from .coverage import proven_coverage
+from .sampler import VISIT_SECONDS
 
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
@@ -45,6 +46,12 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
         _finish(cell, borders[at], counted[at], known[at], parts[at], settings)
         for at, cell in enumerate(joined)
     ]
+
+
+def spent(cell: CellResult) -> float:
+    """Seconds of a cell's time that its visits used up. One that is over sooner than it may last
+    still counts as long: arming and passing it on take their time, too."""
+    return max(cell.seconds or 0.0, VISIT_SECONDS * len(cell.visits))
 
 
 def _gates(cell: CellResult) -> list[int]:
@@ -194,4 +201,4 @@ def _stopped(cell: CellResult, error: float | None, settings: Settings) -> Stopp
         return "samples"
     if error is not None and settings.precision > 0 and error <= settings.precision:
         return "precision"
-    return "max-time" if (cell.seconds or 0.0) >= settings.max_time else "noise"
+    return "max-time" if spent(cell) >= settings.max_time else "noise"

@@ -23,18 +23,16 @@ VISIT_SECONDS = 0.03
 VISIT_SHARE = 0.05
 """A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
 LEAST_SAMPLES = 2
-MOST_SAMPLES = 32
-"""Upper limit of a visit. With a single sample, a visit costs more than it measures; beyond this
-many, the visit's median is known better, but not how visits vary."""
 
 
 class Sample(msgspec.Struct, frozen=True):
     """What a sample is: this many `loops`, which take about this many `seconds`. Up to `laps`
-    samples follow each other behind one gate."""
+    samples follow each other behind one gate, and up to `most` make a visit."""
 
     loops: int
     seconds: float = 0.0
     laps: int = 1
+    most: int = Pace().most
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -89,7 +87,7 @@ def warm_up(
     if known is not None:
         return known
     if settings.loops is not None:
-        return Sample(settings.loops, busy(timing) * settings.loops)
+        return Sample(settings.loops, busy(timing) * settings.loops, most=pace.most)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < pace.seconds / 4 and loops < group.most_loops:
@@ -101,7 +99,7 @@ def warm_up(
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
     needed = max(min(needed, group.most_loops), pace.loops)
     laps = max(1, min(pace.laps, group.most_loops // needed))
-    return Sample(needed, needed * each, laps)
+    return Sample(needed, needed * each, laps, pace.most)
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
@@ -112,7 +110,7 @@ def samples_a_visit(sample: Sample, settings: Settings) -> int:
     each = max(sample.seconds, 1e-9)
     # A quarter of the cell's time leaves enough for other visits.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
-    return max(least, min(MOST_SAMPLES, math.ceil(visit / each)))
+    return max(least, min(sample.most, math.ceil(visit / each)))
 
 
 def take_samples(

@@ -19,7 +19,7 @@ from linkgauge.model.notes import NotRevisited
 from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Memory, Place
 
-from .merging import Merged, merge
+from .merging import Merged, merge, spent
 from .messages import Visit
 
 _DEGREES = 6
@@ -147,8 +147,8 @@ class Visits:
         """The visit of a cell in this pass."""
         visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
-        spent = 0.0 if self._is_again else sum(visit.seconds or 0.0 for visit in visits)
-        return Visit(self.turn, samples, spent)
+        used = 0.0 if self._is_again else sum(map(spent, visits))
+        return Visit(self.turn, samples, used)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether a sheet is final: its cells are done, and so are all that their intervals depend
@@ -187,9 +187,9 @@ class Visits:
     def _may_end(self, key: CellKey) -> bool:
         """Whether a cell may end before it has its least number of visits."""
         visits = self._taken.get(key, ())
-        spent = sum(visit.seconds or 0.0 for visit in visits)
         settings = self._settings.of(visits[0]) if visits else self._settings
-        return spent >= settings.max_time or any(v.status != "pass" for v in visits)
+        used = sum(map(spent, visits))
+        return used >= settings.max_time or any(v.status != "pass" for v in visits)
 
     def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:
         if self._rounds:
@@ -213,8 +213,8 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
     device was set aside."""
     cell = merged.cell
     settings = settings.of(cell)
-    spent, error = cell.seconds or 0.0, merged.error
-    if cell.status != "pass" or settings.samples is not None or spent >= settings.max_time:
+    used, error = spent(cell), merged.error
+    if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
         return True
     if any(isinstance(note, NotRevisited) for note in cell.notes):
         return True
@@ -222,7 +222,7 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
         return False
     if cell.interval is None or (cell.interval.degrees or 0) < _LEAST_DEGREES:
         return False
-    needed = spent * (error / settings.precision) ** 2
+    needed = used * (error / settings.precision) ** 2
     hopeless = len(cell.samples) >= _LEAST_TO_JUDGE and needed > settings.max_time
     return error <= settings.precision or hopeless
 

@@ -49,6 +49,10 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
+_DEVIATIONS = 10
+"""Standard deviations below the mean: what lies farther out is less than floats can tell."""
+
+
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
     """The 1-based rank k for which [x(k), x(n+1-k)] covers the median with at least 95 %.
@@ -58,13 +62,15 @@ def interval_rank(n: int) -> int | None:
     """
     if n < LEAST_SAMPLES:
         return None
-    tail = rank = 0
-    for k in range(n // 2):
-        tail += math.comb(n, k)
-        if tail * 40 > 1 << n:  # one side's 2.5 %, in whole numbers
-            break
-        rank = k + 1
-    return rank
+    k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
+    logarithm = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    share = math.exp(logarithm - n * math.log(2))
+    tail = share
+    while tail <= 0.025:  # one side's
+        share *= (n - k) / (k + 1)
+        tail += share
+        k += 1
+    return k
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
