@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,6 +32,7 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings
 from linkgauge.model.units import parse_size
+from references import compiled_by_nvcc
 from turns import Ratio, ratio, seconds, take_turns, watched
 
 SOURCE = Path(__file__).with_name("device_references.cu")
@@ -77,16 +76,7 @@ class References:
     """The library of SOURCE. Raises RuntimeError if it cannot be had."""
 
     def __init__(self, folder: Path) -> None:
-        nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-        if nvcc is None:
-            raise RuntimeError("nvcc is not installed: it compiles what is compared with")
-        library = folder / "references.so"
-        command = [nvcc, "-O3", "-arch=native", "-std=c++17", "-shared", "-Xcompiler", "-fPIC"]
-        command += [str(SOURCE), "-o", str(library)]
-        built = subprocess.run(command, capture_output=True, text=True, check=False)
-        if built.returncode != 0:
-            raise RuntimeError(f"nvcc could not compile {SOURCE.name}: {built.stderr.strip()}")
-        self._library = ctypes.CDLL(str(library))
+        self._library = compiled_by_nvcc(SOURCE, folder)
         for name in ("run_kernel", "run_memcpy"):
             getattr(self._library, name).restype = ctypes.c_double
 

@@ -11,12 +11,24 @@ from pathlib import Path
 
 def compiled(source: Path, flags: Sequence[str], folder: Path) -> ctypes.CDLL:
     """The library that gcc makes of `source` in this folder. Raises RuntimeError if it cannot."""
-    compiler = shutil.which("gcc")
+    return _compiled(shutil.which("gcc"), "gcc", source, flags, folder)
+
+
+def compiled_by_nvcc(source: Path, folder: Path) -> ctypes.CDLL:
+    """The same by nvcc, for this machine's GPU."""
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    flags = "-O3", "-arch=native", "-std=c++17", "-shared", "-Xcompiler", "-fPIC"
+    return _compiled(nvcc, "nvcc", source, flags, folder)
+
+
+def _compiled(
+    compiler: str | None, name: str, source: Path, flags: Sequence[str], folder: Path
+) -> ctypes.CDLL:
     if compiler is None:
-        raise RuntimeError("gcc is not installed: it compiles what is compared with")
+        raise RuntimeError(f"{name} is not installed: it compiles what is compared with")
     library = folder / f"{source.stem}.so"
     command = [compiler, *flags, str(source), "-o", str(library)]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode != 0:
-        raise RuntimeError(f"gcc could not compile {source.name}: {built.stderr.strip()}")
+        raise RuntimeError(f"{name} could not compile {source.name}: {built.stderr.strip()}")
     return ctypes.CDLL(str(library))

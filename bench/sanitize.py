@@ -15,21 +15,23 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
 from linkgauge.backends import cuda
-from linkgauge.backends.cuda import CudaBackend, group, matmul, work
+from linkgauge.backends.cuda import CudaBackend, flags, group, matmul, work
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver, open_driver
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
-from linkgauge.backends.protocol import RESULTS, Checked, Copy, Group, Pattern
+from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.arrays import ARRAYS, source_arrays
-from linkgauge.model.errors import BackendError, LinkgaugeError, Unsupported
+from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import EngineSettings, Pieces
+from linkgauge.model.transfer import Operation, Transfer
 
 TOOLS = ("memcheck", "racecheck")
 FOUND = 86
@@ -138,6 +140,7 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
             yield from _arrays(backend, operation, settings)
     yield from _products(backend)
     _chase(backend)
+    _flags(backend)
 
 
 def _gate(backend: CudaBackend) -> Iterator[str]:
@@ -205,10 +208,7 @@ def _copy(
 ) -> Iterator[str]:
     """One copy (or read, or write), whose every byte is compared."""
     transfer = parse_transfer(text)
-    source, destination = (
-        None if memory.is_null else backend.allocate(memory, size, transfer.engine)
-        for memory in (transfer.source, transfer.destination)
-    )
+    source, destination = _ends(backend, transfer, size)
     pattern = Pattern.SPLIT if transfer.both_ways else Pattern.WORDS
     pattern = Pattern.CONSTANT if source is None else pattern
     if source is not None:
@@ -222,9 +222,20 @@ def _copy(
     wrong = any(b and backend.first_mismatch(b, size, pattern, 7) is not None for b in compared)
     if wrong or (source and checksum not in (None, backend.checksum(source, size))):
         yield f"{text}, {size} bytes, {settings}"
-    for buffer in (source, destination):
-        if buffer is not None:
-            buffer.free()
+    _free(source, destination)
+
+
+def _ends(backend: CudaBackend, transfer: Transfer, size: int) -> tuple[Buffer | None, ...]:
+    """Buffers of this size at the source and the destination."""
+    return tuple(
+        None if memory.is_null else backend.allocate(memory, size, transfer.engine)
+        for memory in (transfer.source, transfer.destination)
+    )
+
+
+def _free(*buffers: Buffer | None) -> None:
+    for buffer in filter(None, buffers):
+        buffer.free()
 
 
 def _arrays(backend: CudaBackend, operation: Any, settings: CopySettings) -> Iterator[str]:
@@ -254,9 +265,7 @@ def _arrays(backend: CudaBackend, operation: Any, settings: CopySettings) -> Ite
         wrong = source is not None and checksum != backend.checksum(source, size)
     if wrong:
         yield f"{operation}, {size} bytes, {settings}"
-    for buffer in (source, destination):
-        if buffer is not None:
-            buffer.free()
+    _free(source, destination)
 
 
 class NoBlas:
@@ -295,6 +304,18 @@ def _chase(backend: CudaBackend) -> None:
     buffer = backend.allocate(transfer.source, 64 << 10, transfer.engine)
     _run(backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], "chase"))
     buffer.free()
+
+
+def _flags(backend: CudaBackend) -> None:
+    """Under the tool, two kernels may not run beside each other: flags need not come back."""
+    flags.LIMIT = 0.01
+    operations: tuple[Operation, ...] = ("flag-ping-pong", "launch", "doorbell")
+    for operation, place in zip(operations, ("cuda:0", "null", "null"), strict=True):
+        transfer = parse_transfer(f"{place} -> {place} by cuda:0.sm")
+        ends = _ends(backend, transfer, flags.BYTES)
+        with suppress(TookTooLong):
+            _run(backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], operation))
+        _free(*ends)
 
 
 def _run(prepared: Group) -> tuple[int | None, ...]:
@@ -353,9 +374,8 @@ def check(sanitizer: str, tool: str) -> bool:
 
 def main() -> int:
     """Runs both tools, or with `kernels` what runs under them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("what", nargs="?", choices=["tools", "kernels"], default="tools")
     parser.add_argument("--sanitizer", metavar="PATH", default="compute-sanitizer")
     options = parser.parse_args()
@@ -364,18 +384,15 @@ def main() -> int:
         if sanitizer is None:
             print(f"sanitize: there is no {options.sanitizer}: install the CUDA toolkit's")
             return 3
-        clean = [check(sanitizer, tool) for tool in TOOLS]
-        return 0 if all(clean) else 1
+        return min(1, sum(not check(sanitizer, tool) for tool in TOOLS))
     try:
         driver = Recorder(open_driver().enums)
         problems = run_kernels(driver)
     except LinkgaugeError as error:
         print(f"wrong: {error}")
         return 1
-    for name, (variants, launches) in driver.ran().items():
-        print(f"ran {name} {variants} {launches}")
-    for problem in problems:
-        print(f"wrong: {problem}")
+    ran = (f"ran {name} {of} {launches}" for name, (of, launches) in driver.ran().items())
+    print("\n".join((*ran, *(f"wrong: {problem}" for problem in problems))))
     return 1 if problems else 0
 
 

@@ -1,6 +1,7 @@
 #include "calls.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -78,5 +79,24 @@ Iterations time_iterations(std::span<const Call> calls, std::size_t count) {
 }
 
 Call nothing() { return {reinterpret_cast<std::uintptr_t>(&do_nothing), {}}; }
+
+int store_word(std::uint64_t* word, const std::uint64_t* value) {
+  std::atomic_ref(*word).store(*value, std::memory_order_release);
+  return 0;
+}
+
+int await_word(std::uint64_t* word, std::uint64_t* value, std::uint64_t limit) {
+  constexpr unsigned kSpins = 4096;  // between two looks at the clock
+  const std::atomic_ref seen(*word);
+  std::int64_t deadline = 0;
+  for (unsigned spins = 0; seen.load(std::memory_order_acquire) != *value; ++spins) {
+    if (spins % kSpins != kSpins - 1) continue;
+    const std::int64_t now = nanoseconds();
+    if (deadline == 0) deadline = now + static_cast<std::int64_t>(limit);
+    if (now > deadline) return kTookTooLong;
+  }
+  ++*value;
+  return 0;
+}
 
 }  // namespace linkgauge

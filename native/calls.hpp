@@ -31,4 +31,12 @@ Iterations time_iterations(std::span<const Call> calls, std::size_t count);
 // A call of what does nothing: an iteration of it costs what the loop itself does.
 Call nothing();
 
+// What host and device say to each other through words that both see, as functions to be called.
+inline constexpr int kTookTooLong = 1;
+// Stores *value in *word; returns 0.
+int store_word(std::uint64_t* word, const std::uint64_t* value);
+// Waits until *word is *value, then adds 1 to *value. Returns 0, or kTookTooLong after `limit`
+// nanoseconds.
+int await_word(std::uint64_t* word, std::uint64_t* value, std::uint64_t limit);
+
 }  // namespace linkgauge

@@ -224,6 +224,8 @@ void bind_calls(nb::module_& module) {
       "calls"_a, "count"_a);
   const Call idle = nothing();
   module.attr("NOTHING") = nb::make_tuple(idle.function, idle.arguments);
+  module.attr("STORE_WORD") = reinterpret_cast<std::uintptr_t>(&store_word);
+  module.attr("AWAIT_WORD") = reinterpret_cast<std::uintptr_t>(&await_word);
 }
 
 std::byte* cycle_at(std::uintptr_t address, std::size_t size) {

@@ -26,6 +26,7 @@ TRANSLATED = {
     '"=l"(value.x), "=l"(value.y) : "l"(from));': "value = *from;",
     """asm volatile("st.global.v2.u64 [%0], {%1, %1};" ::"l"(destination + unit), "l"(word)
                          : "memory");""": "destination[unit] = make_ulonglong2(word, word);",
+    'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));': "now = emulated_nanoseconds();",
 }
 """Assembly of kernels, in C++."""
 ENTRY_POINT = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)\(')
@@ -76,7 +77,9 @@ class EmulatingCompiler:
 
 def translated(name, defines):
     """A kernel's file in C++, with a function that launches each of its kernels."""
+    shared = "progress.cuh"
     kernel = (KERNELS / f"{name}.cu").read_text()
+    kernel = kernel.replace(f'#include "{shared}"', (KERNELS / shared).read_text())
     for assembly, meant in TRANSLATED.items():
         kernel = kernel.replace(assembly, meant)
     functions = ENTRY_POINT.findall(kernel)

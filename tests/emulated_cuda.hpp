@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -29,7 +30,16 @@ inline double2 make_double2(double x, double y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
 
-inline dim3 threadIdx{}, blockIdx{}, blockDim{}, gridDim{};
+inline thread_local dim3 threadIdx{}, blockIdx{}, blockDim{}, gridDim{};
+
+// Nanoseconds, and ticks of half a nanosecond.
+inline unsigned long long emulated_nanoseconds()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+inline long long clock64() { return 2 * emulated_nanoseconds(); }
 
 using u64_ = unsigned long long;
 inline u64_ atomicMin(u64_* at, u64_ value)
@@ -72,7 +82,7 @@ struct Fiber {
 };
 inline ucontext_t scheduler;
 inline std::vector<Fiber> fibers;
-inline std::function<void()> work;
+inline thread_local std::function<void()> work;
 inline std::vector<u64_> exchanged;
 
 inline void __syncthreads() { swapcontext(&fibers[threadIdx.x].context, &scheduler); }

@@ -349,6 +349,12 @@ def time_iterations(
 
 NOTHING: tuple[int, list[int]]
 """A call of what does nothing: an iteration of it takes what the loop of time_iterations costs."""
+STORE_WORD: int
+"""The address of ``int store_word(uint64_t* word, const uint64_t* value)``, which stores a value in
+a word; a call of time_iterations."""
+AWAIT_WORD: int
+"""The address of ``int await_word(uint64_t* word, uint64_t* value, uint64_t limit)``, which waits
+until the word is the value and then adds 1 to it; it returns 1 after ``limit`` nanoseconds."""
 
 LINK: int
 """Bytes from one pointer of a cycle to the next in memory: a cache line."""

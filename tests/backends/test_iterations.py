@@ -28,21 +28,23 @@ def error_of(status, failed):
     return BackendError(f"call {failed}", f"status {status}")
 
 
-def made(function, entered=None):
+def made(function, begun=None):
     calls = [(function.address, [1]), (function.address, [2])]
-    enter = (lambda: entered.append(len(function.seen))) if entered is not None else (lambda: None)
-    return IteratedGroup(calls, 2, error_of, enter)
+    begun = begun if begun is not None else []
+    return IteratedGroup(
+        calls, 2, error_of, lambda count: begun.append((len(function.seen), count))
+    )
 
 
 @given(st.integers(1, 7), st.integers(1, 9))
 @settings(max_examples=30, deadline=None)
 def test_each_lap_has_a_time_of_its_own_and_warm_ups_have_none(loops, laps):
-    function, entered = Function(), []
-    group = made(function, entered)
+    function, begun = Function(), []
+    group = made(function, begun)
     group.arm(loops, laps)
     group.open()
     timing = group.wait()
-    assert entered == [0]
+    assert begun == [(0, WARM_UPS + loops * laps)]
     assert function.seen == [1, 2] * (WARM_UPS + loops * laps)
     (times,) = timing.progress
     assert len(times) == laps + 1

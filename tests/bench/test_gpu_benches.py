@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import device_latency
 import device_memory
 import gpu_matmul
 import turns
@@ -13,6 +14,7 @@ from cuda_emulator import compiled, emulated
 from linkgauge.backends.cuda import cublas
 from linkgauge.model.inventory import Reading
 from linkgauge.model.matmul import operations_of
+from linkgauge.model.transfer import HAND_OVERS
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +127,41 @@ def test_a_result_that_is_wrong_ends_it(backend, monkeypatch):
         list(device_memory.Bench(backend, References(), 1).compare("copy", 1 << 14))
 
 
-@pytest.mark.parametrize("bench", [gpu_matmul, device_memory])
+def latencies(ours, theirs):
+    """Medians and tails in microseconds, of each round."""
+    own, their = (
+        tuple((middle * 1e-6, tail * 1e-6) for middle, tail in of) for of in (ours, theirs)
+    )
+    return device_latency.Outcome("launch", own, their, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "missed"),
+    [
+        ([(5, 6)] * 3, [(5, 6)] * 3, []),
+        ([(5.3, 6)] * 3, [(5, 6)] * 3, ["p50"]),
+        ([(0.59, 1)] * 3, [(0.5, 1)] * 3, []),  # by less than 100 ns
+        ([(5, 8)] * 3, [(5, 6)] * 3, ["p99"]),
+        ([(5, 8)] * 3, [(5, 6), (5, 6), (5, 9)], []),  # which the reference's own does, too
+        ([(5, 6), (5.2, 6), (5, 6)], [(5, 6)] * 3, ["spread"]),
+        ([(5, 6), (5.2, 6), (5, 6)], [(5, 6), (5.3, 6), (5, 6)], []),
+    ],
+)
+def test_latencies_have_bars_of_their_own(ours, theirs, missed):
+    outcome = latencies(ours, theirs)
+    assert outcome.missed == missed
+    assert ("MISSED" in device_latency.show(outcome)) is bool(missed)
+    assert device_latency.markdown(outcome).count("|") == 8
+
+
+def test_each_latency_is_compared_and_pairs_where_there_are_two():
+    one, two = ([case.name for case in device_latency.cases(n)] for n in (1, 2))
+    assert "flag 0-0" in one
+    assert set(two) - set(one) == {"flag 0-1", *(f"copy 1-0, {s} B" for s in device_latency.SIZES)}
+    assert {case.operation for case in device_latency.cases(1)} >= set(HAND_OVERS)
+
+
+@pytest.mark.parametrize("bench", [gpu_matmul, device_memory, device_latency])
 def test_without_a_gpu_it_is_skipped(bench, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setattr("linkgauge.backends.cuda.driver.LIBRARY", "libnone.so.1")

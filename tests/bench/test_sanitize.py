@@ -1,5 +1,6 @@
 """The sanitizer's run reaches every kernel, and is clean only if all of it is."""
 
+import ctypes
 import sys
 import textwrap
 
@@ -8,10 +9,11 @@ import pytest
 import sanitize
 from cuda_kit import FakeCompiler, gpu
 from linkgauge.backends import cuda
-from linkgauge.backends.cuda import group, matmul, verify, work
+from linkgauge.backends.cuda import flags, group, hand_overs, matmul, verify, work
 
 EVERY = [
-    "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "copy.copy", "gate.gate",
+    "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "copy.copy", "flags.answer",
+    "flags.bounce", "flags.nothing", "gate.gate",
     "matmul.compare", "matmul.draw", "matmul.fold", "pattern.compare", "pattern.fill",
     "pieces.copy", "stream.read", "stream.write",
 ]  # fmt: skip
@@ -32,6 +34,11 @@ def test_every_kernel_is_launched(monkeypatch):
     for name in ("BlasHandle", "open_cublas"):
         monkeypatch.setattr(matmul, name, getattr(matmul, name))
     monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
+    monkeypatch.setattr(flags, "LIMIT", flags.LIMIT)
+    nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+    address = ctypes.cast(nothing, ctypes.c_void_p).value
+    monkeypatch.setattr(hand_overs, "address_of", lambda name: address)
+    monkeypatch.setattr(hand_overs, "_PATIENCE", 1000)
     driver = sanitize.Recorder(gpu())
     sanitize.run_kernels(driver, FakeCompiler())
     ran = driver.ran()

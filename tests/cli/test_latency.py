@@ -9,6 +9,7 @@ import sys
 import pytest
 
 SIMULATED = ("--machine", "ppu-8", "--device", "0", "--device", "1")
+COPIES = "latency_copy_pingpong"
 PATHS = ["host:0-0", "host:0-1", "0-1"]
 
 
@@ -23,7 +24,9 @@ def test_every_iteration_is_a_line_of_csv(tmp_path):
     done = latency("--size", "64", "--iterations", "150", "--csv", *SIMULATED, folder=tmp_path)
     assert done.returncode == 0
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert [row["row"] for row in rows] == [path for path in PATHS for _ in range(150)]
+    assert {row["benchmark"] for row in rows} == {"latency_copy_pingpong", "latency_copy_device"}
+    there_and_back = [row["row"] for row in rows if row["benchmark"] == "latency_copy_pingpong"]
+    assert there_and_back == [path for path in PATHS for _ in range(150)]
     assert {(row["column"], row["unit"], row["simulated"]) for row in rows} == {
         ("64 B", "s", rows[0]["simulated"])
     }
@@ -32,7 +35,7 @@ def test_every_iteration_is_a_line_of_csv(tmp_path):
 
 
 def test_percentiles_are_shown_as_far_as_the_iterations_tell_them(tmp_path):
-    done = latency("--size", "64,4K", "--iterations", "150", *SIMULATED, folder=tmp_path)
+    done = latency(COPIES, "--size", "64,4K", "--iterations", "150", *SIMULATED, folder=tmp_path)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     head = next(n for n, line in enumerate(lines) if line.startswith("percentiles of single"))
@@ -46,7 +49,7 @@ def test_percentiles_are_shown_as_far_as_the_iterations_tell_them(tmp_path):
 
 
 def test_a_run_keeps_the_iterations_and_show_shows_them_alike(tmp_path):
-    done = latency("--size", "1K", "--iterations", "100", *SIMULATED, folder=tmp_path)
+    done = latency(COPIES, "--size", "1K", "--iterations", "100", *SIMULATED, folder=tmp_path)
     (run,) = tmp_path.rglob("run.json")
     (result,) = json.loads(run.read_text())["results"]
     assert [len(cell["samples"]) for cell in result["cells"]] == [100] * len(PATHS)
@@ -59,10 +62,24 @@ def test_a_run_keeps_the_iterations_and_show_shows_them_alike(tmp_path):
     assert percentiles in again.stdout
 
 
+def test_without_a_size_each_benchmark_of_single_iterations_is_measured(tmp_path):
+    done = latency("--iterations", "20", *SIMULATED, folder=tmp_path)
+    (run,) = tmp_path.rglob("run.json")
+    results = {each["benchmark"]: each for each in json.loads(run.read_text())["results"]}
+    measured = {name for name, result in results.items() if result["cells"][0]["samples"]}
+    assert measured == {COPIES, "latency_copy_device", "latency_flag_pingpong"}
+    flags = [cell["row"] for cell in results["latency_flag_pingpong"]["cells"]]
+    assert flags == [*PATHS, "0-0", "1-1"]
+    assert "backend sim times no graph launch" in done.stdout
+    assert "percentiles of single ones (ns), 1 B; the others: samples.csv" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [(("--size", "2M"), "up to 1 MiB"), (("--iterations", "0"), "give 1 or more"),
-     (("--size", "x"), "'x'"), (("--backend", "nope"), "nope")],
+     (("--size", "x"), "'x'"), (("--backend", "nope"), "nope"),
+     (("latency_nothing",), "latency_nothing"),
+     (("gpu_matmul",), "see linkgauge run")],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_2(tmp_path, arguments, said):
     done = latency(*arguments, folder=tmp_path)

@@ -8,6 +8,7 @@ from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer, parse_transfers
+from linkgauge.model.transfer import HAND_OVERS
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "copy", "scale", "add", "triad"])
@@ -90,4 +91,25 @@ def test_primes_are_searched_by_host_threads_or_refused_and_take_no_memory(subje
     assert all(seconds > 0 for seconds in timing.seconds)
     assert timing.counters is not None
     assert sum(thread.steps for thread in timing.counters.threads) == 4
+    group.close()
+
+
+@pytest.mark.parametrize("operation", HAND_OVERS)
+def test_work_is_handed_over_again_and_again_or_it_is_unsupported(subject, operation):
+    transfer = parse_transfer(f"null -> null by {subject.multiplier}")
+    if subject.backend.refusal(transfer) is not None:
+        return
+    try:
+        group = subject.backend.prepare([Copy(transfer, None, None, 1, 1)], operation)
+    except Unsupported as reason:
+        assert "\n" not in str(reason)
+        return
+    assert group.pace.steps == 1
+    for laps in (1, 5):
+        group.arm(1, laps)
+        group.open()
+        (times,) = group.wait().progress
+        assert len(times) == laps + 1
+        assert list(times) == sorted(set(times))
+    group.close()
     group.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 from linkgauge import _native
 
@@ -23,31 +24,42 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
     return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
 
 
+def single_iterations(steps: int) -> Pace:
+    """A pace whose samples are single iterations, of `steps` latencies each."""
+    return Pace(seconds=0.0, loops=1, laps=MOST_LAPS, most=_MOST, steps=steps)
+
+
 class IteratedGroup(Gated):
     """`calls` in their order, by host time: a loop is one iteration, which has `steps` latencies.
-    `enter` is called before, and `error_of` turns what a call returned, and its place among the
-    calls, into an exception. `kept` has to outlive the calls."""
+    `begin` is called before, with the number of iterations to come, and `error_of` turns what a
+    call returned, and its place among the calls, into an exception. `made` has what outlives the
+    calls, and is closed by close()."""
 
     def __init__(
         self,
         calls: Sequence[Call],
         steps: int,
         error_of: Callable[[int, int], Exception],
-        enter: Callable[[], None] = lambda: None,
-        kept: object = None,
+        begin: Callable[[int], None] = lambda count: None,
+        made: ExitStack | None = None,
     ) -> None:
         self._calls = calls
         self._error_of = error_of
-        self._enter = enter
-        self._kept = kept
-        self.pace = Pace(seconds=0.0, loops=1, laps=MOST_LAPS, most=_MOST, steps=steps)
+        self._begin = begin
+        self._made = made or ExitStack()
+        self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
         """Raises what `error_of` makes of the first call that fails."""
         loops, laps = self.pass_gate()
-        self._enter()
-        ends, status, failed = _native.time_iterations(self._calls, WARM_UPS + loops * laps)
+        count = WARM_UPS + loops * laps
+        self._begin(count)
+        ends, status, failed = _native.time_iterations(self._calls, count)
         if status:
             raise self._error_of(status, failed)
         times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS::loops])
         return Timing((times[-1],), times[-1], (None,), (times,))
+
+    def close(self) -> None:
+        super().close()
+        self._made.close()

@@ -208,8 +208,7 @@ class Gated:
         """Loops and laps of an opened group, which can then be armed again."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
-        armed = self._armed
-        self.close()
+        armed, self._armed, self._opened = self._armed, None, False
         return armed
 
     def close(self) -> None:

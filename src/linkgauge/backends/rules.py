@@ -9,6 +9,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.transfer import (
     FULL_LOAD,
+    HAND_OVERS,
     PAGE_KINDS,
     POLICY_KINDS,
     Engine,
@@ -69,6 +70,8 @@ _LACKING: Mapping[Operation, str] = {
     "enqueue": "does not tell what enqueueing takes",
     "ping-pong": "bounces no cache lines",
     "copy-ping-pong": "times no copies there and back",
+    "flag-ping-pong": "bounces no flags",
+    "timed-copy": "times no single copies by events",
     "primes": "searches no prime numbers",
     "touch": "hands out no fresh memory",
 }
@@ -80,6 +83,8 @@ def lacking(name: str, operation: Operation) -> Unsupported:
         return Unsupported(f"backend {name} has no arrays: host threads do that")
     if operation in PRODUCTS:
         return Unsupported(f"backend {name} multiplies no matrices: cuda does, and host threads do")
+    if operation in HAND_OVERS:
+        return Unsupported(f"backend {name} times no {operation.replace('-', ' ')}")
     return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
 
 
@@ -103,14 +108,23 @@ def check_alone(copies: Sequence[Copy]) -> None:
         raise Unsupported("latencies are measured one at a time")
 
 
-def check_there_and_back(copies: Sequence[Copy]) -> Copy:
-    """The one copy of a copy-ping-pong. Raises Unsupported for several, and for what is no copy by
-    a copy engine."""
-    check_alone(copies)
-    transfer = copies[0].transfer
+def check_copy_engine(copy: Copy) -> Copy:
+    """Raises Unsupported for what is no copy by a copy engine, from an operation that takes one."""
+    transfer = copy.transfer
     if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
-        raise Unsupported(f"{transfer}: only a copy by ce goes there and back")
-    return copies[0]
+        raise Unsupported(f"{transfer}: single copies are timed of copies by ce")
+    return copy
+
+
+def check_flags(copy: Copy) -> tuple[Memory, Memory]:
+    """The memories between which flags bounce: a device's and its own or another one's, or the
+    host's and a device's. Raises Unsupported for others."""
+    transfer = copy.transfer
+    kind = transfer.engine.kind
+    if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
+        what = "flags bounce by kernels, from the host's memory or a device's to a device's"
+        raise Unsupported(f"{transfer}: {what}")
+    return transfer.source, transfer.destination
 
 
 def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
@@ -124,11 +138,11 @@ def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
 
 def check_work(copies: Sequence[Copy], operation: Operation) -> None:
     """Raises Unsupported for a copy from null to null, and for work that has a memory."""
-    works = operation == "primes" or operation in PRODUCTS
+    works = operation == "primes" or operation in (*PRODUCTS, *HAND_OVERS)
     for copy in copies:
         if (not copy.transfer.memories) != works:
             problem = f"{operation} takes no memory" if copy.transfer.memories else "moves nothing"
-            where = "null -> null is for cpu_primes_* and gpu_matmul"
+            where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and its like"
             raise Unsupported(f"{copy.transfer}: {problem} ({where})")
 
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
 
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Cell, Engine, Memory, Report, Transfer, host
+from linkgauge.model.transfer import (
+    NULL,
+    Cell,
+    Engine,
+    HandOver,
+    Memory,
+    Report,
+    Transfer,
+    host,
+)
 from linkgauge.model.units import LATENCY, format_size
 
 from .gpu import OnDevices
-from .table import UNHURRIED, DeviceSet, Sweep
+from .table import HOST_ROW, UNHURRIED, DeviceSet, Sweep
 
 SIZES = tuple(1 << power for power in range(21))
 """Bytes of a copy: 1 B to 1 MiB."""
 FEW_SIZES = (*SIZES[::3], SIZES[-1])
 """By factors of 8, and the largest."""
+FLAG_BYTES = 256
+"""Two flags, no two of which share a cache line."""
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
@@ -43,15 +54,75 @@ def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
             yield Cell(*place, (transfer,), Report.LATENCY, operation="copy-ping-pong")
 
 
+def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
+    """Each way of each path: the device's part of a copy there and back."""
+    for name, far, owner in _paths(fabric):
+        for size in _sizes(fabric):
+            for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
+                transfer = Transfer(source, destination, Engine(owner, "ce"), size)
+                place = name.replace("-", arrow, 1), format_size(size)
+                yield Cell(*place, (transfer,), Report.LATENCY, operation="timed-copy")
+
+
+def _flags(fabric: DeviceSet) -> Iterator[Cell]:
+    """Between the host and each device, within each device, and between pairs of devices."""
+    memories = [parse_memory(device.memory) for device in fabric.devices]
+    for name, far, near in (*_paths(fabric), *((f"{m.label}-{m.label}", m, m) for m in memories)):
+        first, second = (far, near) if far.is_host else (near, far)
+        engine = Engine(second if far.is_host else first, "sm")
+        transfer = Transfer(first, second, engine)
+        yield Cell(name, "one way", (transfer,), Report.LATENCY, operation="flag-ping-pong")
+
+
+def _handing_over(operation: HandOver) -> Callable[[DeviceSet], Iterator[Cell]]:
+    def cells(fabric: DeviceSet) -> Iterator[Cell]:
+        for device in fabric.devices:
+            memory = parse_memory(device.memory)
+            transfer = Transfer(NULL, NULL, Engine(memory, "sm"))
+            yield Cell(HOST_ROW, memory.label, (transfer,), Report.LATENCY, operation=operation)
+
+    return cells
+
+
+_HANDED_OVER: dict[HandOver, str] = {
+    "launch": "launch of a kernel that does nothing, until its end",
+    "sync": "synchronisation with an idle stream",
+    "event": "event recorded on an idle stream, until its end",
+    "graph-launch": "launch of a graph of one kernel that does nothing, until its end",
+    "doorbell": "launch of a kernel, until the host sees its first store",
+}
+
+
+def _sweep(
+    name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]], size: int = 1
+) -> OnDevices:
+    return OnDevices(name, title, cells, LATENCY, size, "needs a device", profiles=UNHURRIED)
+
+
 LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
-    OnDevices(
+    _sweep(
         "latency_copy_pingpong",
         "latency of a copy CE there and back, each waited for by the host, one way, path(row) by "
         "size(column)",
         _ping_pongs,
-        LATENCY,
-        1,
-        "needs a device",
-        profiles=UNHURRIED,
+    ),
+    _sweep(
+        "latency_copy_device",
+        "latency of a copy CE by the device's own events, path(row) by size(column)",
+        _timed_copies,
+    ),
+    _sweep(
+        "latency_flag_pingpong",
+        "latency of a flag from one memory to another, half of there and back, path(row)",
+        _flags,
+        FLAG_BYTES,
+    ),
+    *(
+        _sweep(
+            f"latency_{operation.replace('-', '_')}",
+            f"{title}, as the host sees it, device(column)",
+            _handing_over(operation),
+        )
+        for operation, title in _HANDED_OVER.items()
     ),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from .options import Option, RunFormat, Sampling, Simulated, own
+from .options import Option, RunFormat, Sampling, Simulated, complete_benchmark, own
 
-PREFIX = "latency_"
+PREFIX, OF_COPIES = "latency_", "latency_copy_"
 
 
 @own(
@@ -19,6 +20,13 @@ PREFIX = "latency_"
 def latency(
     context: typer.Context,
     *,
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Names of latency_ benchmarks; all without any, or those of copies with --size.",
+            autocompletion=complete_benchmark,
+        ),
+    ] = None,
     size: str | None = None,
     iterations: int = 10_000,
     backend: list[str] | None = None,
@@ -32,7 +40,7 @@ def latency(
     wait: bool = False,
     form: RunFormat,
 ) -> int:
-    """Measure how long single copies take, there and back, with their percentiles.
+    """Measure how long single copies, flags and launches take, with their percentiles.
 
     Example: linkgauge latency --size 64 --iterations 10000 --csv > latency.csv
     """
@@ -54,8 +62,13 @@ def latency(
     if size is not None and max(settings.sizes) > SIZES[-1]:
         most = format_size(SIZES[-1])
         raise InputError(f"--size {size}: a latency is of copies up to {most}: see linkgauge run")
+    names = tuple(benchmarks or ())
+    for name in names:
+        if not name.startswith(PREFIX):
+            raise InputError(f"{name} is no benchmark of single iterations: see linkgauge run")
+    prefixes = () if names else (PREFIX if size is None else OF_COPIES,)
     request = request_of(
-        context, Selection(prefixes=(PREFIX,)), settings,
+        context, Selection(names, prefixes), settings,
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip

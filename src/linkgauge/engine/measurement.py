@@ -49,9 +49,10 @@ class Measurement:
         """Steps of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
         """What its total means, if an earlier visit determined that."""
-        # A pointer chase copies nothing: a wrong pointer would derail it. That fresh memory is zero
-        # is checked by its operation.
-        self._verifies = settings.verify and planned.operation not in ("chase", "touch")
+        # A pointer chase copies nothing: a wrong pointer would derail it, as a flag that does not
+        # come ends a ping-pong. That fresh memory is zero is checked by its operation.
+        unlike = "chase", "flag-ping-pong", "touch"
+        self._verifies = settings.verify and planned.operation not in unlike
         self.staging = Staging(planned.transfers, size)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, Unsupported
+from linkgauge.model.errors import LinkgaugeError, OutcomeKind, Phase, TookTooLong, Unsupported
 from linkgauge.model.result import CellResult, PlannedCell, Status
 from linkgauge.model.transfer import Cell
 
@@ -44,4 +44,5 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
     if isinstance(error, Unsupported):
         return unmeasured(planned, "skip", str(error), error.kind)
     reason = failure_reason(planned, phase, str(error))
-    return unmeasured(planned, "error", reason, error.kind, phase)
+    status: Status = "timeout" if isinstance(error, TookTooLong) else "error"
+    return unmeasured(planned, status, reason, error.kind, phase)

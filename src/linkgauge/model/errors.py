@@ -101,7 +101,8 @@ class DeviceLost(BackendError):
 
 
 class TookTooLong(BackendError):
-    """The driver itself ended what did not come to an end."""
+    """What did not come to an end was ended, by the driver or by its own limit: the cell is
+    `timeout`."""
 
     kind = "timeout"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -18,20 +18,29 @@ from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu"]
+HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
+HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
+"""What the host does to hand work over to a device, and to hear that it is done."""
 Operation = Literal[
     "copy",
     "chase",
     "enqueue",
     "ping-pong",
     "copy-ping-pong",
+    "flag-ping-pong",
+    "timed-copy",
+    HandOver,
     "touch",
     "primes",
     ArrayOperation,
     ProductOperation,
 ]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
-line, copies there and back, has the kernel hand out fresh memory, searches prime numbers, works on
-arrays as STREAM does, or multiplies matrices."""
+line, copies there and back, bounces flags between memories, times single copies by the device's
+events, hands over work that is nothing, has the kernel hand out fresh memory, searches prime
+numbers, works on arrays as STREAM does, or multiplies matrices."""
+ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
+"""Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
 STAGING = "staging"

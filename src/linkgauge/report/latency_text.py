@@ -9,7 +9,7 @@ from rich.text import Text
 
 from linkgauge.model.result import CellResult, Level, Result
 from linkgauge.model.statistics import percentile
-from linkgauge.model.transfer import Place
+from linkgauge.model.transfer import ITERATED, Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
 from .matrix import ABSENT, Matrix, grid, shown
@@ -29,17 +29,24 @@ def _named(level: Level, unit: str) -> str:
 
 
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
+_MOST_LINES = 24
+"""Cells that have a line of percentiles each; of more, those of the first column."""
 
 
 def percentile_lines(result: Result) -> Iterator[Text]:
     """A line of percentiles for each cell whose samples are single iterations. One that fewer
     samples lie beyond than one is not known."""
-    cells = [c for c in result.cells if c.operation == "copy-ping-pong" and c.samples]
+    cells = [c for c in result.cells if c.operation in ITERATED and c.samples]
     if not cells:
         return
+    heading = f"percentiles of single ones ({unit_of(result.unit).shown})"
+    if len(cells) > _MOST_LINES:
+        first = cells[0].column
+        cells = [cell for cell in cells if cell.column == first]
+        heading += f", {first}; the others: samples.csv"
     names = [f"{cell.row}, {cell.column} " for cell in cells]
     label = max(map(len, names))
-    yield Text(f"percentiles of single ones ({unit_of(result.unit).shown})")
+    yield Text(heading)
     columns = [*(f"p{100 * each:g}" for each in PERCENTILES), "max", "n"]
     rows = ([(text, "") for text in _percentiles(cell, result.unit)] for cell in cells)
     yield from grid([f"{name:>{label}}" for name in names], columns, 12, rows)

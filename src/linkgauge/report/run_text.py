@@ -30,7 +30,7 @@ from .thread_lines import thread_lines
 WIDTH = 10
 MOST_COLUMNS = 16
 """A sweep of more columns is shown with its settings as rows."""
-OF_SIZES = ("chase", "copy-ping-pong")
+OF_SIZES = ("chase", "copy-ping-pong", "timed-copy")
 """Operations of curves, whose cells have sizes of their own."""
 UNKNOWN = (ABSENT, "dim")
 """Text and style of a cell without a figure."""

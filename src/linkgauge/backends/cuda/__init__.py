@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from linkgauge.backends.iterations import IteratedGroup
+from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.protocol import (
     Backend,
     Buffer,
@@ -26,8 +26,8 @@ from linkgauge.backends.protocol import (
 )
 from linkgauge.backends.rules import (
     check_alone,
+    check_copy_engine,
     check_own_arrays,
-    check_there_and_back,
     check_work,
     lacking,
     no_node,
@@ -39,19 +39,19 @@ from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.result import EngineSettings
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
 from .compiler import Compiler
-from .copy_ping_pong import ping_pong
 from .device import CudaDevice
 from .driver import Driver, open_driver
 from .enqueuing import Call, EnqueuingGroup
 from .group import CudaGroup
+from .iterated import iterated
 from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
 from .matmul import Products
-from .memory import HOST_KINDS, CudaBuffer
+from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
 from .pageable import PageableGroup
 from .peers import Peers
@@ -195,13 +195,13 @@ class CudaBackend:
         return cuda_memory.allocate(memory, size, home, node, alone)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        self._verifier.fill(_ours(buffer), size, pattern, seed, inverted)
+        self._verifier.fill(ours(buffer), size, pattern, seed, inverted)
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        return self._verifier.first_mismatch(_ours(buffer), size, pattern, seed)
+        return self._verifier.first_mismatch(ours(buffer), size, pattern, seed)
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        return self._verifier.checksum(_ours(buffer), size)
+        return self._verifier.checksum(ours(buffer), size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
         check_work(copies, operation)
@@ -219,8 +219,8 @@ class CudaBackend:
             return self._chase(copies[0])
         if operation == "enqueue":
             return self._enqueuing(copies[0])
-        if operation == "copy-ping-pong":
-            return self._ping_pong(check_there_and_back(copies))
+        if operation in ITERATED:
+            return self._iterated(copies[0], operation)
         raise lacking(self.name, operation)
 
     def _search(self, copy: Copy, operation: Operation) -> CopySettings | None:
@@ -254,11 +254,11 @@ class CudaBackend:
         """For `MEMORY -> null by cuda:N.sm`: one thread, on each multiprocessor in turn, follows
         pointers 128 bytes apart through the source."""
         self._connect(copy.transfer)
-        device, ours = self._device(copy.transfer.engine.owner), _ours(copy.source)
+        device, ring = self._device(copy.transfer.engine.owner), ours(copy.source)
         count = max(1, copy.size // CHASE_STRIDE)
-        run(ours.home, link_launch(ours.home, ours.address, count, CHASE_STRIDE))
+        run(ring.home, link_launch(ring.home, ring.address, count, CHASE_STRIDE))
         each = max(1, CHASE_ACCESSES // device.multiprocessors)
-        launches = chase_launches(device, ours.address, count, CHASE_STRIDE, each)
+        launches = chase_launches(device, ring.address, count, CHASE_STRIDE, each)
         work = InPieces(device, [launch.enqueue for launch in launches])
         group = CudaGroup(self._driver, [work])
         group.pace = Pace(loops=1, steps=each * len(launches))
@@ -275,7 +275,7 @@ class CudaBackend:
         if self._is_left_to_the_driver(transfer):
             words = partial(_words_of_copy, self._peer_ends(copy))
             return EnqueuingGroup(device, Call("cuMemcpyPeerAsync", words, may_block=True))
-        ends = _address(copy.destination), _address(copy.source)
+        ends = address_in(copy.destination), address_in(copy.source)
         if transfer.engine.kind == "ce":
             words = partial(_words_of_copy, (*ends, copy.size))
             return EnqueuingGroup(device, Call("cuMemcpyAsync", words))
@@ -283,11 +283,16 @@ class CudaBackend:
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
         return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
 
-    def _ping_pong(self, copy: Copy) -> IteratedGroup:
+    def _iterated(self, copy: Copy, operation: Operation) -> Group:
+        """What is timed iteration by iteration."""
+        if operation == "timed-copy":
+            group = self.prepare_with((check_copy_engine(copy),), None)
+            if isinstance(group, CudaGroup):
+                group.pace = single_iterations(1)
+            return group
         self._settle((copy,))
         self._connect(copy.transfer)
-        device = self._device(copy.transfer.engine.owner)
-        return ping_pong(device, _address(copy.source), _address(copy.destination), copy.size)
+        return iterated(self._devices, copy, operation)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Searches for 30 to 40 s a device, and stores the best settings for its model."""
@@ -327,12 +332,12 @@ class CudaBackend:
             return array_work(device, copy, operation, settings)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
         if copy.source is None:
-            kernel = write_launch(device, _address(copy.destination), copy.size, copy.seed)
+            kernel = write_launch(device, address_in(copy.destination), copy.size, copy.seed)
             return KernelWork(device, kernel, in_kernel)
         if copy.destination is None:
             word = new_word(device)
             try:
-                kernel = read_launch(device, _address(copy.source), copy.size, word)
+                kernel = read_launch(device, address_in(copy.source), copy.size, word)
             except BaseException:
                 device.driver.call("cuMemFree", word)
                 raise
@@ -343,7 +348,7 @@ class CudaBackend:
         """The work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return PeerCopy(device, self._peer_ends(copy))
-        ends = _address(copy.destination), _address(copy.source)
+        ends = address_in(copy.destination), address_in(copy.source)
         pieces = self._engines.pieces
         if pieces is not None and not copy.transfer.both_ways:
             if copy.transfer.engine.kind == "ce":
@@ -358,8 +363,8 @@ class CudaBackend:
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
         """cuMemcpyPeerAsync's arguments before the stream: addresses with contexts, size."""
         source, destination = (self._device(memory) for memory in copy.transfer.memories)
-        into = _address(copy.destination), destination.context
-        return *into, _address(copy.source), source.context, copy.size
+        into = address_in(copy.destination), destination.context
+        return *into, address_in(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""
@@ -378,16 +383,6 @@ class CudaBackend:
             return
         places = (*transfer.memories, transfer.engine.owner)
         self._peers.connect(self._device(memory) for memory in places if memory.is_device)
-
-
-def _ours(buffer: Buffer | None) -> CudaBuffer:
-    if not isinstance(buffer, CudaBuffer):
-        raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
-    return buffer
-
-
-def _address(buffer: Buffer | None) -> int:
-    return _ours(buffer).address
 
 
 def _words_of_copy(before: tuple[Any, ...], stream: Any) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from linkgauge.backends import native
-from linkgauge.backends.protocol import Pattern
+from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Placement
@@ -61,6 +61,18 @@ class CudaBuffer(msgspec.Struct, eq=False):
         if release is not None:
             self.home.enter()
             release()
+
+
+def ours(buffer: Buffer | None) -> CudaBuffer:
+    """The buffer as this backend's; another is a mistake of the program."""
+    if not isinstance(buffer, CudaBuffer):
+        raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
+    return buffer
+
+
+def address_in(buffer: Buffer | None) -> int:
+    """The address of this backend's buffer."""
+    return ours(buffer).address
 
 
 def allocate(

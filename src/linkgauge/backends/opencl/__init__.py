@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import check_own_arrays, check_there_and_back, lacking
+from linkgauge.backends.rules import check_alone, check_copy_engine, check_own_arrays, lacking
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
@@ -104,7 +104,8 @@ class OpenCL:
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
         if operation == "copy-ping-pong":
-            copy = check_there_and_back(copies)
+            check_alone(copies)
+            copy = check_copy_engine(copies[0])
             from .copy_ping_pong import ping_pong
 
             return ping_pong(self._unit(copy.transfer.engine.owner), copy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from contextlib import ExitStack
 from functools import cache
 from itertools import chain
 
@@ -36,7 +37,9 @@ def ping_pong(unit: OpenCLDevice, copy: Copy) -> IteratedGroup:
     def error(status: int, failed: int) -> BackendError:
         return error_of(status, named[failed][0])
 
-    return IteratedGroup(calls, 2, error, kept=(queue, ends))
+    made = ExitStack()
+    made.callback(list, (queue, ends))  # until then they must live
+    return IteratedGroup(calls, 2, error, made=made)
 
 
 def _move(

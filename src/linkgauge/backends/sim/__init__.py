@@ -12,8 +12,8 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.protocol import (
-    MOST_LAPS,
     RESULTS,
     Buffer,
     Copy,
@@ -22,9 +22,10 @@ from linkgauge.backends.protocol import (
 )
 from linkgauge.backends.rules import (
     check_alone,
+    check_copy_engine,
     check_exchanges,
+    check_flags,
     check_own_arrays,
-    check_there_and_back,
     check_work,
     exchange_refusal,
     lacking,
@@ -36,7 +37,7 @@ from linkgauge.model.machine import Device, Host
 from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer, host
+from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transfer, host
 
 from . import inventory, pci, refusals
 from .description import Description, parse_description
@@ -54,6 +55,10 @@ from .trouble import Trouble
 
 STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
+_KNOWN = (
+    "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
+    *ARRAYS, *PRODUCTS,
+)  # fmt: skip
 
 
 def simulate(
@@ -192,8 +197,7 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
-        known = ("copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", *ARRAYS, *PRODUCTS)
-        if operation not in known:
+        if operation not in _KNOWN:
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
         check_work(copies, operation)
@@ -210,12 +214,12 @@ class SimBackend:
             moving = self._moving(copies, demands)
             makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
             return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
-        if operation == "copy-ping-pong":  # one way is as long as the other
-            check_there_and_back(copies)
-            moving = self._moving(copies, demands)
-            pace = Pace(seconds=0.0, loops=1, laps=MOST_LAPS)
-            return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
         check_alone(copies)
+        if operation in ("copy-ping-pong", "timed-copy"):  # one way is as long as the other
+            check_copy_engine(copies[0])
+            moving = self._moving(copies, demands)
+            pace = single_iterations(1)
+            return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
         if operation in PRODUCTS:
             steps = operations_of(order_of(copies[0].size))
             seconds = 1 / demands[0].flow.cap
@@ -224,7 +228,8 @@ class SimBackend:
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # work of the host, independent of the links
             sigmas = [noise]
-        pace = Pace(loops=1, steps=steps)
+        single = operation in ITERATED
+        pace = single_iterations(steps) if single else Pace(loops=1, steps=steps)
         return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
 
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
@@ -241,6 +246,10 @@ class SimBackend:
         if operation == "chase":
             latency = self._resources.latency(transfer.source, transfer.engine.owner)
             return latency, max(1, copy.size // STRIDE)
+        if operation == "flag-ping-pong":  # a poll that hits is half an access
+            source, destination = check_flags(copy)
+            owner = transfer.engine.owner
+            return self._resources.latency(source if source != owner else destination, owner) / 2, 2
         if operation == "ping-pong":
             # Like an access to the other's memory that hits a cache: half of that memory's latency.
             latency = self._resources.latency(transfer.destination, transfer.source)

@@ -1,0 +1,35 @@
+"""Groups whose iterations are timed one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.backends.protocol import Copy, Group
+from linkgauge.backends.rules import check_copy_engine, check_flags
+from linkgauge.model.transfer import HAND_OVERS, Memory, Operation
+
+from .copy_ping_pong import ping_pong
+from .device import CudaDevice
+from .flags import FlagGroup, host_flags
+from .hand_overs import hand_over
+from .memory import address_in
+
+
+def iterated(devices: Sequence[CudaDevice], copy: Copy, operation: Operation) -> Group:
+    """The group of an operation among ITERATED, over connected devices. Raises Unsupported for a
+    copy that the operation does not take."""
+
+    def device_of(memory: Memory) -> CudaDevice:
+        return devices[memory.index or 0]
+
+    owner = device_of(copy.transfer.engine.owner)
+    if operation in HAND_OVERS:
+        return hand_over(owner, operation)
+    if operation == "copy-ping-pong":
+        check_copy_engine(copy)
+        return ping_pong(owner, address_in(copy.source), address_in(copy.destination), copy.size)
+    source, destination = check_flags(copy)
+    if source.is_host:
+        return host_flags(device_of(destination), address_in(copy.source))
+    ends = address_in(copy.source), address_in(copy.destination)
+    return FlagGroup(device_of(source), device_of(destination), *ends)

@@ -1,0 +1,214 @@
+"""A flag comes back as often as it is sent; a side that hears nothing gives up."""
+
+import ctypes
+import threading
+from itertools import pairwise
+
+import pytest
+
+from cuda_emulator import EmulatingCompiler, emulated
+from cuda_kit import FakeDevice, gpu
+from linkgauge import _native
+from linkgauge.backends.cuda import flags, hand_overs
+from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.iterations import WARM_UPS
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.transfer import HAND_OVERS
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("flags")
+
+
+@pytest.fixture
+def bounce(folder):
+    """The kernel itself, on this CPU."""
+    library = ctypes.CDLL(EmulatingCompiler(folder).compile("flags", 90).decode())
+
+    def launch(mine, theirs, first, count, limit, report):
+        values = [ctypes.c_uint64(one) for one in (mine, theirs, first, count, limit, report)]
+        pointers = (ctypes.c_void_p * 6)(*(ctypes.addressof(value) for value in values))
+        library.emulate_bounce(1, 1, pointers)
+
+    return launch
+
+
+def test_two_sides_send_each_value_there_and_back(bounce):
+    words = (ctypes.c_uint64 * 128)(*[77] * 128)  # of an earlier ping-pong
+    one, other = ctypes.addressof(words), ctypes.addressof(words) + flags.APART
+    report = (ctypes.c_uint64 * 64)()
+    answers = threading.Thread(target=bounce, args=(other, one, 100, 20, 20 * SECOND, 0))
+    answers.start()
+    bounce(one, other, 100, 20, 20 * SECOND, ctypes.addressof(report))
+    answers.join()
+    came, nanoseconds, ticks, *times = report
+    assert came == 20
+    assert words[0] == words[flags.APART // 8] == 119
+    assert nanoseconds >= 1_000_000
+    assert ticks == pytest.approx(2 * nanoseconds, rel=0.05)
+    assert all(begin < end for begin, end in pairwise(times[:21]))
+    assert times[21] == 0
+
+
+def test_a_side_that_hears_nothing_gives_up_and_says_how_far_it_came(bounce):
+    words, report = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 64)()
+    at = ctypes.addressof(words)
+    bounce(at, at + flags.APART, 5, 20, SECOND // 100, ctypes.addressof(report))
+    assert report[0] == 0
+    bounce(at, at + flags.APART, 5, 20, SECOND // 100, 0)
+    assert words[flags.APART // 8] == 5, "the first value was sent, and nothing answered"
+
+
+@pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])
+def test_the_cell_ends_as_one_that_took_too_long(folder, monkeypatch, text):
+    """The emulator runs one kernel after another: nobody ever answers."""
+    monkeypatch.setattr(flags, "LIMIT", 0.02)
+    backend, _ = emulated(folder)
+    transfer = parse_transfer(text)
+    ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
+    group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
+    for _ in range(2):
+        group.arm(1, 3)
+        group.open()
+        with pytest.raises(TookTooLong, match=r"no answer from cuda:0 within 0.02 s"):
+            group.wait()
+    group.close()
+    group.close()
+
+
+@pytest.mark.parametrize("text", ["host:0 -> cuda:0 by ce", "cuda:0 -> null by sm"])
+def test_flags_bounce_by_kernels_between_two_memories(folder, text):
+    backend, _ = emulated(folder)
+    transfer = parse_transfer(text)
+    with pytest.raises(Unsupported, match="flags bounce by kernels"):
+        backend.prepare([Copy(transfer, None, None, flags.BYTES, 1)], "flag-ping-pong")
+
+
+def test_more_round_trips_than_a_report_holds_are_refused(folder):
+    backend, _ = emulated(folder)
+    transfer = parse_transfer("cuda:0 -> cuda:0 by sm")
+    ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
+    group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
+    group.arm(flags.MOST + 1)
+    group.open()
+    with pytest.raises(Unsupported, match=f"at most {flags.MOST}"):
+        group.wait()
+    group.close()
+
+
+class Calls:
+    """Driver functions that note their arguments, and ring the doorbell."""
+
+    def __init__(self):
+        self.seen, self.kept = [], {}
+
+    def address_of(self, name):
+        def call(*words):
+            self.seen.append((name, *words))
+            if name == "cuLaunchKernel" and self.rings:
+                parameters = (ctypes.c_void_p * 2).from_address(words[9])
+                word, value = (ctypes.c_uint64.from_address(at).value for at in parameters)
+                ctypes.c_uint64.from_address(word).value = value
+            return 0
+
+        words = {"cuLaunchKernel": 11, "cuStreamSynchronize": 1, "cuEventSynchronize": 1}
+        made = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_uint64] * words.get(name, 2))(call)
+        self.kept[name] = made
+        return ctypes.cast(made, ctypes.c_void_p).value
+
+    rings = False
+
+
+class Device(FakeDevice):
+    def stream(self, number):
+        return 40 + number
+
+    def kernel(self, file, function, defines=()):
+        return 7
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    made = Calls()
+    monkeypatch.setattr(hand_overs, "address_of", made.address_of)
+    return made
+
+
+EXPECTED = {
+    "launch": ["cuLaunchKernel", "cuStreamSynchronize"],
+    "sync": ["cuStreamSynchronize"],
+    "event": ["cuEventRecord", "cuEventSynchronize"],
+    "graph-launch": ["cuGraphLaunch", "cuStreamSynchronize"],
+    "doorbell": ["cuLaunchKernel"],
+}
+
+
+@pytest.mark.parametrize("operation", HAND_OVERS)
+def test_an_iteration_is_these_calls_and_what_they_need_is_released(calls, operation):
+    bindings = gpu()
+    device = Device(Driver(bindings))
+    calls.rings = operation == "doorbell"
+    group = hand_overs.hand_over(device, operation)
+    group.arm(1, 3)
+    group.open()
+    (times,) = group.wait().progress
+    assert len(times) == 4
+    assert [name for name, *_ in calls.seen] == EXPECTED[operation] * (WARM_UPS + 3)
+    group.close()
+    made, released = (
+        sum(name in names for name in bindings.names())
+        for names in (
+            ("cuEventCreate", "cuStreamEndCapture", "cuGraphInstantiate", "cuMemHostAlloc"),
+            ("cuEventDestroy", "cuGraphDestroy", "cuGraphExecDestroy", "cuMemFreeHost"),
+        )
+    )
+    assert made == released
+
+
+def test_a_doorbell_that_nobody_answers_is_given_up(calls, monkeypatch):
+    monkeypatch.setattr(hand_overs, "_PATIENCE", SECOND // 50)
+    group = hand_overs.hand_over(Device(Driver(gpu())), "doorbell")
+    group.arm(1)
+    group.open()
+    with pytest.raises(TookTooLong, match="no store by cuda:0"):
+        group.wait()
+    group.close()
+
+
+def test_a_call_that_fails_is_named(calls, monkeypatch):
+    bindings = gpu()
+    monkeypatch.setattr(calls, "address_of", None)
+    failing = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64)(lambda stream: 700)
+    address = ctypes.cast(failing, ctypes.c_void_p).value
+    monkeypatch.setattr(hand_overs, "address_of", lambda name: address)
+    group = hand_overs.hand_over(Device(Driver(bindings)), "sync")
+    group.arm(1)
+    group.open()
+    with pytest.raises(BackendError, match="cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"):
+        group.wait()
+
+
+def test_what_cannot_be_made_releases_what_was(calls):
+    bindings = gpu()
+    bindings.failing["cuGraphInstantiate"] = bindings.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    with pytest.raises(BackendError, match="cuGraphInstantiate"):
+        hand_overs.hand_over(Device(Driver(bindings)), "graph-launch")
+    assert "cuGraphDestroy" in bindings.names()
+
+
+def test_words_that_host_and_device_see():
+    """A store is seen; what is awaited is then the next number; nothing is awaited for ever."""
+    word, value = ctypes.c_uint64(0), ctypes.c_uint64(5)
+    at, next_one = ctypes.addressof(word), ctypes.addressof(value)
+    store, wait = (_native.STORE_WORD, (at, next_one)), (_native.AWAIT_WORD, (at, next_one, 1000))
+    _, status, _ = _native.time_iterations([store, wait], 4)
+    assert status == 0
+    assert (word.value, value.value) == (8, 9)
+    ends, status, failed = _native.time_iterations([wait], 4)
+    assert (status, failed, len(ends)) == (1, 0, 2)
+    assert value.value == 9

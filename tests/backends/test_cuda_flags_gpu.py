@@ -1,0 +1,71 @@
+"""Flags on a real GPU: they come back, and a side that hears nothing gives up."""
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from linkgauge.backends.cuda import CudaBackend, flags
+from linkgauge.backends.cuda.driver import open_driver
+from linkgauge.backends.protocol import Copy
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import TookTooLong
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import EngineSettings
+
+pytestmark = pytest.mark.gpu
+PATHS = ("host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm")
+
+
+@pytest.fixture
+def backend():
+    opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
+    yield opened
+    opened.close()
+
+
+def bounce(backend, text, laps=64):
+    transfer = parse_transfer(text)
+    ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
+    group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
+    try:
+        group.arm(1, laps)
+        group.open()
+        return group.wait()
+    finally:
+        group.close()
+        for end in ends:
+            end.free()
+
+
+@pytest.mark.parametrize("text", PATHS)
+def test_each_flag_takes_as_long_as_memory_is_away(backend, text):
+    for _ in range(3):  # in memory that may hold flags of the last time
+        (times,) = bounce(backend, text).progress
+        ways = sorted((end - begin) / 2 for begin, end in pairwise(times))
+        assert 50e-9 < ways[len(ways) // 2] < 20e-6
+
+
+@pytest.mark.parametrize("text", PATHS)
+def test_a_partner_that_never_answers_ends_it_in_time_and_the_device_is_free(
+    backend, text, monkeypatch
+):
+    started = flags.Side.start
+    silent = []
+
+    def start(side, stream, first, count):
+        if count and not silent:
+            silent.append(side)
+        if side in silent and count:
+            return
+        started(side, stream, first, count)
+
+    monkeypatch.setattr(flags.Side, "start", start)
+    begin = time.monotonic()
+    with pytest.raises(TookTooLong, match=r"no answer from cuda:0 within 2 s"):
+        bounce(backend, text)
+    assert time.monotonic() - begin < 5
+    monkeypatch.setattr(flags.Side, "start", started)
+    begin = time.monotonic()
+    bounce(backend, text)
+    assert time.monotonic() - begin < 1
