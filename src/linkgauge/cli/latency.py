@@ -12,7 +12,7 @@ PREFIX = "latency_"
 
 
 @own(
-    size=Option("Bytes of a copy, up to 1M: 64, 4K. A curve without it.", "SIZE[,SIZE…]"),
+    size=Option("Bytes of a copy, up to 1M: 64, 4K, 1:1M:x2. A curve without it.", "SIZE[,SIZE…]"),
     iterations=Option("Iterations of each cell, every one of them timed.", "N"),
     out=Option("Where runs are kept.", "DIR"),
 )

@@ -21,7 +21,7 @@ from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one
     streams=Option("Streams of small transfers (tiles).", "N"),
     piece=Option("Bytes of a small transfer.", "SIZE"),
     payload=Option("Bytes of a kernel's access (cuda).", "SIZE"),
-    size=Option("Bytes of the staging buffer.", "SIZE", "--buffer"),
+    size=Option("Bytes of the staging buffer; 1M:64M:x2 is a sweep.", "SIZE[,SIZE…]", "--buffer"),
     threads=Option("Host threads; else all CPUs but one.", "N"),
     duration=Option("Measure each cell for so long.", "SECONDS"),
     repeat=Option("Measure everything N times.", "N"),
