@@ -201,6 +201,25 @@ class Result(Sheet, frozen=True, kw_only=True):
     levels: tuple[Levels, ...] = ()
 
 
+class SizeLine(msgspec.Struct, frozen=True):
+    """Hockney's line through the times of one path (`row` and `column`; null where the columns are
+    sizes) of a benchmark at several `sizes`: `latency` in seconds + bytes ÷ `bandwidth` in bytes/s.
+    At `half_size` half of that bandwidth is reached. Null is what the sizes do not show. The line
+    is off by at most `error` of a time, which it is at the size `worst`; where none fits, all
+    three are null."""
+
+    benchmark: str
+    backend: str
+    row: str
+    column: str | None
+    sizes: tuple[int, ...]
+    error: float
+    worst: int
+    latency: float | None = None
+    bandwidth: float | None = None
+    half_size: float | None = None
+
+
 class Pieces(msgspec.Struct, frozen=True):
     """Copies by accelerators are cut into pieces of `size` bytes, which `streams` streams (a
     kernel's blocks, a copy engine's queues) carry out concurrently, each stream one after another;
@@ -305,7 +324,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
-    the times at which it was resumed."""
+    the times at which it was resumed. `lines` are of what was measured at several sizes."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -319,6 +338,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     after: Inventory | None = None
     settings: Settings
     results: tuple[Result, ...]
+    lines: tuple[SizeLine, ...] = ()
 
 
 _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")

@@ -32,6 +32,7 @@ from .outcome_text import outcome_lines
 from .progress import progress_bar
 from .run_notes import note_lines
 from .run_text import make_console, render
+from .sweep_text import sweep_lines
 from .utilisation_matrix import render_utilisation
 
 
@@ -156,6 +157,7 @@ def run_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[Renderab
         yield render(result if outcome.verdict else unjudged(result))
         if display.utilization and (shares := render_utilisation(result)) is not None:
             yield shares
+    yield from sweep_lines(run)
     yield from summary_lines(run, outcome, display)
 
 
