@@ -126,6 +126,13 @@ def test_copy_reports_each_transfer_and_the_total(tmp_path):
     assert names[1:4] == ["host:0 -> host:0 by cpu*1", "host:0 -> null by cpu*1", "total"]
 
 
+def test_the_cpu_time_of_threads_that_copy_is_kept_and_shown():
+    copying = ("copy", "host:0 -> host:0 by cpu*1", *FAST)
+    (cell,) = json.loads(linkgauge(*copying, "--json").stdout)["results"][0]["cells"]
+    assert cell["cpu_seconds"] > 0
+    assert "CPU time of the measuring process: " in linkgauge(*copying, "--utilization").stdout
+
+
 def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
     done = linkgauge("run", COPY, "--backend", "host", "--dry-run", "--out", tmp_path / "no")
     assert done.returncode == 0

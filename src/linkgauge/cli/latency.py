@@ -29,6 +29,7 @@ def latency(
     out: Path = Path("results"),
     simulated: Simulated,
     list_faults: bool = False,
+    utilization: bool = False,
     wait: bool = False,
     form: RunFormat,
 ) -> int:
@@ -59,4 +60,4 @@ def latency(
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
-    return carry_out(request, Display(form, verdict=False))
+    return carry_out(request, Display(form, utilization, verdict=False))

@@ -92,7 +92,7 @@ OPTIONS = {
     "no_affinity": Option("Leave the controlling thread on any CPU."),
     "host_kernel": Option("Host threads: this kernel, wherever it can be used.", "NAME"),
     "limits": Option("Fail cells below these limits (limits.yml: docs/expect.md).", "FILE"),
-    "utilization": Option("Also show figures in percent of the theoretical ones."),
+    "utilization": Option("Also show percent of the theoretical figures, and CPUs used."),
     "no_verdict": Option("Figures only: exit codes ignore what is low and what the doctor finds."),
     "machine": Option(
         "SIMULATED: measure a described machine, such as ppu-8, instead of this one.",

@@ -216,6 +216,7 @@ class Measurement:
             kind="wrong-bytes" if problem else None,
             operation=planned.operation,
             counters=total(timing.counters for timing in timings),
+            cpu_seconds=taken.cpu_seconds,
         )
 
     def _buffers(self) -> Iterator[Buffer]:

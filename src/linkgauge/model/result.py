@@ -102,7 +102,8 @@ class CellResult(Cell, frozen=True, gc=False):
     the figure is not a total, or comes from an earlier version, which divided by the span). Why it
     did not pass is in `reason` for people and in `kind`, with the `phase` that it was in, for
     programs; other remarks are in `warnings` and `notes`. Warnings exist only in files: once read,
-    a cell has its notes. `counters` are of its host threads."""
+    a cell has its notes. `counters` are of its host threads. `cpu_seconds` are the CPU time, of all
+    threads, that the measuring process used in its `seconds` (null: simulated, or unknown)."""
 
     status: Status
     reason: str | None = None
@@ -128,6 +129,14 @@ class CellResult(Cell, frozen=True, gc=False):
     notes: tuple[Note, ...] = ()
     phase: Phase | None = None
     counters: Counters | None = None
+    cpu_seconds: float | None = None
+
+    @property
+    def cpus(self) -> float | None:
+        """How many CPUs the measuring process kept busy while the samples were taken."""
+        if self.cpu_seconds is None or not self.seconds:
+            return None
+        return self.cpu_seconds / self.seconds
 
     @property
     def headline(self) -> float | None:
