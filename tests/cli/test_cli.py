@@ -102,10 +102,12 @@ def test_a_document_has_stdout_for_itself(tmp_path, document):
 
 def test_several_sizes_are_measured_each(tmp_path):
     done = linkgauge(
-        "run", COPY, "--size", "4K,0x10000", "--samples", 1, "--loops", 1, "--backend", "host",
-        "--out", tmp_path, "--json",
+        "run", COPY, "--size", "4K,0x10000:128K:x2", "--samples", 1, "--loops", 1,
+        "--backend", "host", "--out", tmp_path, "--json",
     )  # fmt: skip
-    assert [result["size"] for result in json.loads(done.stdout)["results"]] == [4096, 65536]
+    document = json.loads(done.stdout)
+    assert [result["size"] for result in document["results"]] == [4096, 65536, 131072]
+    assert {line["benchmark"] for line in document["lines"]} == {COPY}
 
 
 def test_a_figure_that_may_be_a_caches_says_so():
@@ -122,6 +124,13 @@ def test_copy_reports_each_transfer_and_the_total(tmp_path):
     assert done.returncode == 0, done.stderr
     names = [line.split("  ")[0] for line in done.stdout.splitlines()]
     assert names[1:4] == ["host:0 -> host:0 by cpu*1", "host:0 -> null by cpu*1", "total"]
+
+
+def test_the_cpu_time_of_threads_that_copy_is_kept_and_shown():
+    copying = ("copy", "host:0 -> host:0 by cpu*1", *FAST)
+    (cell,) = json.loads(linkgauge(*copying, "--json").stdout)["results"][0]["cells"]
+    assert cell["cpu_seconds"] > 0
+    assert "CPU time of the measuring process: " in linkgauge(*copying, "--utilization").stdout
 
 
 def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
@@ -143,6 +152,10 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("run", "--size", "-5"), "negative"),
         (("run", "--size", "many"), "not understood"),
         (("run", "--size", "1000000G"), "fits nowhere"),
+        (("run", "--size", "1K:1G"), "a sweep is 1K:1G:x2"),
+        (("copy", "host:0 -> host:0 by cpu", "--size", "1G:1K:x2"), "begins above its end"),
+        (("latency", "--size", "1:2M:x2"), "copies up to 1 MiB"),
+        (("traffic", "--buffer", "1K:1G:+1K"), "give at most 64"),
         (("run", "--samples", "0"), "too few"),
         (("run", "--loops", "-1"), "too few"),
         (("run", "--samples", "x"), "--samples"),

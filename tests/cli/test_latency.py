@@ -34,6 +34,20 @@ def test_every_iteration_is_a_line_of_csv(tmp_path):
     assert all(0 < float(row["value"]) < 1 for row in rows)
 
 
+def test_a_sweep_of_a_simulated_machine_has_a_line_for_each_path_and_no_cpu_time(tmp_path):
+    sweep = (COPIES, "--size", "1K:1M:x4", "--iterations", "20", "--utilization", *SIMULATED)
+    done = latency(*sweep, folder=tmp_path)
+    lines = [line.split() for line in done.stdout.splitlines() if " time = " in line]
+    assert [line[0] for line in lines] == PATHS
+    assert "CPU time" not in done.stdout
+    (run,) = tmp_path.rglob("run.json")
+    document = json.loads(run.read_text())
+    assert [(line["row"], line["column"]) for line in document["lines"]] == [
+        (path, None) for path in PATHS
+    ]
+    assert {cell["cpu_seconds"] for cell in document["results"][0]["cells"]} == {None}
+
+
 def test_percentiles_are_shown_as_far_as_the_iterations_tell_them(tmp_path):
     done = latency(COPIES, "--size", "64,4K", "--iterations", "150", *SIMULATED, folder=tmp_path)
     assert done.returncode == 0

@@ -138,7 +138,7 @@ def test_an_option_that_disagrees_is_refused(broken, options, says):
 
 
 def test_the_runs_own_options_may_be_given_again(broken, whole):
-    again = ("--size", "0x10000", "--samples", "3", "--precision", "1%", "--max-time", "0.40")
+    again = ("--size", "64K:65K:x2", "--samples", "3", "--precision", "1%", "--max-time", "0.40")
     out = whole.parents[2]
     done = linkgauge("run", "--resume", broken, *again, "--profile", "standard", "--out", out)
     assert done.returncode == 0, done.stderr

@@ -30,6 +30,19 @@ def test_samples_stand_in_the_order_of_their_visits():
     assert cell.summary.median == 2.0
 
 
+def test_cpu_time_and_seconds_add_up_so_that_longer_visits_weigh_more():
+    cell = merged(
+        visit(1.0, seconds=0.1, cpu_seconds=0.2), visit(2.0, seconds=0.3, cpu_seconds=0.2)
+    )
+    assert (cell.seconds, cell.cpu_seconds) == pytest.approx((0.4, 0.4))
+    assert cell.cpus == pytest.approx(1.0)
+
+
+def test_cpu_time_that_a_visit_lacks_is_unknown():
+    cell = merged(visit(1.0, cpu_seconds=0.2), visit(2.0))
+    assert (cell.cpu_seconds, cell.cpus) == (None, None)
+
+
 def test_the_interval_is_of_visits_and_says_so():
     cell = merged(visit(1.0, 1.0), visit(1.02, 1.02), visit(0.98, 0.98))
     low, high = cell.summary.ci95

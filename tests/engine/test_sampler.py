@@ -79,6 +79,16 @@ def test_the_time_of_the_cell_ends_a_visit():
     assert taken.seconds == 0.06
 
 
+def test_a_visit_says_how_much_cpu_time_its_seconds_took():
+    short = Settings((1000,), max_time=0.05)
+    taken = take_samples(
+        group(FakeBackend()), Sample(2, 0.01), short, ticking(0.03), cpu_clock=ticking(0.045)
+    )
+    assert (taken.seconds, taken.cpu_seconds) == (0.06, 0.09)
+    unknown = take_samples(group(FakeBackend()), Sample(2, 0.01), short, ticking(0.03))
+    assert unknown.cpu_seconds is None
+
+
 def test_with_too_little_time_there_is_one_sample():
     taken = take_samples(group(FakeBackend()), Sample(2, 0.01), SETTINGS, ticking(100.0))
     assert len(taken.timings) == 1

@@ -1,5 +1,6 @@
 """Sizes and fractions as people type them."""
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -10,6 +11,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.units import (
     BANDWIDTH,
     LATENCY,
+    MOST_SIZES,
     format_size,
     parse_fraction,
     parse_size,
@@ -63,6 +65,77 @@ def test_a_size_is_read_back_as_it_was_formatted(size):
 
 def test_a_list_of_sizes_keeps_its_order_and_says_each_once():
     assert parse_sizes("1M,4K,0x100000") == (1 << 20, 4096)
+
+
+KI = 1 << 10
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("1K:16K:x2", (KI, 2 * KI, 4 * KI, 8 * KI, 16 * KI)),
+        ("1K:16K:X4", (KI, 4 * KI, 16 * KI)),
+        ("64K:256K:+64K", (64 * KI, 128 * KI, 192 * KI, 256 * KI)),
+        ("1K:10K:x3", (KI, 3 * KI, 9 * KI)),
+        ("1K:4K:+2K", (KI, 3 * KI)),
+        ("4K:4K:x2", (4 * KI,)),
+        ("64,1K:4K:x2,3K", (64, KI, 2 * KI, 4 * KI, 3 * KI)),
+        ("1K:4K:x2,2K:8K:x2", (KI, 2 * KI, 4 * KI, 8 * KI)),
+        (" 1K : 4K : x2 ", (KI, 2 * KI, 4 * KI)),
+    ],
+)
+def test_a_sweep_multiplies_or_adds_and_ends_with_the_last_size_not_beyond(text, sizes):
+    assert parse_sizes(text) == sizes
+
+
+@given(st.integers(1, 1 << 20), st.integers(0, 1 << 40), st.integers(2, 1 << 20))
+def test_a_sweep_by_a_factor_holds_each_power_up_to_its_end(first, more, factor):
+    last = first + more
+    sizes = parse_sizes(f"{first}:{last}:x{factor}")
+    assert sizes == tuple(first * factor**n for n in range(len(sizes)))
+    assert sizes[-1] <= last < sizes[-1] * factor
+
+
+@given(st.integers(1, 1 << 40), st.integers(1, 1 << 40), st.integers(0, MOST_SIZES - 1), st.data())
+def test_a_sweep_by_a_step_holds_each_multiple_up_to_its_end(first, step, steps, data):
+    last = first + step * steps + data.draw(st.integers(0, step - 1))
+    assert parse_sizes(f"{first}:{last}:+{step}") == tuple(
+        first + step * n for n in range(steps + 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1K:1G", "not understood: a sweep is 1K:1G:x2 or 64K:1M:+64K"),
+        ("1K:1G:2", "not understood"),
+        (":1G:x2", "not understood"),
+        ("1K::x2", "not understood"),
+        ("1:2:3:x2", "not understood"),
+        ("1G:1K:x2", "begins above its end"),
+        ("1K:1G:x1", "whole number from 2 on"),
+        ("1K:1G:x0", "whole number from 2 on"),
+        ("1K:1G:x1.5", "whole number from 2 on"),
+        ("1K:1G:x-2", "whole number from 2 on"),
+        ("1K:1G:x", "whole number from 2 on"),
+        ("1K:1G:+0", "a positive size, such as +64K"),
+        ("1K:1G:+0x0", "a positive size, such as +64K"),
+        ("1K:1G:+", "a positive size, such as +64K"),
+        ("1:1T:+1", "1099511627776 sizes: give at most 64"),
+        ("0:1K:x2", "size 0"),
+        (",".join(map(str, range(1, 66))), "65 sizes are too many: give at most 64"),
+    ],
+)
+def test_a_sweep_that_is_none_is_refused_in_one_line(text, why):
+    with pytest.raises(InputError, match=re.escape(why)) as caught:
+        parse_sizes(text)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text("0123456789KMG:x+, ", max_size=24))
+def test_what_resembles_a_sweep_is_few_sizes_or_refused(text):
+    with suppress(InputError):
+        assert 1 <= len(parse_sizes(text)) <= MOST_SIZES
 
 
 @pytest.mark.parametrize(

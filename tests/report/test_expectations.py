@@ -6,7 +6,7 @@ from rich.console import Console
 from linkgauge.model.result import Expected
 from linkgauge.report.expectations import MOST, expectation_lines
 from linkgauge.report.run_text import render
-from linkgauge.report.utilisation_matrix import render_utilisation
+from linkgauge.report.utilisation_matrix import render_cpus, render_utilisation
 from report.samples import cell, result
 
 
@@ -80,3 +80,35 @@ def test_utilisation_is_percent_of_the_theoretical_figure():
 
 def test_there_is_no_utilisation_of_the_unknown():
     assert render_utilisation(judged(expecting(0, 55, theoretical=None))) is None
+
+
+def using(*cpus, **more):
+    """A result whose cells kept so many CPUs busy for two seconds."""
+    of = judged(*(expecting(n, 55) for n in range(len(cpus))))
+    cells = (
+        replace(cell, seconds=2.0, cpu_seconds=None if many is None else 2 * many)
+        for cell, many in zip(of.cells, cpus, strict=True)
+    )
+    return replace(of, cells=tuple(cells), **more)
+
+
+def lines_of(renderable):
+    console = Console(width=200, record=True, force_terminal=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get().splitlines()
+
+
+def test_the_cpu_time_is_a_matrix_of_its_own():
+    title, columns, row, _ = lines_of(render_cpus(using(1.0, 3.456, None)))
+    assert title.endswith("CPU time of the measuring process (CPUs)")
+    assert (columns.split(), row.split()) == (["0", "1", "2"], ["0", "1.00", "3.46", "N/A"])
+
+
+def test_of_a_copy_the_cpu_time_is_one_line():
+    (line,) = lines_of(render_cpus(using(0.904, benchmark="copy")))
+    assert line == "CPU time of the measuring process: 0.90 CPUs"
+
+
+def test_there_is_no_cpu_time_of_what_was_simulated_or_kept_by_an_earlier_version():
+    assert render_cpus(using(None, None)) is None

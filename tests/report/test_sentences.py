@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkgauge.model.notes import Beside, Imprecise, NotRevisited, Remark, Unjudged
+from linkgauge.model.notes import Beside, Imprecise, NearCache, NotRevisited, Remark, Unjudged
 from linkgauge.report.sentences import sentence
 
 
@@ -30,6 +30,17 @@ from linkgauge.report.sentences import sentence
             "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
         ),
         (Remark("one DRAM"), "one DRAM"),
+        (
+            NearCache(4 << 10, 32 << 20, 4),
+            "4 KiB fit into the last-level cache (32.0 MiB): the figure may be the cache's",
+        ),
+        (
+            NearCache(32 << 20, 32 << 20, 4),
+            (
+                "32 MiB are less than 4 times the last-level cache (32.0 MiB): part of the figure "
+                "may be the cache's"
+            ),
+        ),
     ],
 )
 def test_a_note_is_a_sentence(note, says):

@@ -23,9 +23,9 @@ from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.notes import NearCache, Note
 from linkgauge.model.result import EngineSettings, Placement
 from linkgauge.model.transfer import FULL_LOAD, Engine, Memory, Operation, Transfer
-from linkgauge.model.units import approximate_size, format_size
 
 from . import host_chase, native
 from .counting import counters_of
@@ -106,16 +106,10 @@ class HostBuffer:
         if self.memory.kind == "interleave":
             yield from native.unevenly(self._placement, self._nodes)
 
-    def near_cache(self) -> Iterator[str]:
+    def near_cache(self) -> Iterator[NearCache]:
         """That it is too small for a figure of the memory alone."""
-        cache = self._cache
-        if self.size < BEYOND * cache:
-            fits = self.size < cache
-            how = "fit into" if fits else f"are less than {BEYOND} times"
-            yield (
-                f"{format_size(self.size)} {how} the last-level cache ({approximate_size(cache)}): "
-                f"{'' if fits else 'part of '}the figure may be the cache's"
-            )
+        if self.size < BEYOND * self._cache:
+            yield NearCache(self.size, self._cache, BEYOND)
 
 
 class HostGroup:
@@ -190,7 +184,7 @@ class HostBackend:
         """The kernels of the group prepared last."""
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
-        self._near: dict[Transfer, tuple[str, ...]] = {}
+        self._near: dict[Transfer, tuple[NearCache, ...]] = {}
         """What copies of the group prepared last have to do with caches."""
         self._crowded: dict[Memory, int] = {}
         """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
@@ -209,10 +203,10 @@ class HostBackend:
             self._kernels.prepare()
         return reason
 
-    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+    def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         return tuple(self._remarks(transfer))
 
-    def _remarks(self, transfer: Transfer) -> Iterator[str]:
+    def _remarks(self, transfer: Transfer) -> Iterator[str | Note]:
         owner = transfer.engine.owner
         if transfer in self._multiplied:
             yield self._multiplied[transfer]
@@ -348,7 +342,7 @@ def _forget_cycle(buffer: Buffer | None) -> None:
         buffer.cycle = None
 
 
-def _near_cache(copy: Copy) -> Iterator[str]:
+def _near_cache(copy: Copy) -> Iterator[NearCache]:
     for buffer in (copy.source, copy.destination):
         if isinstance(buffer, HostBuffer):
             yield from buffer.near_cache()

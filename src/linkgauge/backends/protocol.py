@@ -29,6 +29,7 @@ from linkgauge.model.counters import Counters
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
+from linkgauge.model.notes import Note
 from linkgauge.model.result import Placement
 from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
 
@@ -282,7 +283,7 @@ class Backend(Protocol):
         as long as compiling it."""
         ...
 
-    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+    def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         """What a reader of the figure must know (two devices share one DRAM), including how the
         group prepared last carries it out. Called only for a transfer that is not refused."""
         ...

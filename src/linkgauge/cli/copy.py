@@ -25,6 +25,7 @@ def copy(
     out: Path | None = None,
     simulated: Simulated,
     list_faults: bool = False,
+    utilization: bool = False,
     wait: bool = False,
     no_verdict: bool = False,
     form: RunFormat,
@@ -45,4 +46,4 @@ def copy(
         context, Written(transfers), settings,
         label=label, out=out, wait=wait, profile=None if size else profile,
     )  # fmt: skip
-    return carry_out(request, Display(form, verdict=not no_verdict))
+    return carry_out(request, Display(form, utilization, verdict=not no_verdict))

@@ -13,7 +13,7 @@ PREFIX, OF_COPIES = "latency_", "latency_copy_"
 
 
 @own(
-    size=Option("Bytes of a copy, up to 1M: 64, 4K. A curve without it.", "SIZE[,SIZE…]"),
+    size=Option("Bytes of a copy, up to 1M: 64, 4K, 1:1M:x2. A curve without it.", "SIZE[,SIZE…]"),
     iterations=Option("Iterations of each cell, every one of them timed.", "N"),
     out=Option("Where runs are kept.", "DIR"),
 )
@@ -37,6 +37,7 @@ def latency(
     out: Path = Path("results"),
     simulated: Simulated,
     list_faults: bool = False,
+    utilization: bool = False,
     wait: bool = False,
     form: RunFormat,
 ) -> int:
@@ -72,4 +73,4 @@ def latency(
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
-    return carry_out(request, Display(form, verdict=False))
+    return carry_out(request, Display(form, utilization, verdict=False))

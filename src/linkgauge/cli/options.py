@@ -73,7 +73,9 @@ OPTIONS = {
         "configurations of a virtual machine.",
         "quick|standard|full|vm",
     ),
-    "size": Option("Bytes to move: 4K, 512M, 1G, 0x100000.", "SIZE[,SIZE…]"),
+    "size": Option(
+        "Bytes to move: 4K, 512M, 1G, 0x100000; a sweep: 1K:1G:x2, 64K:1M:+64K.", "SIZE[,SIZE…]"
+    ),
     "samples": Option("Exactly N samples, whatever the precision.", "N"),
     "loops": Option("Exactly N copies a sample (else ≥ 20 ms of them).", "N"),
     "precision": Option("Sample until the median's 95% interval is within this: 0.01 or 1%.", "P"),
@@ -90,7 +92,7 @@ OPTIONS = {
     "no_affinity": Option("Leave the controlling thread on any CPU."),
     "host_kernel": Option("Host threads: this kernel, wherever it can be used.", "NAME"),
     "limits": Option("Fail cells below these limits (limits.yml: docs/expect.md).", "FILE"),
-    "utilization": Option("Also show figures in percent of the theoretical ones."),
+    "utilization": Option("Also show percent of the theoretical figures, and CPUs used."),
     "no_verdict": Option("Figures only: exit codes ignore what is low and what the doctor finds."),
     "machine": Option(
         "SIMULATED: measure a described machine, such as ppu-8, instead of this one.",

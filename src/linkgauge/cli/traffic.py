@@ -21,7 +21,7 @@ from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one
     streams=Option("Streams of small transfers (tiles).", "N"),
     piece=Option("Bytes of a small transfer.", "SIZE"),
     payload=Option("Bytes of a kernel's access (cuda).", "SIZE"),
-    size=Option("Bytes of the staging buffer.", "SIZE", "--buffer"),
+    size=Option("Bytes of the staging buffer; 1M:64M:x2 is a sweep.", "SIZE[,SIZE…]", "--buffer"),
     threads=Option("Host threads; else all CPUs but one.", "N"),
     duration=Option("Measure each cell for so long.", "SECONDS"),
     repeat=Option("Measure everything N times.", "N"),
@@ -49,6 +49,7 @@ def traffic(
     label: str = "traffic",
     out: Path | None = None,
     simulated: Simulated,
+    utilization: bool = False,
     wait: bool = False,
     no_verdict: bool = False,
     form: RunFormat,
@@ -92,7 +93,7 @@ def traffic(
         backends=(backend,) if backend else (), devices=tuple(device or ()),
     )  # fmt: skip
     judged = partial(objection, least_device=min_device * 1e9, least_host=min_host * 1e9)
-    return carry_out(request, Display(form, objection=judged, verdict=not no_verdict))
+    return carry_out(request, Display(form, utilization, objection=judged, verdict=not no_verdict))
 
 
 def _check_duration(duration: float | None, sampling: Sampling) -> None:

@@ -111,12 +111,15 @@ class _Together:
                 cell.fill()
             self._enter("measure")
             clock = self._virtual[0].clock if self._virtual else time.monotonic
+            cpu_clock = None if self._virtual else time.process_time
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
             others = len(self._cells) - 1
             notes = (Beside(others),) if others else ()
             with sensing(devices, threaded=not self._virtual) as sensed:
                 sampled, spent = partial(self._on_phase, "measure"), self._visit.spent
-                taken = take_samples(group, sample, self._settings, clock, sampled, spent)
+                taken = take_samples(
+                    group, sample, self._settings, clock, sampled, spent, cpu_clock
+                )
             self._check(taken.timings)
             last = taken.timings[-1]
             if any(cell.staging for cell in self._cells) and self._settings.verify:

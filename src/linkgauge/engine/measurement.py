@@ -202,7 +202,7 @@ class Measurement:
             planned.report,
             "fail" if problem else "pass",
             problem,
-            notes=tuple(dict.fromkeys((*notes, *map(Remark, self._warnings())))),
+            notes=tuple(dict.fromkeys((*notes, *self._notes()))),
             bytes=self.planned.bytes_reported(self._size),
             loops=taken.loops,
             verified=problem is None if self._verifies else None,
@@ -217,6 +217,7 @@ class Measurement:
             kind="wrong-bytes" if problem else None,
             operation=planned.operation,
             counters=total(timing.counters for timing in timings),
+            cpu_seconds=taken.cpu_seconds,
         )
 
     def _buffers(self) -> Iterator[Buffer]:
@@ -235,8 +236,9 @@ class Measurement:
                 figures = tuple(size * loops / seconds for seconds in times)
             yield Part(number, size, figures, None)
 
-    def _warnings(self) -> Iterator[str]:
+    def _notes(self) -> Iterator[Note]:
         for buffer in self._buffers():
-            yield from buffer.warnings
+            yield from map(Remark, buffer.warnings)
         for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
-            yield from backend.remarks(transfer)
+            for remark in backend.remarks(transfer):
+                yield Remark(remark) if isinstance(remark, str) else remark

@@ -77,6 +77,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
     skipped = (NotRevisited(visit.reason) for visit in visits if visit.status == "skip")
     notes = (note for visit in whole for note in visit.notes)
     seconds = [visit.seconds for visit in whole if visit.seconds is not None]
+    cpu_seconds = [visit.cpu_seconds for visit in whole if visit.cpu_seconds is not None]
     locks = [visit.locked for visit in whole if visit.locked is not None]
     checks = [visit.verified for visit in whole if visit.verified is not None]
     return replace(
@@ -94,6 +95,8 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
         readings=tuple(reading for visit in whole for reading in visit.readings),
         counters=total(visit.counters for visit in whole),
+        # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
+        cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
     )
 
 

@@ -36,13 +36,15 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """Timings of each sample of `loops` loops, the number of samples behind each gate, and the
-    seconds that all of it took."""
+    """Timings of each sample of `loops` loops, the number of samples behind each gate, the seconds
+    that all of it took, and those of CPU time that the process used meanwhile, if they are
+    known."""
 
     loops: int
     timings: tuple[Timing, ...]
     gates: tuple[int, ...]
     seconds: float
+    cpu_seconds: float | None = None
 
 
 def run_once(group: Group, loops: int) -> Timing:
@@ -120,14 +122,17 @@ def take_samples(
     clock: Callable[[], float] = time.monotonic,
     sampled: Callable[[], None] = lambda: None,
     spent: float = 0.0,
+    cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
     """The samples of a visit, or those that begin within the cell's time, of which `spent` seconds
-    are used up; at least one. `sampled` is called after each gate."""
+    are used up; at least one. `sampled` is called after each gate. `cpu_clock` reads the CPU time
+    of this process."""
     wanted = samples_a_visit(sample, settings)
     timings: list[Timing] = []
     gates: list[int] = []
+    began_cpu = cpu_clock() if cpu_clock else 0.0
     begin = clock()
-    elapsed = 0.0
+    elapsed = used = 0.0
     left = settings.max_time - spent
     while len(timings) < wanted:
         if settings.samples is None and timings and elapsed >= left:
@@ -138,6 +143,8 @@ def take_samples(
         timings.extend(run_laps(group, sample.loops, laps))
         gates.append(laps)
         elapsed = clock() - begin
+        used = cpu_clock() - began_cpu if cpu_clock else 0.0
         sampled()
-    # Rounded to a nanosecond, so that the result does not depend on the clock's absolute value.
-    return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9))
+    # Rounded to a nanosecond, so that the result does not depend on the clocks' absolute values.
+    cpu_seconds = round(used, 9) if cpu_clock else None
+    return TakenSamples(sample.loops, tuple(timings), tuple(gates), round(elapsed, 9), cpu_seconds)

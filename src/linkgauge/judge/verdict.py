@@ -11,6 +11,7 @@ from linkgauge.model.result import CellResult, Result, Run, Verdict
 
 from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
+from .lines import with_lines
 from .plateaus import with_levels
 
 LOW = 0.75
@@ -30,9 +31,10 @@ expectation is wrong; 3 % are margin for clocks."""
 
 
 def judge(run: Run) -> Run:
-    """The run, with the expectation and the verdict of each cell."""
+    """The run, with the expectation and the verdict of each cell, and the lines of its sweeps."""
     expectations = Expectations(run.machine, measured_ceilings(run.results, run.machine))
-    return replace(run, results=tuple(judge_result(each, expectations) for each in run.results))
+    results = tuple(judge_result(each, expectations) for each in run.results)
+    return with_lines(replace(run, results=results))
 
 
 def unjudged(result: Result) -> Result:

@@ -38,10 +38,22 @@ class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
     why: str
 
 
+class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
+    """A buffer of `size` bytes is smaller than `times` the last-level cache of `cache` bytes."""
+
+    size: int
+    cache: int
+    times: int
+
+    @property
+    def fits(self) -> bool:
+        return self.size < self.cache
+
+
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
     """A remark by a backend or a buffer."""
 
     text: str
 
 
-Note = Beside | Imprecise | NotRevisited | Unjudged | Remark
+Note = Beside | Imprecise | NotRevisited | Unjudged | NearCache | Remark

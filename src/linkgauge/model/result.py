@@ -102,7 +102,8 @@ class CellResult(Cell, frozen=True, gc=False):
     the figure is not a total, or comes from an earlier version, which divided by the span). Why it
     did not pass is in `reason` for people and in `kind`, with the `phase` that it was in, for
     programs; other remarks are in `warnings` and `notes`. Warnings exist only in files: once read,
-    a cell has its notes. `counters` are of its host threads."""
+    a cell has its notes. `counters` are of its host threads. `cpu_seconds` are the CPU time, of all
+    threads, that the measuring process used in its `seconds` (null: simulated, or unknown)."""
 
     status: Status
     reason: str | None = None
@@ -128,6 +129,14 @@ class CellResult(Cell, frozen=True, gc=False):
     notes: tuple[Note, ...] = ()
     phase: Phase | None = None
     counters: Counters | None = None
+    cpu_seconds: float | None = None
+
+    @property
+    def cpus(self) -> float | None:
+        """How many CPUs the measuring process kept busy while the samples were taken."""
+        if self.cpu_seconds is None or not self.seconds:
+            return None
+        return self.cpu_seconds / self.seconds
 
     @property
     def headline(self) -> float | None:
@@ -199,6 +208,25 @@ class Result(Sheet, frozen=True, kw_only=True):
     cells: tuple[CellResult, ...]
     texts: tuple[str, ...] = ()
     levels: tuple[Levels, ...] = ()
+
+
+class SizeLine(msgspec.Struct, frozen=True):
+    """Hockney's line through the times of one path (`row` and `column`; null where the columns are
+    sizes) of a benchmark at several `sizes`: `latency` in seconds + bytes ÷ `bandwidth` in bytes/s.
+    At `half_size` half of that bandwidth is reached. Null is what the sizes do not show. The line
+    is off by at most `error` of a time, which it is at the size `worst`; where none fits, all
+    three are null."""
+
+    benchmark: str
+    backend: str
+    row: str
+    column: str | None
+    sizes: tuple[int, ...]
+    error: float
+    worst: int
+    latency: float | None = None
+    bandwidth: float | None = None
+    half_size: float | None = None
 
 
 class Pieces(msgspec.Struct, frozen=True):
@@ -305,7 +333,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
-    the times at which it was resumed."""
+    the times at which it was resumed. `lines` are of what was measured at several sizes."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -319,6 +347,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     after: Inventory | None = None
     settings: Settings
     results: tuple[Result, ...]
+    lines: tuple[SizeLine, ...] = ()
 
 
 _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")

@@ -6,6 +6,7 @@ Data is in SI base units (bytes a second, seconds); a unit scales only when show
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -86,9 +87,60 @@ def parse_size(text: str) -> int:
     return size
 
 
+MOST_SIZES = 64
+"""Sizes of one list at most: each is measured by itself, and shown in a table of its own."""
+
+
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Sizes of a comma-separated list, in its order, without duplicates."""
-    return tuple(dict.fromkeys(parse_size(part) for part in text.split(",")))
+    """Sizes of a comma-separated list, in its order, without duplicates.
+
+    A part may be a sweep: `1K:1G:x2` multiplies from 1K on, `64K:1M:+64K` adds. Like nccl-tests,
+    its last size is the largest that the steps reach, which is the end only if they meet it.
+    Raises InputError for what is neither, and for more than MOST_SIZES.
+    """
+    found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
+    if len(found) > MOST_SIZES:
+        raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")
+    return tuple(found)
+
+
+def _sizes_of(part: str) -> Iterator[int]:
+    """The sizes of one part of a list."""
+    if ":" not in part:
+        yield parse_size(part)
+        return
+    ends, _, step = part.rpartition(":")
+    first, _, last = ends.partition(":")
+    step = step.strip()
+    if not first.strip() or not last.strip() or step[:1] not in ("x", "X", "+"):
+        raise InputError(f"size {part!r} is not understood: a sweep is 1K:1G:x2 or 64K:1M:+64K")
+    size, end = parse_size(first), parse_size(last)
+    if size > end:
+        raise InputError(f"size {part!r} begins above its end: give the smaller size first")
+    if step[0] == "+":
+        yield from _adding(part, size, end, step[1:])
+    else:
+        yield from _multiplying(part, size, end, step[1:])
+
+
+def _multiplying(part: str, size: int, end: int, factor: str) -> Iterator[int]:
+    if not re.fullmatch(r"[0-9]{1,20}", factor, re.ASCII) or int(factor) < 2:
+        raise InputError(f"size {part!r}: the factor is a whole number from 2 on, such as x2")
+    while size <= end:
+        yield size
+        size *= int(factor)
+
+
+def _adding(part: str, size: int, end: int, step: str) -> Iterator[int]:
+    if not step.strip("+ ").lstrip("0xX"):
+        raise InputError(f"size {part!r}: the step is a positive size, such as +64K")
+    sizes = range(size, end + 1, parse_size(step))
+    if len(sizes) > MOST_SIZES:
+        raise InputError(
+            f"size {part!r} is {len(sizes)} sizes: give at most {MOST_SIZES}, by larger steps or "
+            "by a factor (x2)"
+        )
+    yield from sizes
 
 
 def format_size(size: int) -> str:

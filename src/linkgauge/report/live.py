@@ -32,13 +32,14 @@ from .outcome_text import outcome_lines
 from .progress import progress_bar
 from .run_notes import note_lines
 from .run_text import make_console, render
-from .utilisation_matrix import render_utilisation
+from .sweep_text import sweep_lines
+from .utilisation_matrix import render_cpus, render_utilisation
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is shown: its format and, for people, whether to show how much of the hardware each
-    cell used (`utilization`), and whether to say what is wrong (`verdict`). Cells beyond one of the
-    `limits` fail, as do those with an `objection`."""
+    """How a run is shown: its format and, for people, whether to show how much of the hardware and
+    of the CPUs each cell used (`utilization`), and whether to say what is wrong (`verdict`). Cells
+    beyond one of the `limits` fail, as do those with an `objection`."""
 
     format: Format
     utilization: bool = False
@@ -154,8 +155,10 @@ def run_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[Renderab
     """A judged run: its results, then what is to be said of all of them."""
     for result in run.results:
         yield render(result if outcome.verdict else unjudged(result))
-        if display.utilization and (shares := render_utilisation(result)) is not None:
-            yield shares
+        if display.utilization:
+            used = render_utilisation(result), render_cpus(result)
+            yield from (matrix for matrix in used if matrix is not None)
+    yield from sweep_lines(run)
     yield from summary_lines(run, outcome, display)
 
 

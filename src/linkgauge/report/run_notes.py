@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
 from rich.text import Text
 
-from linkgauge.model.notes import Imprecise
+from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.statistics import relative_error
-from linkgauge.model.units import count_of, unit_of
+from linkgauge.model.units import count_of, format_size, unit_of
 
 from .matrix import shown
-from .sentences import NAMED, QUIETEN, sentence
+from .sentences import NAMED, QUIETEN, near_cache, sentence
+
+CellNotes = list[Note]
+"""Notes of one cell."""
 
 
 def note_lines(run: Run) -> Iterator[Text]:
-    """Each warning once, with the number of its cells; then the cells that missed the precision,
-    and the faults of a simulated machine that struck nothing."""
-    counts = Counter(
-        note
-        for result in run.results
-        for cell in result.cells
-        for note in cell.notes
-        if not isinstance(note, Imprecise)
-    )
-    for note, count in counts.items():
-        yield Text.assemble(("note", "yellow"), f" ({count_of(count)}): {sentence(note)}")
+    """Each warning once, with the number of its cells, those of sizes near a cache's together; then
+    the cells that missed the precision, and the faults of a simulated machine that struck
+    nothing."""
+    told: defaultdict[Note, list[CellNotes]] = defaultdict(list)
+    for result in run.results:
+        for cell in result.cells:
+            alike: defaultdict[Note, list[Note]] = defaultdict(list)
+            for note in cell.notes:
+                if not isinstance(note, Imprecise):
+                    alike[_subject(note)].append(note)
+            for subject, notes in alike.items():
+                told[subject].append(notes)
+    for cells in told.values():
+        count = count_of(len(cells))
+        yield Text.assemble(("note", "yellow"), f" ({count}): {_sentence_of_all(cells)}")
     yield from _missed(run)
     yield from _idle_faults(run)
+
+
+def _subject(note: Note) -> Note:
+    """Equal for notes of which one sentence speaks."""
+    if isinstance(note, NearCache):
+        return replace(note, size=0 if note.fits else note.cache)
+    return note
+
+
+def _sentence_of_all(cells: Sequence[CellNotes]) -> str:
+    notes = [note for one in cells for note in one]
+    near = [note for note in notes if isinstance(note, NearCache)]
+    return near_cache(near[0], {note.size for note in near}) if near else sentence(notes[0])
 
 
 def _idle_faults(run: Run) -> Iterator[Text]:
@@ -62,6 +83,7 @@ def _missed(run: Run) -> Iterator[Text]:
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
+    measured = Counter((result.benchmark, result.backend) for result in run.results)
     for result in run.results:
         for cell in result.cells:
             precision = run.settings.of(cell).precision
@@ -71,7 +93,9 @@ def _missed(run: Run) -> Iterator[Text]:
             if error is None:
                 unknown += 1
             elif error > asked:
-                found.append((error, f"{result.benchmark} {cell.place} ±{error:.1%}"))
+                several = measured[result.benchmark, result.backend] > 1 and result.size
+                size = f" {format_size(result.size)}" if several else ""
+                found.append((error, f"{result.benchmark}{size} {cell.place} ±{error:.1%}"))
     if not found and not unknown:
         return
     found.sort(reverse=True)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from linkgauge.model.notes import Beside, Imprecise, Note, NotRevisited, Remark, Unjudged
+from linkgauge.model.notes import (
+    Beside,
+    Imprecise,
+    NearCache,
+    Note,
+    NotRevisited,
+    Remark,
+    Unjudged,
+)
+from linkgauge.model.units import approximate_size, format_size
 
 QUIETEN = "give more --max-time or quieten the machine"
 NAMED = 6
@@ -28,5 +37,18 @@ def sentence(note: Note) -> str:
             return f"not visited again: {reason}"
         case Unjudged(limit, where, why):
             return f"limit {limit} ({where}) cannot be judged: {why}"
+        case NearCache(size):
+            return near_cache(note, [size])
         case Remark(text):
             return text
+
+
+def near_cache(note: NearCache, sizes: Collection[int]) -> str:
+    """What is to be said of buffers of these sizes, as of the note's."""
+    ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
+    how = "fit into" if note.fits else f"are less than {note.times} times"
+    figures = "figure" if len(sizes) == 1 else "figures"
+    return (
+        f"{ends} {how} the last-level cache ({approximate_size(note.cache)}): "
+        f"{'' if note.fits else 'part of '}the {figures} may be the cache's"
+    )

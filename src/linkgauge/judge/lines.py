@@ -1,0 +1,56 @@
+"""The line latency + size ÷ bandwidth of each path that a run measured at several sizes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from linkgauge.model.hockney import Timed, fit
+from linkgauge.model.result import CellResult, Result, Run, SizeLine
+from linkgauge.model.units import BANDWIDTH, STREAM
+
+_Path = tuple[str, str, str, str | None]
+
+
+def with_lines(run: Run) -> Run:
+    """The run with the line of each path, in the order of the results."""
+    paths: defaultdict[_Path, list[Timed]] = defaultdict(list)
+    for result in run.results:
+        for cell in result.cells:
+            for column, point in _points(result, cell):
+                paths[result.benchmark, result.backend, cell.row, column].append(point)
+    return replace(run, lines=tuple(_lines(paths)))
+
+
+def _lines(paths: dict[_Path, list[Timed]]) -> Iterator[SizeLine]:
+    for path, points in paths.items():
+        if (found := fit(points)) is not None:
+            yield SizeLine(
+                *path,
+                tuple(sorted({point.size for point in points})),
+                found.error,
+                found.worst,
+                latency=found.latency,
+                bandwidth=found.bandwidth,
+                half_size=found.half,
+            )
+
+
+def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
+    """The cell as a point of its path, which has no column if the columns are sizes. Cells have
+    none whose figure is not the time of moving their bytes."""
+    figure = cell.headline
+    if not figure or cell.kind == "wrong-bytes":
+        return
+    if cell.operation in ("copy-ping-pong", "timed-copy"):
+        size = cell.transfers[0].bytes_moved(result.size)
+        yield None, Timed(size, size, figure)
+    elif result.unit in (BANDWIDTH.symbol, STREAM.symbol) and cell.bytes and not _is_staged(cell):
+        yield cell.column, Timed(result.size, cell.bytes, cell.bytes / figure)
+
+
+def _is_staged(cell: CellResult) -> bool:
+    """Whether host threads run for as long as the others do: more bytes then take no longer."""
+    return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)

@@ -1,0 +1,110 @@
+"""Hockney's line through the times of transfers of several sizes: t = t0 + bytes ÷ r∞.
+
+t0 is what a transfer takes however small it is (the latency), r∞ the bandwidth that it tends to.
+The size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney, The communication
+challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994), 389-398.
+
+The line is that of the least squares of relative deviations, so that small sizes count as much as
+large ones; neither t0 nor 1 ÷ r∞ is ever negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum, sqrt
+from typing import NamedTuple
+
+import msgspec
+
+from .intervals import student
+
+LEAST = 3
+"""Different sizes at least: two always lie on a line."""
+RANGE = 4
+"""The largest size is at least this many times the smallest: what lies outside is extrapolated."""
+OFF = 0.15
+"""No line fits if a time is off by more than this share of itself. Of collectives of nccl-tests on
+two and four H200s, those that keep one algorithm are off by at most 0.13 (broadcast,
+reduce-scatter), others by 0.16 to 0.31 (alltoall, sendrecv, all-gather, reduce, all-reduce)."""
+NOISE = 0.01
+"""No time is known better than to this share of itself (what a run asks for), however well a line
+fits."""
+KNOWN = 0.25
+"""t0 and r∞ are known if their 95 % interval (Student's t) reaches no farther than this share."""
+
+
+class Timed(msgspec.Struct, frozen=True):
+    """A transfer of a benchmark's `size` moved so many `bytes` in so many `seconds`."""
+
+    size: int
+    bytes: int
+    seconds: float
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """`latency` is t0 in seconds, `bandwidth` r∞ in bytes/s, `half` n½ in terms of size; null is
+    what the sizes do not show. The line is off by at most `error`, relative to the time, at the
+    size `worst`; if that is more than `OFF`, none fits, and all else is null."""
+
+    error: float
+    worst: int
+    latency: float | None = None
+    bandwidth: float | None = None
+    half: float | None = None
+
+
+def fit(points: Sequence[Timed]) -> Fit | None:
+    """The line through the points, in any order; None if their sizes are too few or too close to
+    each other."""
+    sizes = {point.size for point in points}
+    if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
+        return None
+    points = sorted(points, key=lambda point: point.bytes)
+    line = _least_squares(points)
+    off = [line.start / p.seconds + line.pace * p.bytes / p.seconds - 1 for p in points]
+    error, worst = max((abs(one), point.size) for one, point in zip(off, points, strict=True))
+    if error > OFF:
+        return Fit(error, worst)
+    degrees = len(points) - 2
+    deviation = sqrt(fsum(one * one for one in off) / degrees)
+    unsure = max(student(degrees) * deviation, NOISE) / KNOWN
+    latency = line.start if line.start > unsure * line.start_error else None
+    bandwidth = 1 / line.pace if line.pace > unsure * line.pace_error else None
+    half = None
+    if latency is not None and bandwidth is not None:
+        half = latency * bandwidth * points[-1].size / points[-1].bytes
+    return Fit(error, worst, latency, bandwidth, half)
+
+
+class _Line(NamedTuple):
+    """t0 and 1 ÷ r∞, and how far each is off where times are off by all of themselves."""
+
+    start: float
+    pace: float
+    start_error: float
+    pace_error: float
+
+
+def _least_squares(points: Sequence[Timed]) -> _Line:
+    """The least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)². What would be negative is 0."""
+    # In units of the largest point: squares of seconds and bytes lie too far apart.
+    most = points[-1]
+    u = [most.seconds / point.seconds for point in points]
+    v = [one * point.bytes / most.bytes for one, point in zip(u, points, strict=True)]
+    uu, vv = fsum(one * one for one in u), fsum(one * one for one in v)
+    uv = fsum(one * other for one, other in zip(u, v, strict=True))
+    su, sv = fsum(u), fsum(v)
+    determinant = uu * vv - uv * uv
+    start = (su * vv - sv * uv) / determinant
+    pace = (sv * uu - su * uv) / determinant
+    if start < 0:
+        start, pace = 0.0, sv / vv
+    elif pace < 0:
+        start, pace = su / uu, 0.0
+    each = most.seconds / most.bytes
+    return _Line(
+        start * most.seconds,
+        pace * each,
+        sqrt(vv / determinant) * most.seconds,
+        sqrt(uu / determinant) * each,
+    )

@@ -1,0 +1,116 @@
+"""Hockney's line: exact where times lie on one, honest where they do not."""
+
+import random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from linkgauge.model.hockney import KNOWN, OFF, Timed, fit
+
+KI, MI = 1 << 10, 1 << 20
+POWERS = tuple(KI << n for n in range(0, 21, 2))
+
+latencies = st.floats(1e-7, 1e-3)
+bandwidths = st.floats(1e8, 1e12)
+sweeps = st.lists(st.integers(1, 1 << 34), min_size=3, max_size=20, unique=True).filter(
+    lambda sizes: max(sizes) >= 4 * min(sizes)
+)
+
+
+def on_line(sizes, latency, bandwidth, counted=1):
+    return [Timed(size, counted * size, latency + counted * size / bandwidth) for size in sizes]
+
+
+@given(sweeps, latencies, bandwidths, st.integers(1, 4))
+def test_a_line_is_found_exactly(sizes, latency, bandwidth, counted):
+    found = fit(on_line(sizes, latency, bandwidth, counted))
+    assert found.error < 1e-6
+    assert found.latency is None or found.latency == pytest.approx(latency, rel=1e-4)
+    assert found.bandwidth is None or found.bandwidth == pytest.approx(bandwidth, rel=1e-4)
+    if found.half is not None:
+        assert found.half == pytest.approx(latency * bandwidth / counted, rel=1e-3)
+
+
+@given(latencies, bandwidths)
+def test_at_the_half_size_half_of_the_bandwidth_is_reached(latency, bandwidth):
+    assume(4 * KI < latency * bandwidth < 100 * MI)
+    found = fit(on_line(POWERS, latency, bandwidth))
+    time = found.latency + found.half / found.bandwidth
+    assert found.half / time == pytest.approx(found.bandwidth / 2)
+
+
+@given(sweeps, latencies, bandwidths, st.floats(0.01, 100), st.integers(1, 8), st.randoms())
+def test_the_units_of_time_and_size_and_the_order_do_not_matter(
+    sizes, latency, bandwidth, slower, larger, shuffler
+):
+    points = [
+        replace(point, seconds=point.seconds * (1 + 0.05 * (-1) ** n))
+        for n, point in enumerate(on_line(sizes, latency, bandwidth))
+    ]
+    found = fit(points)
+    scaled = [Timed(p.size * larger, p.bytes * larger, p.seconds * slower) for p in points]
+    shuffler.shuffle(scaled)
+    other = fit(scaled)
+    assert other.error == pytest.approx(found.error, rel=1e-6, abs=1e-9)
+    if found.half is not None and other.half is not None:
+        assert other.half == pytest.approx(found.half * larger, rel=1e-6)
+        assert other.latency == pytest.approx(found.latency * slower, rel=1e-6)
+        assert other.bandwidth == pytest.approx(found.bandwidth * larger / slower, rel=1e-6)
+
+
+@given(st.lists(st.builds(Timed, st.integers(1, 1 << 40), st.integers(1, 1 << 40),
+                          st.floats(1e-9, 1e3)), max_size=8))  # fmt: skip
+def test_any_times_have_a_line_that_is_nowhere_negative_or_none(points):
+    found = fit(points)
+    if found is None:
+        return
+    for value in (found.latency, found.bandwidth, found.half):
+        assert value is None or value > 0
+    if found.error > OFF:
+        assert (found.latency, found.bandwidth, found.half) == (None, None, None)
+
+
+@pytest.mark.parametrize("sizes", [(), (KI,), (KI, MI), (KI, MI, KI), (KI, 2 * KI, 3 * KI)])
+def test_few_sizes_or_close_ones_have_no_line(sizes):
+    assert fit(on_line(sizes, 1e-6, 1e10)) is None
+
+
+def test_times_that_change_their_course_have_no_line_but_the_place_that_is_off_most():
+    """A cache of ten times the memory's bandwidth up to 1 MiB."""
+    points = [Timed(s, s, s / (1e11 if s <= MI else 1e10)) for s in POWERS]
+    found = fit(points)
+    assert found.error > OFF
+    assert found.worst in POWERS
+    assert found.latency is found.bandwidth is found.half is None
+
+
+def test_sizes_too_large_to_show_the_latency_show_the_bandwidth_alone():
+    found = fit(on_line((64 * MI, 256 * MI, 1024 * MI), 1e-6, 1e10))
+    assert found.latency is found.half is None
+    assert found.bandwidth == pytest.approx(1e10, rel=0.01)
+
+
+def test_sizes_too_small_to_show_the_bandwidth_show_the_latency_alone():
+    found = fit(on_line((1, 8, 64), 1e-6, 1e11))
+    assert found.bandwidth is found.half is None
+    assert found.latency == pytest.approx(1e-6, rel=0.01)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_what_is_known_is_known_to_a_quarter(noise):
+    rng = random.Random(7)
+    missed = known = 0
+    for _ in range(2000):
+        latency, bandwidth = 10 ** rng.uniform(-7, -4), 10 ** rng.uniform(9, 11.7)
+        sizes = [2 ** rng.randint(0, 16) * 4**n for n in range(rng.randint(3, 9))]
+        points = on_line(sorted({*sizes}), latency, bandwidth)
+        found = fit([replace(p, seconds=p.seconds * rng.gauss(1, noise)) for p in points])
+        for value, true in (
+            ((found.latency, latency), (found.bandwidth, bandwidth)) if found else ()
+        ):
+            known += value is not None
+            missed += value is not None and abs(value / true - 1) > KNOWN
+    assert known > 2000
+    assert missed < 0.01 * known

@@ -1,0 +1,49 @@
+"""Notes below a run's figures: what several sizes have in common is said once."""
+
+from msgspec.structs import replace
+
+from linkgauge.model.notes import NearCache, Remark
+from linkgauge.report.run_notes import note_lines
+from sweep_kit import KI, MI, run, sweep
+
+CACHE = 32 * MI
+
+
+def noted(sizes, notes_of, **more):
+    results = [
+        replace(one, cells=tuple(replace(c, notes=notes_of(one.size), **more) for c in one.cells))
+        for one in sweep({("0", "0"): 1.0}, sizes)
+    ]
+    return [line.plain for line in note_lines(run(*results))]
+
+
+def test_sizes_near_the_cache_are_one_sentence_each_way():
+    sizes = (64 * KI, 1 * MI, 16 * MI, 32 * MI, 64 * MI)
+    assert noted(sizes, lambda size: (NearCache(size, CACHE, 4), Remark("by libc"))) == [
+        (
+            "note (3 cells): 64 KiB to 16 MiB fit into the last-level cache (32.0 MiB): the "
+            "figures may be the cache's"
+        ),
+        "note (5 cells): by libc",
+        (
+            "note (2 cells): 32 MiB to 64 MiB are less than 4 times the last-level cache "
+            "(32.0 MiB): part of the figures may be the cache's"
+        ),
+    ]
+
+
+def test_a_cell_with_buffers_of_two_sizes_counts_once():
+    (line,) = noted((MI,), lambda size: (NearCache(size, CACHE, 4), NearCache(2 * size, CACHE, 4)))
+    assert line.startswith("note (1 cell): 1 MiB to 2 MiB fit into")
+
+
+def test_a_missed_precision_names_its_size_where_there_are_several():
+    missed = {"stopped": "noise"}
+    (line,) = noted((KI, 2 * KI), lambda _: (), **missed)
+    assert "2 cells without an interval" in line
+    loose = replace(sweep({("0", "0"): 1.0}, (KI,))[0].cells[0].summary, ci95=(1e8, 1e9))
+    (line,) = noted((KI, 2 * KI), lambda _: (), summary=loose, **missed)
+    assert "h2d 1 KiB (0, 0) ±" in line
+    assert "h2d 2 KiB (0, 0) ±" in line
+    (line,) = noted((KI,), lambda _: (), summary=loose, **missed)
+    assert "missed: h2d (0, 0) ±" in line
