@@ -2,7 +2,8 @@
 
 `ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules: reasons for
 refusal (refusals), devices and error translation (runtime), buffers (buffer, device_memory,
-host_memory), and concurrent timed copies (group).
+host_memory), concurrent timed copies (group), copies there and back (copy_ping_pong) and pointer
+chases (chase).
 """
 
 from __future__ import annotations
@@ -108,9 +109,17 @@ class OpenCL:
             from .copy_ping_pong import ping_pong
 
             return ping_pong(self._unit(copy.transfer.engine.owner), copy)
+        if operation == "chase":
+            from .chase import chase
+
+            return self._keep(chase(self._unit(copies[0].transfer.engine.owner), copies))
         if operation != "copy" and operation not in ARRAYS:
             raise lacking(self.name, operation)
-        from .group import OpenCLGroup
+        return self._keep(self._copying(copies, operation))
+
+    def _copying(self, copies: Sequence[Copy], operation: Operation) -> OpenCLGroup:
+        """Copies, or operations on arrays, side by side."""
+        from .group import CopyLane, OpenCLGroup
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
         pieces, makes = self._pieces, None
@@ -121,7 +130,10 @@ class OpenCL:
             if not unit.has_doubles:
                 place = unit.facts.device.memory
                 raise Unsupported(f"{place} has no double precision, which {operation} takes")
-        group = OpenCLGroup(work, pieces, makes)
+        return OpenCLGroup([CopyLane(unit, copy, pieces, makes) for unit, copy in work])
+
+    def _keep(self, group: OpenCLGroup) -> OpenCLGroup:
+        """The group, which close() closes."""
         self._groups.add(group)
         return group
 
