@@ -186,7 +186,9 @@ def test_memory_beyond_the_caches_takes_longer(plain: opencl.OpenCL) -> None:
     assert latency[1] > 4 * latency[0]
 
 
-BROKEN = {"a shorter ring": 0, "out of the memory": 1 << 40, "between lines": 24}
+BETWEEN = 24
+BROKEN = {"back": (0, 2), "to itself": (None, 0), "out": (1 << 40, 0), "between": (BETWEEN, 0)}
+"""Where the second line leads, and how long a ring is found."""
 
 
 @pytest.mark.parametrize("leads", BROKEN)
@@ -195,15 +197,17 @@ def test_what_is_not_one_ring_over_all_lines_is_an_error(
 ) -> None:
     run = OpenCLDevice.run
     copy = copy_of(plain, parse_transfer(OWN), SIZE)
+    to, found = BROKEN[leads]
 
     def laid_wrong(unit: OpenCLDevice, name: str, *arguments: Any, **how: Any) -> None:
         run(unit, name, *arguments, **how)
         if name == "lay_ring":
             second = int(content(copy.source).view(np.uint64)[0])
-            store(copy.source, second, BROKEN[leads])
+            store(copy.source, second, second if to is None else to)
+            store(copy.source, BETWEEN, 0)
 
     monkeypatch.setattr(OpenCLDevice, "run", laid_wrong)
-    lines, found = SIZE // line_of(plain), 2 if leads == "a shorter ring" else 0
+    lines = SIZE // line_of(plain)
     with pytest.raises(BackendError, match=f"a ring of {found} lines instead of {lines}"):
         plain.prepare([copy], "chase")
 
@@ -262,6 +266,19 @@ def test_it_runs_alone(plain: opencl.OpenCL) -> None:
     copies = [copy_of(plain, parse_transfer(text), SIZE) for text in (HOST, OWN)]
     with pytest.raises(Unsupported, match="one at a time"):
         plain.prepare(copies, "chase")
+
+
+def test_what_a_cache_holds_is_said_of_the_chase_alone(plain: opencl.OpenCL) -> None:
+    unit, transfer = plain._units[0], parse_transfer(OWN)
+    unit.__dict__["cache_bytes"] = SIZE + 1
+    copy, _ = prepared(plain)
+    said = ("64 KiB fit into the cache of opencl:0 (64.0 KiB): the figure may be the cache's",)
+    assert plain.remarks(transfer) == said
+    plain.prepare([copy])
+    assert plain.remarks(transfer) == ()
+    unit.__dict__["cache_bytes"] = SIZE
+    prepared(plain)
+    assert plain.remarks(transfer) == ()
 
 
 def test_memory_that_held_a_ring_is_copied_like_any_other(plain: opencl.OpenCL) -> None:

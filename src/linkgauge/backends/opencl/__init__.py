@@ -57,6 +57,8 @@ class OpenCL:
         self._nodes = {node.index: node for node in nodes}
         self._buffers: weakref.WeakSet[OpenCLBuffer] = weakref.WeakSet()
         self._groups: weakref.WeakSet[OpenCLGroup] = weakref.WeakSet()
+        self._of_chase: tuple[str, ...] = ()
+        """Remarks on the chase that was prepared last, if nothing else was since."""
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(facts.device for facts in self._facts)
@@ -68,7 +70,7 @@ class OpenCL:
         return reason
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        remarks = refusals.remarks(transfer, self._facts)
+        remarks = refusals.remarks(transfer, self._facts) + self._of_chase
         if self._pieces is None or transfer.both_ways or len(transfer.memories) < 2:
             return remarks
         streams = 1 if transfer.engine.kind == "ce" else self._pieces.streams
@@ -104,15 +106,18 @@ class OpenCL:
         return self._own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        self._of_chase = ()
         if operation == "copy-ping-pong":
             copy = check_there_and_back(copies)
             from .copy_ping_pong import ping_pong
 
             return ping_pong(self._unit(copy.transfer.engine.owner), copy)
         if operation == "chase":
-            from .chase import chase
+            from .chase import chase, near_cache
 
-            return self._keep(chase(self._unit(copies[0].transfer.engine.owner), copies))
+            unit = self._unit(copies[0].transfer.engine.owner)
+            self._of_chase = tuple(near_cache(unit, copies[0].size))
+            return self._keep(chase(unit, copies))
         if operation != "copy" and operation not in ARRAYS:
             raise lacking(self.name, operation)
         return self._keep(self._copying(copies, operation))

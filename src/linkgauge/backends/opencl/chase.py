@@ -3,7 +3,7 @@ where the hops led compared with where they must lead."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 
@@ -14,6 +14,7 @@ import pyopencl as cl
 from linkgauge.backends.protocol import Copy, Pace
 from linkgauge.backends.rules import check_alone
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.units import approximate_size, format_size
 
 from .buffer import OpenCLBuffer, create, own
 from .group import Enqueue, Lane, OpenCLGroup
@@ -81,6 +82,14 @@ def chase(unit: OpenCLDevice, copies: Sequence[Copy]) -> ChaseGroup:
     ring = Ring(size // unit.cache_line, unit.cache_line, copies[0].seed + next(_orders))
     _lay(unit, source, ring)
     return ChaseGroup(ChaseLane(unit, source, ring))
+
+
+def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
+    """That a cache holds it all, of a device that reaches every memory through its own caches."""
+    device = unit.facts.device
+    if device.shares_host_memory and size < unit.cache_bytes:
+        held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
+        yield f"{format_size(size)} fit into {held}: the figure may be the cache's"
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:

@@ -164,6 +164,12 @@ class OpenCLDevice:
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
+    def cache_bytes(self) -> int:
+        """Bytes of its cache for global memory, 0 if it does not say."""
+        with calling("clGetDeviceInfo"):
+            return int(self.handle.global_mem_cache_size)
+
+    @cached_property
     def has_doubles(self) -> bool:
         """Whether its kernels compute in double precision."""
         with calling("clGetDeviceInfo"):
