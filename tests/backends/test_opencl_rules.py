@@ -36,6 +36,9 @@ ALLOWED = (
     (CPUS, "host:0 <-> opencl:1 by sm"),
     (CPUS, "opencl:0 -> opencl:1 by opencl:1.ce"),
     (CPUS, "null -> host:0 by opencl:0.sm"),
+    (CPUS, "host:0 -> null by opencl:1.sm"),
+    (CPUS, "opencl:1 -> null by opencl:0.sm"),
+    (CPUS, "null -> opencl:1 by opencl:0.sm"),
     (GPUS, "host:0 -> opencl:0 by ce"),
     (GPUS, "opencl:0 <-> opencl:0 by sm"),
     (GPUS, "opencl:1 -> host:0 by sm"),
@@ -59,7 +62,10 @@ REFUSED = (
     (GPUS, "host:0 -> opencl:0 by sm", "may silently move the buffer first"),
     (GPUS, "opencl:0 -> opencl:1 by ce", "may be a local one"),
     (GPUS, "opencl:0 -> opencl:1 by sm", "may be a local one"),
+    (GPUS, "host:0 -> null by opencl:0.sm", "may silently move the buffer first"),
+    (GPUS, "opencl:1 -> null by opencl:0.sm", "opencl:0 may work on opencl:1's in its own memory"),
     (MIXED, "opencl:0 -> opencl:1 by ce", "different OpenCL platforms"),
+    (MIXED, "opencl:1 -> null by opencl:0.sm", "different OpenCL platforms"),
 )
 
 
@@ -79,7 +85,10 @@ def test_refuses(devices: tuple[refusals.Facts, ...], text: str, reason: str) ->
 def test_refuses_what_the_notation_cannot_even_say() -> None:
     null, opencl, other = Memory("null"), Memory("opencl", 0), Memory("host", 0, rank=1)
     kernel = Engine(opencl, "sm")
-    assert "both ends are null" in str(refusals.refusal(Transfer(null, null, kernel), CPUS, [0]))
+    # Work without memories is none that copies: prepare() knows the operation.
+    assert refusals.refusal(Transfer(null, null, kernel), CPUS, [0]) is None
+    by_copies = refusals.refusal(Transfer(null, null, Engine(opencl, "ce")), CPUS, [0])
+    assert "between two memories" in str(by_copies)
     one_end = Transfer(null, opencl, kernel, both_ways=True)
     assert "two memories" in str(refusals.refusal(one_end, CPUS, [0]))
     by_host = Transfer(opencl, opencl, Engine(Memory("host", 0), "ce"))
@@ -102,6 +111,9 @@ def test_remarks_on_one_dram() -> None:
     assert said(CPUS, "host:0 -> opencl:1 by ce") == ("host:0 and opencl:1 share one DRAM",)
     assert said(CPUS, "opencl:0 -> opencl:0 by ce") == ()
     assert said(CPUS, "null -> opencl:0 by sm") == ()
+    across = ("opencl:0 and opencl:1 share one DRAM",)
+    assert said(CPUS, "opencl:1 -> null by opencl:0.sm") == across
+    assert said(CPUS, "host:0 -> null by opencl:0.sm") == ("host:0 and opencl:0 share one DRAM",)
     assert said(GPUS, "host:0 -> opencl:0 by ce") == ()
 
 

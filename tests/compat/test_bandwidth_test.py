@@ -4,12 +4,9 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compat_kit import ONE_DEVICE, speak, where
-from linkgauge.compat.bandwidth_test import parse
-from linkgauge.compat.base import UsageError, Where
+from linkgauge.compat.base import Where
 from linkgauge.model.errors import InputError
 
 
@@ -114,14 +111,3 @@ def test_what_is_wrong_is_said_and_fails(bandwidth_test, arguments, says):
     assert done.code == 1
     assert done.out == ""
     assert f"bandwidth_test: {says}" in done.err
-
-
-@given(st.lists(st.text(max_size=8) | st.sampled_from(["--size", "4K", "--iter", "3", "--out"])))
-def test_any_command_line_is_read_or_refused(arguments):
-    try:
-        size, iterations, _ = parse(arguments)
-    except UsageError as error:
-        assert str(error)
-    else:
-        assert size > 0
-        assert iterations > 0

@@ -32,14 +32,15 @@ def run(group, loops):
 
 class Subject:
     """A backend with its transfers to try. `paths` are single ones, `groups` concurrent ones;
-    `exchanges` go between the caches of CPUs. `arrays` is a memory and the engine that does there
-    what STREAM does, `multiplier` an engine that multiplies matrices."""
+    `chases` follow pointers, `exchanges` go between the caches of CPUs. `arrays` is a memory and
+    the engine that does there what STREAM does, `multiplier` an engine that multiplies matrices."""
 
     name = ""
     memories: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    chases: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
     arrays: tuple[str, str] = ("", "")
     multiplier = ""
@@ -89,6 +90,7 @@ class Host(Subject):
         "cpu:0 <-> cpu:1",
         "cpu:0 -> cpu:1 by cpu*2",
     )
+    chases = ("host:0 -> null by cpu*1", "host:0/pageable -> null by cpu*1")
     exchanges = tuple(
         f"cpu:{first} -> cpu:{second}" for first, second in permutations(ALLOWED[:3], 2)
     )
@@ -116,6 +118,10 @@ class OpenCL(Subject):
         "opencl:0 -> host:0 by sm",
         "opencl:0 -> opencl:0 by sm",
         "opencl:1 -> opencl:0 by opencl:0.sm",
+        "opencl:0 -> null by sm",
+        "opencl:1 -> null by opencl:0.sm",
+        "null -> opencl:1 by opencl:0.sm",
+        "host:0 -> null by opencl:0.sm",
         "host:0 <-> opencl:0 by sm",
         "opencl:0 <-> opencl:1 by sm",
     )
@@ -131,6 +137,11 @@ class OpenCL(Subject):
         "host:0 -> opencl:0 by host:0.cpu",
         "host:0 -> host:0 by opencl:0.ce",
         "host:0/huge -> opencl:0 by ce",
+    )
+    chases = (
+        "host:0 -> null by opencl:0.sm",
+        "opencl:0 -> null by sm",
+        "opencl:1 -> null by opencl:0.sm",
     )
 
     def __init__(self):
@@ -198,6 +209,7 @@ class Sim(Subject):
         "cpu:0 -> cpu:1 x2",
         "cpu:0 -> cpu:1 by cpu:1.cpu",
     )
+    chases = ("host:1 -> null by sim:0.sm", "sim:1 -> null by sim:0.sm")
     exchanges = ("cpu:0 -> cpu:1", "cpu:95 -> cpu:0")
 
     def __init__(self):
@@ -241,6 +253,7 @@ class Cuda(Subject):
         "host:0 <-> cuda:0 by ce",
         "cuda:0 -> null by ce",
     )
+    chases = ("host:0 -> null by cuda:0.sm", "cuda:0 -> null by sm")
 
     def corrupt(self, buffer, offset):
         if buffer.memory.is_host:
@@ -272,6 +285,7 @@ class CudaPair(Cuda):
         "cuda:0 -> cuda:1 by ce & cuda:1 -> cuda:0 by ce",
         "cuda:0 -> cuda:1 by sm & host:0 -> cuda:0 by ce & cuda:1 -> host:0 by sm x2",
     )
+    chases = ("cuda:1 -> null by cuda:0.sm",)
 
     def __init__(self):
         super().__init__()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.subjects import Subject, release, run
-from linkgauge.backends.protocol import Copy, Pattern
+from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.transfer import Operation, Transfer
@@ -132,6 +132,32 @@ def test_another_operation_is_carried_out_or_unsupported(subject, operation):
             assert group.pace.steps >= 1
             assert 0 < timing.seconds[0] <= timing.span * 1.000001
             group.close()
+        release(copy)
+
+
+def test_pointers_are_followed_again_and_again(subject):
+    """Each backend can do it; a latency is the time of one of a loop's many accesses."""
+    assert subject.chases
+    for transfer in map(parse_transfer, subject.chases):
+        if subject.backend.refusal(transfer) is not None:
+            continue
+        copy = lend(subject, transfer, 1 << 20)
+        group = subject.backend.prepare([copy], "chase")
+        assert group.pace.steps > 1000
+        for call in (group.wait, group.open):
+            with pytest.raises(BackendError):
+                call()
+        for loops, laps in ((1, 1), (3, 1), (2, 5)):
+            group.arm(loops, laps)
+            group.open()
+            timing = group.wait()
+            assert 1e-10 < timing.seconds[0] / (loops * laps * group.pace.steps) < 1e-4, transfer
+            for times in timing.progress:
+                assert len(times) in (2, laps + 1)
+                assert list(times) == sorted(times)
+            assert not follows(group, Checked) or group.mismatch() is None
+        group.close()
+        group.close()
         release(copy)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.model.statistics import (
     deviation,
     interval_rank,
+    known_percentile,
     median_deviation,
     median_interval,
     percentile,
@@ -109,6 +110,13 @@ def test_the_relative_error_is_that_of_the_farther_end():
 def test_deviation_is_that_of_a_sample(values):
     exact = statistics.stdev(values)
     assert deviation(values) == pytest.approx(exact, rel=1e-6, abs=1e-9 * max(values))
+
+
+@pytest.mark.parametrize(("fraction", "least"), [(0.5, 2), (0.95, 20), (0.99, 100), (0.999, 1000)])
+def test_a_percentile_is_known_once_a_sample_lies_beyond_it(fraction, least):
+    values = [float(value) for value in range(least)]
+    assert known_percentile(values, fraction) == percentile(values, fraction)
+    assert known_percentile(values[1:], fraction) is None
 
 
 def test_medians_of_normal_samples_deviate_as_much():

@@ -20,6 +20,7 @@ TOOLS = {
     "bandwidthTest": "cuda_samples",
     "p2pBandwidthLatencyTest": "cuda_samples_p2p",
     "bandwidth_test": "bandwidth_test",
+    "ping_pong": "ping_pong",
     "setup_vcpu_benchmarks": "setup_vcpu_benchmarks",
     "run_vcpu_benchmark": "run_vcpu_benchmark",
 }

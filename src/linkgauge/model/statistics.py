@@ -49,6 +49,12 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
+def known_percentile(ordered: Sequence[float], fraction: float) -> float | None:
+    """A percentile beyond which at least one of the samples lies; None with fewer samples."""
+    is_known = len(ordered) * (1 - fraction) >= 1 - 1e-9
+    return percentile(ordered, fraction) if is_known else None
+
+
 _DEVIATIONS = 10
 """Standard deviations below the mean: what lies farther out is less than floats can tell."""
 

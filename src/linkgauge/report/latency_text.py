@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from linkgauge.model.result import CellResult, Level, Result
-from linkgauge.model.statistics import percentile
+from linkgauge.model.statistics import known_percentile
 from linkgauge.model.transfer import ITERATED, Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
@@ -55,8 +55,8 @@ def percentile_lines(result: Result) -> Iterator[Text]:
 def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
     ordered = sorted(cell.samples)
     for each in PERCENTILES:
-        is_known = len(ordered) * (1 - each) >= 1 - 1e-9
-        yield shown(percentile(ordered, each), unit) if is_known else ABSENT
+        found = known_percentile(ordered, each)
+        yield ABSENT if found is None else shown(found, unit)
     yield shown(ordered[-1], unit)
     yield str(len(ordered))
 

@@ -2,7 +2,8 @@
 
 `ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules: reasons for
 refusal (refusals), devices and error translation (runtime), buffers (buffer, device_memory,
-host_memory), and concurrent timed copies (group).
+host_memory), concurrent timed copies (group), copies there and back (copy_ping_pong) and pointer
+chases (chase).
 """
 
 from __future__ import annotations
@@ -11,13 +12,20 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from linkgauge.backends.iterations import single_iterations
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
-from linkgauge.backends.rules import check_alone, check_copy_engine, check_own_arrays, lacking
+from linkgauge.backends.rules import (
+    check_alone,
+    check_copy_engine,
+    check_own_arrays,
+    check_work,
+    lacking,
+)
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.result import EngineSettings, Pieces
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transfer
 
 from . import refusals
 
@@ -56,6 +64,8 @@ class OpenCL:
         self._nodes = {node.index: node for node in nodes}
         self._buffers: weakref.WeakSet[OpenCLBuffer] = weakref.WeakSet()
         self._groups: weakref.WeakSet[OpenCLGroup] = weakref.WeakSet()
+        self._of_chase: tuple[str, ...] = ()
+        """Remarks on the chase that was prepared last, if nothing else was since."""
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(facts.device for facts in self._facts)
@@ -67,7 +77,7 @@ class OpenCL:
         return reason
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        remarks = refusals.remarks(transfer, self._facts)
+        remarks = refusals.remarks(transfer, self._facts) + self._of_chase
         if self._pieces is None or transfer.both_ways or len(transfer.memories) < 2:
             return remarks
         streams = 1 if transfer.engine.kind == "ce" else self._pieces.streams
@@ -103,15 +113,39 @@ class OpenCL:
         return self._own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
-        if operation == "copy-ping-pong":
+        self._of_chase = ()
+        check_work(copies, operation)
+        if operation in ITERATED:
             check_alone(copies)
-            copy = check_copy_engine(copies[0])
-            from .copy_ping_pong import ping_pong
+            return self._iterated(copies[0], operation)
+        if operation == "chase":
+            from .chase import chase, near_cache
 
-            return ping_pong(self._unit(copy.transfer.engine.owner), copy)
+            unit = self._unit(copies[0].transfer.engine.owner)
+            self._of_chase = tuple(near_cache(unit, copies[0].size))
+            return self._keep(chase(unit, copies))
         if operation != "copy" and operation not in ARRAYS:
             raise lacking(self.name, operation)
-        from .group import OpenCLGroup
+        return self._keep(self._copying(copies, operation))
+
+    def _iterated(self, copy: Copy, operation: Operation) -> Group:
+        """What is timed iteration by iteration."""
+        unit = self._unit(copy.transfer.engine.owner)
+        if operation == "timed-copy":
+            group = self._keep(self._copying([check_copy_engine(copy)], "copy"))
+            group.pace = single_iterations(1)
+            return group
+        if operation == "copy-ping-pong":
+            from .copy_ping_pong import ping_pong
+
+            return ping_pong(unit, check_copy_engine(copy))
+        from .hand_overs import hand_over
+
+        return hand_over(unit, operation)
+
+    def _copying(self, copies: Sequence[Copy], operation: Operation) -> OpenCLGroup:
+        """Copies, or operations on arrays, side by side."""
+        from .group import CopyLane, OpenCLGroup
 
         work = [(self._unit(copy.transfer.engine.owner), copy) for copy in copies]
         pieces, makes = self._pieces, None
@@ -122,7 +156,10 @@ class OpenCL:
             if not unit.has_doubles:
                 place = unit.facts.device.memory
                 raise Unsupported(f"{place} has no double precision, which {operation} takes")
-        group = OpenCLGroup(work, pieces, makes)
+        return OpenCLGroup([CopyLane(unit, copy, pieces, makes) for unit, copy in work])
+
+    def _keep(self, group: OpenCLGroup) -> OpenCLGroup:
+        """The group, which close() closes."""
         self._groups.add(group)
         return group
 

@@ -1,8 +1,9 @@
-"""Concurrent copies behind a gate, timed by their own profiling events."""
+"""Concurrent transfers behind a gate, timed by their own profiling events."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,47 +21,49 @@ from .device_memory import PartialSums
 from .runtime import OpenCLDevice, calling, error_of
 
 Enqueue = Callable[..., cl.Event]
-"""Enqueues one command of a copy; takes `wait_for`, a list of events or None."""
+"""Enqueues one command of a lane; takes `wait_for`, a list of events or None."""
 
 _NANO = 1e-9
 _QUEUE = 1000
 """Commands that may wait behind a gate: more might block."""
 
 
-class Lane:
-    """One copy with its own in-order queue."""
+class Lane(ABC):
+    """What one transfer enqueues, with its own in-order queue."""
 
-    def __init__(
-        self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None
-    ) -> None:
+    sums: PartialSums | None = None
+    """Of a pure read."""
+    _keeps_events = False
+    """Whether no event may be destroyed while the gate is closed."""
+    _does = "a copy"
+
+    def __init__(self, unit: OpenCLDevice) -> None:
         self.unit = unit
-        self._makes = makes
-        whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
-        self._pieces = None if whole else pieces
         self.queue = unit.profiled_queue()
-        self.sums = PartialSums(unit) if copy.destination is None else None
-        self._commands, self._keeps_events = self._commands_of(copy)
         self._events: list[cl.Event] = []
         self._ends: list[cl.Event] = []
         """The event of each lap's last command."""
 
+    @abstractmethod
+    def lap(self, loops: int) -> list[Enqueue]:
+        """The commands of so many loops, in order."""
+
+    @abstractmethod
+    def commands_of(self, loops: int) -> int:
+        """How many they are."""
+
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
         """Enqueues all laps, whose first command waits for the gate, and flushes the queue."""
-        lap = loops * self.commands
+        lap = self.lap(loops)
         gates: list[cl.Event] | None = [gate]
-        for number, enqueue in enumerate(self._commands * loops * laps, 1):
+        for number, enqueue in enumerate(lap * laps, 1):
             event = enqueue(wait_for=gates)
             gates = None
             if self._keeps_events or number == 1:
                 self._events.append(event)
-            if number % lap == 0:
+            if number % len(lap) == 0:
                 self._ends.append(event)
         self.queue.flush()
-
-    @property
-    def commands(self) -> int:
-        """Commands of one loop."""
-        return len(self._commands)
 
     def times(self) -> tuple[int, ...]:
         """Start of the first loop and end of each lap, in the device's nanoseconds. The queue
@@ -69,14 +72,35 @@ class Lane:
             for event in (self._events[0], *self._ends):
                 status = event.command_execution_status
                 if status < 0:
-                    raise error_of(status, "clFinish", "a copy ended with {}")
+                    raise error_of(status, "clFinish", f"{self._does} ended with {{}}")
             return self._events[0].profile.start, *(event.profile.end for event in self._ends)
 
     def clear(self) -> None:
         self._events.clear()
         self._ends.clear()
 
-    def _commands_of(self, copy: Copy) -> tuple[list[Enqueue], bool]:
+
+class CopyLane(Lane):
+    """One copy, a pure read or write, or what STREAM computes. With `pieces`, a copy is carried out
+    piece by piece; a kernel that computes `makes` this pattern of numbers."""
+
+    def __init__(
+        self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None
+    ) -> None:
+        super().__init__(unit)
+        self._makes = makes
+        whole = copy.transfer.both_ways or len(copy.transfer.memories) < 2
+        self._pieces = None if whole else pieces
+        self.sums = PartialSums(unit) if copy.destination is None else None
+        self._commands, self._keeps_events = self._loop(copy)
+
+    def lap(self, loops: int) -> list[Enqueue]:
+        return self._commands * loops
+
+    def commands_of(self, loops: int) -> int:
+        return loops * len(self._commands)
+
+    def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
         """The commands of a loop, and whether their events must be kept: pyopencl's events of host
         memory wait for their copy when destroyed, which would hang behind a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
@@ -122,24 +146,18 @@ class Lane:
 
 
 class OpenCLGroup:
-    """Copies that start together: the first command of each waits for one user event.
+    """Lanes that start together: the first command of each waits for one user event.
 
-    Seconds of a copy are from the start of its first command to the end of its last, from the
-    device's profiling events. A kernel that computes `makes` this pattern of numbers.
+    Seconds of a lane are from the start of its first command to the end of its last, from the
+    device's profiling events.
     """
 
     pace = Pace()
 
-    def __init__(
-        self,
-        work: Sequence[tuple[OpenCLDevice, Copy]],
-        pieces: Pieces | None = None,
-        makes: Pattern | None = None,
-    ) -> None:
-        self._lanes: list[Lane] = []
+    def __init__(self, lanes: Sequence[Lane]) -> None:
         self._gates: list[cl.UserEvent] = []
         self._opened: float | None = None
-        self._lanes = [Lane(unit, copy, pieces, makes) for unit, copy in work]
+        self._lanes = list(lanes)
         devices = {lane.unit.facts.device.memory for lane in self._lanes}
         platforms = {lane.unit.facts.platform for lane in self._lanes}
         # Devices that are part of the host use its clock. The clocks of other devices need not
@@ -152,16 +170,16 @@ class OpenCLGroup:
     @property
     def most_loops(self) -> int:
         """Queues of drivers hold about a thousand commands, and some block when full."""
-        return max(1, _QUEUE // max(lane.commands for lane in self._lanes))
+        return max(1, _QUEUE // self._most_commands(1))
 
     def arm(self, loops: int, laps: int = 1) -> None:
         if self._gates:
             raise BackendError("arm", "the group is armed already")
-        count = loops * laps
-        if count * max(lane.commands for lane in self._lanes) > _QUEUE:
+        if laps * self._most_commands(loops) > _QUEUE:
             raise Unsupported(
-                f"{count} loops do not fit behind OpenCL's gate: give --loops {self.most_loops} "
-                f"or fewer, and no more than {_QUEUE // self.pace.loops} pieces a buffer"
+                f"{loops * laps} loops do not fit behind OpenCL's gate: give --loops "
+                f"{self.most_loops} or fewer, and no more than {_QUEUE // self.pace.loops} pieces "
+                "a buffer"
             )
         try:
             with calling("clCreateUserEvent"):
@@ -206,6 +224,10 @@ class OpenCLGroup:
                 for own, origin in zip(times, self._origins(times), strict=True)
             ),
         )
+
+    def _most_commands(self, loops: int) -> int:
+        """Of all lanes, in a lap of so many loops."""
+        return max(lane.commands_of(loops) for lane in self._lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
         """Approximate opening of the gate by each lane's clock: the first start on that clock."""

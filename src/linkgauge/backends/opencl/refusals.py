@@ -32,8 +32,9 @@ def refusal(transfer: Transfer, facts: Sequence[Facts], nodes: Sequence[int]) ->
 
 
 def remarks(transfer: Transfer, facts: Sequence[Facts]) -> tuple[str, ...]:
-    """A remark if both ends are one DRAM. For transfers that `refusal` accepts."""
-    ends = transfer.memories
+    """A remark if both ends are one DRAM, or the only end and the device that reaches for it. For
+    transfers that `refusal` accepts."""
+    ends = _places(transfer)
     devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
     apart = len({memory.place for memory in ends}) > 1
     if not apart or not all(device.shares_host_memory for device in devices):
@@ -81,12 +82,12 @@ def _wrong_engine(transfer: Transfer) -> Iterator[str]:
 
 def _wrong_ends(transfer: Transfer) -> Iterator[str]:
     ends = transfer.memories
-    if not ends or (transfer.both_ways and len(ends) < 2):
-        yield "nothing to move: both ends are null" if not ends else "both ways takes two memories"
+    if transfer.both_ways and len(ends) < 2:
+        yield "both ways takes two memories"
     devices = {memory.place for memory in ends if memory.is_device}
     if len(ends) == 2 and not devices:
         yield "neither end is an OpenCL device's memory"
-    if devices and transfer.engine.owner.place not in devices:
+    if len(ends) == 2 and devices and transfer.engine.owner.place not in devices:
         yield f"{transfer.engine.owner} holds neither end: OpenCL copies at one of the two"
 
 
@@ -122,18 +123,25 @@ def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) 
             )
 
 
+def _places(transfer: Transfer) -> tuple[Memory, ...]:
+    """Both ends; of a read or a write alone, its one end and the device that carries it out."""
+    ends = transfer.memories
+    return ends if len(ends) > 1 else (*ends, transfer.engine.owner)
+
+
 def _pair_reasons(transfer: Transfer, facts: Sequence[Facts]) -> Iterator[str]:
-    pair = [facts[memory.index or 0] for memory in transfer.memories if memory.is_device]
+    pair = [facts[memory.index or 0] for memory in _places(transfer) if memory.is_device]
     if len(pair) < 2 or pair[0] == pair[1]:
         return
-    one, other = pair
-    if one.platform != other.platform:
+    one, other = (own.device for own in pair)
+    if pair[0].platform != pair[1].platform:
         yield (
-            f"{one.device.memory} and {other.device.memory} belong to different OpenCL "
+            f"{one.memory} and {other.memory} belong to different OpenCL "
             "platforms, which share no buffers"
         )
-    elif not (one.device.shares_host_memory and other.device.shares_host_memory):
-        yield (
-            "an OpenCL runtime moves a buffer to the device that uses it: from the second loop on "
-            f"a copy between {one.device.memory} and {other.device.memory} may be a local one"
-        )
+    elif not (one.shares_host_memory and other.shares_host_memory):
+        ends = f"{one.memory} and {other.memory}"
+        does = f"from the second loop on a copy between {ends} may be a local one"
+        if len(transfer.memories) < 2:
+            does = f"{other.memory} may work on {one.memory}'s in its own memory"
+        yield f"an OpenCL runtime moves a buffer to the device that uses it: {does}"

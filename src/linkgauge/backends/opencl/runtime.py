@@ -63,6 +63,8 @@ def status_name(code: int) -> str:
 
 VECTOR = 16
 """Bytes of a work-item's access (copy.cl)."""
+ALONE = (1,), (1,)
+"""A launch of a single work-item."""
 
 
 class Spare(Protocol):
@@ -81,6 +83,7 @@ class OpenCLDevice:
         self.domain = domain
         self.spare: Spare | None = None
         """Host memory reused for the device's buffers."""
+        self._programs: dict[str, cl.Program] = {}
 
     def free_spare(self) -> None:
         if self.spare is not None:
@@ -130,7 +133,7 @@ class OpenCLDevice:
         """Why kernels do not run here (a runtime without a compiler, or too old for its CPU), in
         one line; None if they do."""
         try:
-            _ = self._program
+            self._program("copy")
         except BackendError as error:
             why = f"{self.facts.device.memory} cannot compile kernels: {error.detail}"
             # PoCL reports this if its LLVM is older than the CPU (pocl issue 1049).
@@ -138,20 +141,33 @@ class OpenCLDevice:
             return f"{why} (the runtime is older than this CPU: a newer one helps)" if old else why
         return None
 
-    def kernel(self, name: str, *arguments: Any) -> cl.Kernel:
-        """A new kernel with its arguments set, which can be launched any number of times."""
-        program = self._program
+    def kernel(self, name: str, *arguments: Any, file: str = "copy") -> cl.Kernel:
+        """A new kernel of a file in kernels/ with its arguments set, which can be launched any
+        number of times."""
+        program = self._program(file)
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
             kernel.set_args(*arguments)
         return kernel
 
-    def run(self, name: str, *arguments: Any) -> None:
-        """Launches a kernel and waits for it."""
-        kernel = self.kernel(name, *arguments)
+    def run(self, name: str, *arguments: Any, file: str = "copy", alone: bool = False) -> None:
+        """Launches a kernel and waits for it; `alone` is a single work-item."""
+        kernel = self.kernel(name, *arguments, file=file)
         with calling("clEnqueueNDRangeKernel"):
-            cl.enqueue_nd_range_kernel(self.queue, kernel, *self.geometry)
+            cl.enqueue_nd_range_kernel(self.queue, kernel, *(ALONE if alone else self.geometry))
             self.queue.finish()
+
+    @cached_property
+    def cache_line(self) -> int:
+        """Bytes of a line of its cache for global memory; 64 where it does not say."""
+        with calling("clGetDeviceInfo"):
+            return max(64, int(self.handle.global_mem_cacheline_size))
+
+    @cached_property
+    def cache_bytes(self) -> int:
+        """Bytes of its cache for global memory, 0 if it does not say."""
+        with calling("clGetDeviceInfo"):
+            return int(self.handle.global_mem_cache_size)
 
     @cached_property
     def has_doubles(self) -> bool:
@@ -163,9 +179,13 @@ class OpenCLDevice:
     def _is_cpu(self) -> bool:
         return bool(self.handle.type & cl.device_type.CPU)
 
-    @cached_property
-    def _program(self) -> cl.Program:
-        source = files("linkgauge.kernels").joinpath("copy.cl").read_text(encoding="utf-8")
+    def _program(self, file: str) -> cl.Program:
+        if file not in self._programs:
+            self._programs[file] = self._build(file)
+        return self._programs[file]
+
+    def _build(self, file: str) -> cl.Program:
+        source = files("linkgauge.kernels").joinpath(f"{file}.cl").read_text(encoding="utf-8")
         options = ["-DBLOCKS"] if self._is_cpu else []
         try:
             # A compiler's messages on a program that it accepts do not concern the user.

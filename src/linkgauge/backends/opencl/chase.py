@@ -1,0 +1,180 @@
+"""Pointer chases by one work-item: a ring of offsets through memory, proved before it is timed, and
+where the hops led compared with where they must lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
+
+import msgspec
+import numpy as np
+import pyopencl as cl
+
+from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.backends.rules import check_alone
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.units import approximate_size, format_size
+
+from .buffer import OpenCLBuffer, create, own
+from .group import Enqueue, Lane, OpenCLGroup
+from .runtime import ALONE, OpenCLDevice, calling
+
+HOPS = 16_381
+"""Accesses of a loop, about as many as of a host thread's chase. A prime, so that hardly ever a
+number of loops leads back to the line where it began, as no access at all would. One launch follows
+all loops of a lap, so that what a launch takes counts once a sample."""
+_FILE = "chase"
+_WORD = 8
+_MASK = (1 << 64) - 1
+_ROUNDS = 4
+_UNBOUNDED = 1 << 30
+_orders = count(1)
+"""Each ring has an order of its own, even in memory that held one before."""
+
+
+class Ring(msgspec.Struct, frozen=True):
+    """One cycle over `lines` that lie `stride` bytes apart, as chase.cl lays it for a seed."""
+
+    lines: int
+    stride: int
+    seed: int
+
+    @property
+    def bits(self) -> int:
+        """Of the smallest power of two that has so many numbers."""
+        return (self.lines - 1).bit_length()
+
+    def offset(self, hops: int) -> int:
+        """The offset of the line that so many hops from the ring's beginning lead to."""
+        place = self._shuffled(hops % self.lines)
+        while place >= self.lines:
+            place = self._shuffled(place)
+        return place * self.stride
+
+    def _shuffled(self, x: int) -> int:
+        seed = self.seed
+        for _ in range(_ROUNDS):
+            seed = _mixed(seed + 0x9E3779B97F4A7C15)
+            x = (x + seed) * 0xBF58476D1CE4E5B9 & ((1 << self.bits) - 1)
+            x ^= x >> (self.bits + 1) // 2
+        return x
+
+
+def _mixed(x: int) -> int:
+    x = ((x & _MASK) ^ (x & _MASK) >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
+    return x ^ x >> 31
+
+
+def chase(unit: OpenCLDevice, copies: Sequence[Copy]) -> ChaseGroup:
+    """A chase by a kernel of `unit` through the source. Raises Unsupported for what is none, and
+    BackendError if the memory does not hold one ring over all of its lines."""
+    check_alone(copies)
+    transfer, size = copies[0].transfer, copies[0].size
+    if transfer.source.is_null or not transfer.destination.is_null:
+        raise Unsupported(
+            f"{transfer}: a chase only reads: write MEMORY -> null by {transfer.engine}"
+        )
+    if size < unit.cache_line:
+        raise Unsupported(f"{transfer}: {size} bytes are less than a cache line")
+    source = own(copies[0].source)
+    ring = Ring(size // unit.cache_line, unit.cache_line, copies[0].seed + next(_orders))
+    _lay(unit, source, ring)
+    return ChaseGroup(ChaseLane(unit, source, ring))
+
+
+def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
+    """That a cache holds it all, of a device that reaches every memory through its own caches."""
+    device = unit.facts.device
+    if device.shares_host_memory and size < unit.cache_bytes:
+        held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
+        yield f"{format_size(size)} fit into {held}: the figure may be the cache's"
+
+
+def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
+    """Links the lines and walks the ring once, which proves it, and leaves the caches as a chase
+    does."""
+    memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
+    order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
+    unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
+    length = Word(unit)
+    unit.run("ring_length", memory, lines, stride, length.buffer, file=_FILE, alone=True)
+    if length.value != ring.lines:
+        problem = f"a ring of {length.value} lines instead of {ring.lines}"
+        raise BackendError("link pointers", f"{source.memory}: {problem}")
+
+
+class Word:
+    """A 64-bit number in the device's memory, 0 at first."""
+
+    def __init__(self, unit: OpenCLDevice) -> None:
+        self._unit = unit
+        self.buffer = create(unit, _WORD, cl.mem_flags.READ_WRITE)
+        self.value = 0
+
+    @property
+    def value(self) -> int:
+        found = np.zeros(1, dtype=np.uint64)
+        with calling("clEnqueueReadBuffer"):
+            cl.enqueue_copy(self._unit.queue, found, self.buffer)
+        return int(found[0])
+
+    @value.setter
+    def value(self, value: int) -> None:
+        with calling("clEnqueueWriteBuffer"):
+            cl.enqueue_copy(self._unit.queue, self.buffer, np.array([value], dtype=np.uint64))
+
+
+class ChaseLane(Lane):
+    """One launch a lap, which goes on where the one before it ended."""
+
+    _does = "a chase"
+
+    def __init__(self, unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
+        super().__init__(unit)
+        self._ring = ring
+        self._memory = source.memory
+        self._at = Word(unit)
+        self._at.value = ring.offset(0)
+        self._kernel = unit.kernel(
+            "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
+        )
+        self._hops = 0
+        """That were enqueued since the ring's beginning."""
+
+    def lap(self, loops: int) -> list[Enqueue]:
+        return [partial(self._follow, loops * HOPS)]
+
+    def commands_of(self, loops: int) -> int:
+        return 1
+
+    def _follow(self, hops: int, wait_for: list[cl.Event] | None) -> cl.Event:
+        self._kernel.set_arg(2, np.uint64(hops))
+        event = cl.enqueue_nd_range_kernel(self.queue, self._kernel, *ALONE, wait_for=wait_for)
+        self._hops += hops
+        return event
+
+    def mismatch(self) -> str | None:
+        at, right = self._at.value, self._ring.offset(self._hops)
+        if at == right:
+            return None
+        return f"{self._memory}: {self._hops} accesses led to byte {at} instead of {right}"
+
+
+class ChaseGroup(OpenCLGroup):
+    """A chase alone; implements protocol.Checked."""
+
+    pace = Pace(loops=1, steps=HOPS)
+
+    def __init__(self, lane: ChaseLane) -> None:
+        super().__init__([lane])
+        self._lane = lane
+
+    @property
+    def most_loops(self) -> int:
+        return _UNBOUNDED
+
+    def mismatch(self) -> str | None:
+        """Where the last hop led, if that is not where the ring leads."""
+        return self._lane.mismatch()
