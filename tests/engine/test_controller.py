@@ -8,11 +8,12 @@ import pytest
 from fakes import FakeBackend, device, machine
 from linkgauge.benchmarks.catalog import select
 from linkgauge.engine.controller import execute
-from linkgauge.engine.journal import Again, Closed, Measured, Opened, assemble
+from linkgauge.engine.journal import Again, Closed, Logged, Measured, Opened, assemble
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.visits import CellAt
 from linkgauge.engine.worker import LocalWorker, backends_of
 from linkgauge.model.errors import BackendError, ResultsError, Unsupported
+from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import Settings, exit_code
 from linkgauge.model.transfer import Place
@@ -96,6 +97,55 @@ def test_ctrl_c_keeps_what_was_measured():
     assert run.finished is None
     assert [len(result.cells) for result in run.results] == [1]
     assert backend.open_groups == 0
+
+
+class Log:
+    """A kernel's log that has these lines to tell, one each time it is asked."""
+
+    def __init__(self, *texts):
+        self._news = [text and KernelLog((LogLine(1.0, text, "xid"),)) for text in texts]
+
+    def new(self):
+        return self._news.pop(0) if self._news else None
+
+
+def test_what_the_kernel_logs_is_kept_with_the_cell_that_it_came_with():
+    plan, records = begun("device_to_device_memcpy_read_ce"), []
+    log = Log("one", None, "at the end")
+    run = execute(plan, worker_with(FakeBackend()), records.append, Silent(), log=log)
+    assert [type(record) for record in records] == [Logged, Measured, Measured, Logged, Closed]
+    assert [line.text for line in run.kernel_log.lines] == ["one", "at the end"]
+    assert assemble((*plan, *records)) == run
+
+
+def test_ctrl_c_loses_nothing_that_the_kernel_logged():
+    backend, records = FakeBackend(), []
+
+    def interrupt(group):
+        if len(records) == 1:
+            raise KeyboardInterrupt
+
+    backend.on_sample = interrupt
+    run = execute(
+        begun("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent(),
+        log=Log(None, "just before"),
+    )  # fmt: skip
+    assert [type(record) for record in records] == [Measured, Logged]
+    assert (run.finished, run.kernel_log.lines[0].text) == (None, "just before")
+
+
+def test_a_run_that_nobody_followed_the_log_of_has_none():
+    run = execute(begun("device_local_copy"), worker_with(FakeBackend()), lambda r: None, Silent())
+    assert run.kernel_log is None
+
+
+def test_a_resumed_run_has_the_lines_of_both_parts():
+    plan, records, rest = begun("device_to_device_memcpy_read_ce"), [], []
+    execute(plan, worker_with(FakeBackend()), records.append, Silent(), log=Log("before"))
+    known = (*plan, *records[:2])
+    run = execute(known, worker_with(FakeBackend()), rest.append, Silent(), log=Log("after"))
+    assert [line.text for line in run.kernel_log.lines] == ["before", "after"]
+    assert assemble((*known, *rest)) == run
 
 
 def test_ctrl_c_while_a_cell_is_kept_keeps_it():

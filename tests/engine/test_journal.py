@@ -13,6 +13,7 @@ from fakes import machine
 from linkgauge.engine.journal import (
     Closed,
     Journal,
+    Logged,
     Measured,
     Opened,
     Resumed,
@@ -22,6 +23,7 @@ from linkgauge.engine.journal import (
     visits_of,
 )
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
+from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
 from linkgauge.model.transfer import Report
@@ -45,7 +47,11 @@ OPENED = Opened(
     id="run", label="täst", command=("linkgauge", "run"), started="now", machine=machine(),
     settings=Settings((64,)), plan=(sheet(), sheet("skipped", 0, "needs two devices")),
 )  # fmt: skip
-RECORDS = (OPENED, Measured(0, cell("0")), Measured(0, cell("1", "skip", "no")), Closed("later"))
+LOG = KernelLog((LogLine(1.5, "NVRM: täst \\x1b", "xid", "0000:01:00.0", 3, 79),), 2, lost=True)
+RECORDS = (
+    OPENED, Measured(0, cell("0")), Measured(0, cell("1", "skip", "no")), Logged(LOG),
+    Closed("later"),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -107,7 +113,7 @@ def test_a_damaged_journal_raises_nothing_else_either(at, junk):
 
 def test_a_run_is_its_journal_put_together():
     run = assemble(RECORDS)
-    assert (run.id, run.label, run.finished) == ("run", "täst", "later")
+    assert (run.id, run.label, run.finished, run.kernel_log) == ("run", "täst", "later", LOG)
     measured, skipped = run.results
     assert (measured.status, [c.column for c in measured.cells]) == ("pass", ["0", "1"])
     assert (skipped.status, skipped.reason, skipped.cells) == ("skip", "needs two devices", ())

@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import device, machine
-from linkgauge.engine.resume import check_same_machine, check_same_options, fingerprint
+from linkgauge.engine.resume import (
+    _seconds,
+    check_same_machine,
+    check_same_options,
+    fingerprint,
+)
 from linkgauge.model.errors import InputError
 
 GPU = device(0, pci="0000:1b:00.0", uuid="GPU-1", driver="570.1")
@@ -71,3 +76,16 @@ def test_an_option_that_is_not_the_runs_own_is_refused(given_now, says):
     with pytest.raises(InputError) as refused:
         check_same_options({"--size": "512M", "--label": "a"}, given_now)
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("now", "seconds"),
+    [
+        ("2026-11-21T20:16:01.500Z", 61.5),
+        ("2026-11-21T20:14:00.000Z", 0.0),
+        ("2026-11-21T20:16:01", 0.0),
+        ("noon", 0.0),
+    ],
+)
+def test_the_kernels_lines_of_a_later_part_count_from_the_runs_start(now, seconds):
+    assert _seconds("2026-11-21T20:15:00.000Z", now) == seconds

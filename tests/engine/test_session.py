@@ -95,6 +95,7 @@ class TestARequest:
         assert [result.benchmark for result in run.results] == names
         assert {cell.status for result in run.results for cell in result.cells} == {"pass"}
         assert tuple(observer.results) == run.results
+        assert run.kernel_log is None  # no kernel speaks of a simulated machine
         assert (folder, list(tmp_path.iterdir()), observer.begun_on) == (None, [], ["one"])
 
     def test_is_kept_where_asked(self, what, names, tmp_path):

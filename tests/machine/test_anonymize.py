@@ -352,3 +352,17 @@ def test_long_texts_take_no_time(piece):
     begun = time.process_time()
     told(TOOL, piece * (60_000 // len(piece)))
     assert time.process_time() - begun < 2
+
+
+def test_lines_of_the_kernels_log_keep_what_readers_need():
+    who = Anonymizer("gpu07.lab.example.org")
+    lines = (
+        "NVRM: Xid (PCI:0000:1b:00): 79, pid=4711, name=python, GPU has fallen off the bus.",
+        "pcieport 0000:00:1c.0: AER: Correctable error message received from 0000:01:00.0",
+        "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+    )
+    for line in lines:
+        assert who.prose(line) == line
+    named = who.prose(f"NVRM: GPU at PCI:0000:1b:00: GPU-{UUID}\ngpu07 nfsd: 10.1.2.3")
+    assert "PCI:0000:1b:00: GPU-" in named
+    assert not any(name in named for name in (UUID, "gpu07", "10.1.2.3"))

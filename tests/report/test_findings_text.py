@@ -45,6 +45,28 @@ def test_a_remedy_is_told_once():
     assert "to mend it: as iommu above" in text
 
 
+def logged(number, *lines):
+    return replace(finding(number, "kernel-log"), lines=lines)
+
+
+def test_lines_of_the_kernels_log_are_shown_with_their_own_finding():
+    text = shown(logged(0, "1.5 s: NVRM: Xid 79"), logged(1, "2.5 s: NVRM: Xid 79"))
+    assert text.count("warn kernel-log") == 2
+    assert text.index("log: 1.5 s: NVRM: Xid 79") < text.index("sim:1")
+    assert text.index("log: 2.5 s: NVRM: Xid 79") > text.index("sim:1")
+
+
+def test_of_many_lines_the_first_are_shown():
+    text = shown(logged(0, *(f"{n} s: x" for n in range(9))))
+    assert "    log: 5 s: x\n    log: 3 more lines\n" in text
+    assert "log: 6 s" not in text
+
+
+def test_no_line_of_a_log_controls_the_terminal():
+    text = shown(logged(0, "1 s: \x1b[2J\x9b31m\u202e[bold]x"))
+    assert "log: 1 s: �[2J�31m�[bold]x\n" in text
+
+
 def test_nothing_found_is_said():
     assert shown() == "doctor: nothing found\n"
 
@@ -53,3 +75,4 @@ def test_the_document_holds_every_finding():
     document = json.loads(diagnosis_document(Diagnosis([finding(0)])))
     assert document["schema"] == "linkgauge.findings/1"
     assert document["findings"][0]["remedy"] == ["sudo mend"]
+    assert document["findings"][0]["lines"] == []

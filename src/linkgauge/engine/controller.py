@@ -4,10 +4,12 @@ the next."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
 
 from linkgauge.backends.protocol import Tried
+from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 from linkgauge.model.units import count_of
@@ -16,6 +18,7 @@ from .interrupts import Interrupts
 from .journal import (
     Again,
     Closed,
+    Logged,
     Measured,
     Record,
     assemble,
@@ -68,48 +71,79 @@ def execute(
     sink: Sink,
     observer: Observer,
     doubts: Doubts = lambda run: (),
+    log: Follower | None = None,
 ) -> Run:
     """Measures what these records of the plan lack; the first record is the plan itself. Cells
-    that are then in doubt are visited once more, unless the records say that they were. Ctrl-C ends
-    the run with what was measured so far: `finished` is then null. Raises ResultsError if the
-    journal cannot be written."""
+    that are then in doubt are visited once more, unless the records say that they were. Beside each
+    visit, what the kernel wrote to its `log` is kept. Ctrl-C ends the run with what was measured so
+    far: `finished` is then null. Raises ResultsError if the journal cannot be written."""
     opened = opening(records)
-    known = list(records)
-    visits = visits_of(records)
-    interrupts = Interrupts()
-
-    def keep(record: Record) -> None:
-        with interrupts.held():  # run.json must hold what the journal holds
-            sink(record)
-            known.append(record)
-            follow(visits, record)
+    kept = _Records(records, sink, log)
 
     def measure_what_is_left() -> None:
-        shown = _show(0, opened.plan, visits, observer)
-        while any(left := visits.left()):
-            observer.planned(visits.count_left())
-            for number in _order(len(left), visits.turn):
+        shown = _show(0, opened.plan, kept.visits, observer)
+        while any(left := kept.visits.left()):
+            observer.planned(kept.visits.count_left())
+            for number in _order(len(left), kept.visits.turn):
                 sheet = opened.plan[number]
                 for together in _together(left[number]):
                     observer.started(sheet, together[0])
-                    visit = visits.visit(number, together[0])
+                    visit = kept.visits.visit(number, together[0])
                     for cell in worker.measure(together, sheet.size, visit):
-                        keep(Measured(number, cell))
+                        kept.keep(Measured(number, cell))
                         observer.finished(cell)
-                shown = _show(shown, opened.plan, visits, observer)
+                shown = _show(shown, opened.plan, kept.visits, observer)
 
     try:
-        with interrupts:
+        with kept.complete():
             measure_what_is_left()
-            settled = any(isinstance(record, Again) for record in known)
-            if not settled and (cells := doubts(assemble(known, visits))):
+            if not kept.is_settled and (cells := doubts(kept.run())):
                 observer.say(f"measuring {count_of(len(cells))} once more")
-                keep(Again(tuple(cells)))
+                kept.keep(Again(tuple(cells)))
                 measure_what_is_left()
-            keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
+            kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except KeyboardInterrupt:
         pass  # what was measured is kept; the caller sees that the run has no end
-    return assemble(known, visits)
+    return kept.run()
+
+
+class _Records:
+    """The records of a run so far, and the visits that they tell of."""
+
+    def __init__(self, records: Sequence[Record], sink: Sink, log: Follower | None) -> None:
+        self.visits = visits_of(records)
+        self._known = list(records)
+        self._sink = sink
+        self._log = log
+        self._interrupts = Interrupts()
+
+    def keep(self, *records: Record) -> None:
+        """Keeps these, behind what the kernel has logged since the last."""
+        with self._interrupts.held():  # run.json must hold what the journal holds
+            new = self._log.new() if self._log is not None else None
+            for record in (*([Logged(new)] if new is not None else []), *records):
+                self._sink(record)
+                self._known.append(record)
+                follow(self.visits, record)
+
+    @contextmanager
+    def complete(self) -> Iterator[None]:
+        """A signal within does not come between the parts of what is kept, nor before what the
+        kernel logged until then is."""
+        with self._interrupts:
+            try:
+                yield
+            except KeyboardInterrupt:
+                self.keep()
+                raise
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether cells in doubt were already asked for."""
+        return any(isinstance(record, Again) for record in self._known)
+
+    def run(self) -> Run:
+        return assemble(self._known, self.visits)
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:

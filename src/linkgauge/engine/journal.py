@@ -20,6 +20,7 @@ import msgspec
 
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.inventory import Inventory
+from linkgauge.model.kernel_log import KernelLog, joined
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
@@ -61,6 +62,12 @@ class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="agai
     cells: tuple[CellAt, ...]
 
 
+class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
+    """What the kernel logged since the last such record."""
+
+    log: KernelLog
+
+
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
     """The run broke off before this record and was resumed at this time by this command."""
 
@@ -75,7 +82,7 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     after: Inventory | None = None
 
 
-Record = Opened | Measured | Again | Resumed | Closed
+Record = Opened | Measured | Again | Logged | Resumed | Closed
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
@@ -228,6 +235,7 @@ def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
         resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
         finished=ends[-1].finished if ends else None,
         after=ends[-1].after if ends else None,
+        kernel_log=joined(record.log for record in records if isinstance(record, Logged)),
         results=tuple(
             result_of(sheet, cells)
             for sheet, cells in zip(opened.plan, measured, strict=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
+from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run, Simulation
@@ -47,8 +49,20 @@ def go_on(
             resumed = Resumed(now(), command)
             journal.append(resumed)
             collect_seldom()
-            observer.begun(then)
-            return execute((*records, resumed), worker, journal.append, observer, doubts)
+            since = _seconds(opened.started, resumed.started)
+            with following(then, since) as log:
+                observer.begun(then)
+                known = (*records, resumed)
+                return execute(known, worker, journal.append, observer, doubts, log)
+
+
+def _seconds(began: str, now: str) -> float:
+    """From one time of day to the other; 0 if the clock was set back, or if a file has no time."""
+    try:
+        passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
+    except (TypeError, ValueError):
+        return 0.0
+    return max(passed.total_seconds(), 0.0)
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:

@@ -19,6 +19,7 @@ import msgspec
 from linkgauge.backends import SHAPED
 from linkgauge.benchmarks.table import COMPARISON
 from linkgauge.machine.hardware import state
+from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import EngineSettings, Run
@@ -100,8 +101,9 @@ class Session:
             if self.folder is not None:
                 journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                 sink = held.enter_context(closing(journal)).append
+            log = held.enter_context(following(self.machine))
             observer.begun(self.machine)
-            return execute((opened,), self._worker, sink, observer, doubts)
+            return execute((opened,), self._worker, sink, observer, doubts, log)
 
     def _open(self, plan: Plan) -> Opened:
         request, machine = self.request, self.machine

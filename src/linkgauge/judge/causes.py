@@ -164,14 +164,15 @@ def causes(
     stays: bool = False,
     began: float = BEGAN,
     strengths: Sequence[Strength] = (),
+    seen: Container[str] = (),
 ) -> tuple[list[Cause], list[Case]]:
     """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
     left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
     then. What `stays` bad from then on is always well before, and hardly explains a good cell.
     Otherwise what is broken shows in the same phase of every cell, and as much by all
-    `strengths`."""
+    `strengths`. Of parts that explain as well, those `seen` to be in trouble come first."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
-    blames = suspects(bad, cases)
+    blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
     candidates = list(_candidates(blames, bad, cases, stays=stays))
     sizes = [

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.inventory import Accelerator, Inventory, PciFunction
+from linkgauge.model.kernel_log import KernelLog
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.result import CellResult, Result, Run
@@ -20,7 +21,7 @@ read here."""
 
 class Finding(msgspec.Struct, frozen=True):
     """What a check found, and on which device, link or node (`subject`); why it matters; the lines
-    that fix it; and the cells that it rests on."""
+    that fix it; and the cells and the `lines` of the kernel's log that it rests on."""
 
     check: str
     severity: Severity
@@ -29,17 +30,19 @@ class Finding(msgspec.Struct, frozen=True):
     why: str = ""
     remedy: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """What checks judge by: the machine before a run, its inventory after the run, and the results;
-    without a run, the machine alone. `together` says that pairs of devices were measured at the
-    same time: they may have shared links."""
+    """What checks judge by: the machine before a run, its inventory after the run, the results, and
+    what the kernel logged meanwhile; without a run, the machine alone. `together` says that pairs
+    of devices were measured at the same time: they may have shared links."""
 
     before: Machine
     after: Inventory | None = None
     results: tuple[Result, ...] = ()
     together: bool = False
+    log: KernelLog | None = None
 
     @cached_property
     def inventory(self) -> Inventory:
@@ -78,7 +81,8 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def evidence_of(run: Run) -> Evidence:
-    return Evidence(run.machine, run.after, run.results, run.settings.parallel_pairs)
+    together = run.settings.parallel_pairs
+    return Evidence(run.machine, run.after, run.results, together, run.kernel_log)
 
 
 _ACCELERATORS = (0x03, 0x0B, 0x12)

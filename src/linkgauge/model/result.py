@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from .counters import Counters
 from .errors import OutcomeKind, Phase
 from .inventory import Inventory, Reading
+from .kernel_log import KernelLog
 from .machine import Machine
 from .modes import Mode
 from .notes import Note
@@ -333,7 +334,9 @@ class Settings(msgspec.Struct, frozen=True):
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
-    the times at which it was resumed. `lines` are of what was measured at several sizes."""
+    the times at which it was resumed. `lines` are of what was measured at several sizes.
+    `kernel_log` is null where nobody follows the log: of a simulated machine, and in files of
+    earlier versions."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -345,6 +348,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     finished: str | None
     machine: Machine
     after: Inventory | None = None
+    kernel_log: KernelLog | None = None
     settings: Settings
     results: tuple[Result, ...]
     lines: tuple[SizeLine, ...] = ()

@@ -12,7 +12,7 @@ from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
 from .run_text import simulated
-from .sentences import first_of
+from .sentences import NAMED, first_of
 
 _STYLES: dict[Severity, str] = {
     "fail": "bold red",
@@ -58,7 +58,7 @@ def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
     """Findings that differ only in subject (and its address in the remedy), in their order."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.check, finding.severity, finding.found, finding.why)
+        key = (finding.check, finding.severity, finding.found, finding.why, *finding.lines)
         groups.setdefault(key, []).append(finding)
     yield from groups.values()
 
@@ -74,12 +74,16 @@ def headline(alike: Sequence[Finding]) -> Text:
 
 
 def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Text]:
-    """The reason, the cells, and the remedy, unless check `earlier` has given the same one."""
+    """The reason, the cells, the kernel's lines, and the remedy, unless check `earlier` has given
+    the same one."""
     first = alike[0]
     if first.why:
         yield Text(f"    why: {first.why}", "dim")
     if first.cells:
         yield Text(f"    cells: {first_of(first.cells, ', ')}", "dim")
+    yield from (Text(f"    log: {line}", "dim") for line in first.lines[:NAMED])
+    if len(first.lines) > NAMED:
+        yield Text(f"    log: {len(first.lines) - NAMED} more lines", "dim")
     if not first.remedy:
         return
     if earlier is not None:

@@ -16,7 +16,8 @@ from linkgauge.judge.concern import concerns_measured
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.wiring import Wiring
 
-from . import accelerator_state, cells, fabric, host_setup, links, two_modes
+from . import accelerator_state, cells, fabric, host_setup, kernel_log, links, two_modes
+from .pcie_chains import chain
 
 Check = Callable[[Evidence], Iterator[Finding]]
 
@@ -24,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     *cells.CHECKS,
     *links.CHECKS,
     *fabric.CHECKS,
+    *kernel_log.CHECKS,
     *slow_parts.CHECKS,
     *accelerator_state.CHECKS,
     *host_setup.CHECKS,
@@ -37,6 +39,11 @@ KNOWN = (
     "fabric-links", "ecc", "link-errors", "fabric-errors",
 )  # fmt: skip
 """Checks of what was read: what they find explains what others infer from figures."""
+CONFIRMED = (
+    "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
+    "ecc", "row-remap",
+)  # fmt: skip
+"""What the kernel's log confirms where it names the same part."""
 INFERRED = ("slow", "drift", "scatter", "stall")
 
 
@@ -51,7 +58,7 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    said = map(_referring, found, causes)
+    said = map(_referring, _confirming(evidence, found), causes)
     return tuple(sorted(said, key=lambda f: (first.get(f, len(known)), _ORDER.index(f.severity))))
 
 
@@ -77,6 +84,29 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     named = " and ".join(f"{cause.check} of {cause.subject}" for cause in causes[:2])
     severity: Severity = "warn" if failed(causes) else finding.severity
     return replace(finding, severity=severity, why=f"explained by {named}, above")
+
+
+def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
+    """Findings of the kernel's log say what else was found of their device, or of what is above it:
+    so that one fault does not look like two."""
+    others = [finding for finding in found if finding.check in CONFIRMED]
+    for finding in found:
+        of: list[Finding] = []
+        if finding.check == "kernel-log" and finding.severity in ("fail", "warn"):
+            around = _around(evidence, finding.subject)
+            of = [other for other in others if not around.isdisjoint(_places(other.subject))]
+        named = " and ".join(f"{other.check} of {other.subject}" for other in of[:2])
+        yield replace(finding, why=f"{finding.why}; it confirms {named}") if of else finding
+
+
+def _around(evidence: Evidence, subject: str) -> set[str]:
+    """A device's name and address, with the addresses of the bridges above it."""
+    places = _places(subject.partition(" (")[0])
+    for name, address in evidence.addresses.items():
+        if not places.isdisjoint((name, address)):
+            above = (function.address for function in chain(evidence, address))
+            places |= {name, address, *above}
+    return places
 
 
 def _places(subject: str) -> set[str]:

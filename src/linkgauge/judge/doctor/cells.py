@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.cases import cases_of, named
 from linkgauge.judge.causes import BEGAN, causes
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.logged import broken
 from linkgauge.judge.vendor import tools
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.units import count_of
@@ -26,7 +27,8 @@ def _found(
     good = [case for case in cases if case.cell.status == "pass"]
     began = BEGAN if kind == "wrong-bytes" else _BREAKS
     # A device that is lost stays lost: what it did before counts for nothing.
-    blamed, rest = causes(bad, good, stays=kind == "lost", began=began)
+    seen = broken(evidence)
+    blamed, rest = causes(bad, good, stays=kind == "lost", began=began, seen=seen)
     for cause in blamed:
         one = f"{count_of(len(cause.cases))} {found}{cause.blame.doubt}"
         yield Finding(check, "fail", cause.blame.part, one, why, remedy, named(cause.cases))

@@ -1,0 +1,144 @@
+"""The check of what the kernel logged during a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.logged import severity_of
+from linkgauge.judge.xids import CATALOG, meaning_of_xid
+from linkgauge.model.inventory import gaps_of
+from linkgauge.model.kernel_log import LogKind, LogLine
+
+from .pcie_chains import hops, subject
+
+_ORDER: tuple[Severity, ...] = ("fail", "warn", "note")
+_OF_LINKS = ("aer", "hotplug")
+_GRADED = ("aer", "sxid", "hardware")
+_NAMED = 4
+"""Most kinds of lines that are named."""
+
+
+class _About(msgspec.Struct, frozen=True):
+    """What lines of a kind are called, why they matter, and what to do."""
+
+    name: str
+    why: str
+    remedy: tuple[str, ...]
+
+
+_RESET = "reset the device, or power the machine off and on; if it recurs, have it replaced"
+_ABOUT: dict[LogKind, _About] = {
+    "xid": _About(
+        "Xid",
+        "the driver met an error of the GPU, or of a program on it",
+        (f"see what {CATALOG} advises",),
+    ),
+    "sxid": _About(
+        "an error of an NVSwitch (SXid)",
+        "copies between GPUs cross it",
+        ("systemctl status nvidia-fabricmanager; nvidia-smi nvlink -e",),
+    ),
+    "aer": _About(
+        "errors of PCI Express (AER)",
+        "packets that arrive broken are sent again or lost: the link or its contacts are bad",
+        ("reseat the card and its riser or cable; sudo lspci -vv -s ADDRESS | grep -E 'Sta:'",),
+    ),
+    "hotplug": _About(
+        "a change of a slot (pciehp)",
+        "the link went down or the card lost its power",
+        ("see to the card's seat, its cables and its supply",),
+    ),
+    "hardware": _About(
+        "errors of memory or processors",
+        "what is read from there may be wrong, or slow to correct",
+        ("ras-mc-ctl --errors  # of rasdaemon; replace the DIMM that recurs",),
+    ),
+    "iommu": _About(
+        "faults of the IOMMU",
+        "a device accessed an address that it may not: what it copied did not arrive",
+        ("update the driver; boot with iommu=pt on the kernel's command line",),
+    ),
+    "out-of-memory": _About(
+        "a process killed for want of memory",
+        "the machine, or a container, ran out of memory meanwhile",
+        ("cat /sys/fs/cgroup/memory.max; measure with a smaller --size",),
+    ),
+    "driver": _About(
+        "messages of the driver",
+        "drivers warn of what disturbs or slows their devices",
+        ("sudo dmesg -T  # what came before and after",),
+    ),
+}
+
+
+def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
+    """Lines of one device are one finding, as grave as the gravest of them."""
+    log = evidence.log
+    if log is None:
+        return
+    look = ("sudo dmesg -T | grep -iE 'xid|aer|edac|mce|oom'",)
+    for gap in gaps_of(log.unknown):
+        found = f"what the kernel logged during the run cannot be read: {gap.why}"
+        yield Finding("kernel-log", "unknown", "host", found, remedy=look)
+    names = _names(evidence)
+    by_subject: dict[str, list[LogLine]] = {}
+    for line in log.lines:
+        by_subject.setdefault(_subject(line, names), []).append(line)
+    for name, lines in by_subject.items():
+        yield _finding(name, lines)
+    if log.more or log.lost:
+        texts = [f"{log.more} more lines like those kept"] if log.more else []
+        texts += ["some that the kernel overwrote before they were read"] if log.lost else []
+        found = f"the kernel logged too much to keep: {', '.join(texts)}"
+        why = "a flood of messages is itself a sign of trouble"
+        yield Finding("kernel-log", "note", "host", found, why, look)
+
+
+_Names = dict[tuple[bool, str], str]
+"""Subjects by whether a link is meant, and by address."""
+
+
+def _names(evidence: Evidence) -> _Names:
+    """A port's messages about its link are about the device below it."""
+    of_devices = {at: subject(name, at) for name, at in evidence.addresses.items()}
+    names = {(is_link, at): name for at, name in of_devices.items() for is_link in (True, False)}
+    for hop in hops(evidence):
+        if hop.port is not None:
+            names.setdefault((True, hop.port.address), hop.subject)
+        for is_link in (True, False):
+            names.setdefault((is_link, hop.function.address), hop.subject)
+    return names
+
+
+def _subject(line: LogLine, names: _Names) -> str:
+    if line.pci is None:
+        return "host"
+    return names.get((line.kind in _OF_LINKS, line.pci), line.pci)
+
+
+def _finding(name: str, lines: Sequence[LogLine]) -> Finding:
+    # The gravest come first, since the first are shown.
+    lines = sorted(lines, key=lambda line: (_ORDER.index(severity_of(line)), line.seconds))
+    first, severity = lines[0], severity_of(lines[0])
+    called = list(dict.fromkeys(_called(line) for line in lines if severity_of(line) == severity))
+    more = f" and {len(called) - _NAMED} more" if len(called) > _NAMED else ""
+    found = f"the kernel logged {', '.join(called[:_NAMED])}{more}"
+    about = _ABOUT[first.kind]
+    remedy = tuple(text.replace("ADDRESS", first.pci or "ADDRESS") for text in about.remedy)
+    if severity == "fail" and first.kind in ("xid", "sxid"):
+        remedy += (_RESET,)
+    texts = tuple(f"{line.seconds:.3f} s: {line.text}" for line in lines)
+    return Finding("kernel-log", severity, name, found, about.why, remedy, lines=texts)
+
+
+def _called(line: LogLine) -> str:
+    if line.kind == "xid":
+        return meaning_of_xid(line.code)
+    name = _ABOUT[line.kind].name
+    return f"{name}, {line.gravity}" if line.gravity and line.kind in _GRADED else name
+
+
+CHECKS = (check_kernel_log,)

@@ -1,0 +1,192 @@
+"""Records of /dev/kmsg are read whatever they hold; lines about what is measured are recognized."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import device, machine
+from linkgauge.machine.kernel_lines import (
+    MOST_CHARACTERS,
+    Interest,
+    LogRecord,
+    interest_of,
+    parse_record,
+    recognize,
+)
+from linkgauge.model.inventory import Inventory, PciFunction
+from linkgauge.model.kernel_log import LogLine
+
+NOTHING = Interest()
+
+
+def record(text, level=3, **properties):
+    return LogRecord(level, 1, 2.0, text, properties)
+
+
+def line_of(text, interest=NOTHING, **properties):
+    return recognize(record(text, **properties), interest, 1.5)
+
+
+class TestARecord:
+    def test_is_a_prefix_a_message_and_properties(self):
+        data = b"6,339,5140900,-;NET: Registered protocol family 10\n SUBSYSTEM=net\n DEVICE=n3\n"
+        assert parse_record(data) == LogRecord(
+            6, 339, 5.1409, "NET: Registered protocol family 10",
+            {"SUBSYSTEM": "net", "DEVICE": "n3"},
+        )  # fmt: skip
+
+    def test_may_have_fields_that_later_kernels_add(self):
+        assert parse_record(b"30,340,5690716,c,caller=T1,x;udevd[80]: hello\n").text == (
+            "udevd[80]: hello"
+        )
+
+    def test_has_its_level_without_the_facility(self):
+        assert parse_record(b"11,1,0,-;a line that a program wrote\n").level == 3
+
+    @pytest.mark.parametrize(
+        ("escaped", "text"),
+        [
+            (rb"back\x5cslash", "back\\slash"),
+            (rb"\x1b[31mred", "\x1b[31mred"),
+            (rb"caf\xc3\xa9", "café"),
+            (rb"half of it: \xc3", "half of it: \ufffd"),
+            (rb"not an escape: \xz1", r"not an escape: \xz1"),
+        ],
+    )
+    def test_has_escapes_for_bytes(self, escaped, text):
+        assert parse_record(b"3,1,0,-;" + escaped + b"\n").text == text
+
+    @pytest.mark.parametrize(
+        "data", [b"", b"\n", b"3,1,-;x", b"a,1,2,-;x", b"3,1,2,-", b"3,1,2\n;"]
+    )
+    def test_is_none_without_its_prefix(self, data):
+        assert parse_record(data) is None
+
+    @given(st.binary(max_size=300))
+    def test_raises_nothing_whatever_the_bytes(self, data):
+        for each in (data, b"3,1,2,-;" + data):
+            if (found := parse_record(each)) is not None:
+                recognize(found, Interest(frozenset({"x"}), frozenset({"0000:01:00.0"})), 0.0)
+                msgspec.json.encode(found)
+
+
+def escaped(text):
+    """As the kernel writes a message (devkmsg's msg_add_ext_text)."""
+    return b"".join(
+        bytes([byte]) if 32 <= byte < 127 and byte != ord("\\") else b"\\x%02x" % byte
+        for byte in text.encode()
+    )
+
+
+NAMES = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", min_size=1, max_size=9)
+
+
+@given(
+    st.integers(0, 7),
+    st.integers(0, 23),
+    st.integers(0, 1 << 62),
+    st.integers(0, 1 << 50),
+    st.text(max_size=80),
+    st.dictionaries(NAMES, st.text(max_size=20), max_size=3),
+)
+def test_a_record_reads_as_it_was_written(level, facility, number, ticks, text, properties):
+    pairs = b"".join(b" %s=%s\n" % (k.encode(), escaped(v)) for k, v in properties.items())
+    data = b"%d,%d,%d,-;%s\n%s" % (facility << 3 | level, number, ticks, escaped(text), pairs)
+    assert parse_record(data) == LogRecord(level, number, ticks / 1e6, text, properties)
+
+
+AT = "0000:01:00.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "pci", "code", "gravity"),
+    [
+        ("NVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus.", "xid",
+         "0000:1b:00.0", 79, None),
+        ("NVRM: Xid (0000:03:00): 14, Channel 00000001", "xid", "0000:03:00.0", 14, None),
+        ("NVRM: Xid (PCI:0001:1B:00): 145, RLW_REMAP Nonfatal XC0", "xid", "0001:1b:00.0", 145,
+         "uncorrected"),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c5:00.0): 20034, Fatal, Link 48 LTSSM Fault", "sxid",
+         "0000:c5:00.0", 20034, "fatal"),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c5:00.0): 12028, Non-fatal, Link 32", "sxid",
+         "0000:c5:00.0", 12028, "uncorrected"),
+        (f"pcieport 0000:00:1c.0: AER: Correctable error message received from {AT}", "aer", AT,
+         None, "corrected"),
+        (f"pcieport 0000:00:1c.0: AER: Multiple Corrected error received: {AT}", "aer", AT, None,
+         "corrected"),
+        (f"pcieport 0000:00:1c.0: AER: Uncorrected (Fatal) error received: {AT}", "aer", AT, None,
+         "fatal"),
+        (f"nvidia {AT}: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer",
+         "aer", AT, None, "uncorrected"),
+        (f"nvidia {AT}:   device [10de:2330] error status/mask=00000001/0000e000", "aer", AT, None,
+         None),
+        (f"nvidia {AT}:    [ 0] RxErr                  (First)", "aer", AT, None, None),
+        ("pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000", "aer",
+         "0000:00:1c.0", None, None),
+        ("pcieport 0000:00:1c.0: pciehp: Slot(1): Link Down", "hotplug", "0000:00:1c.0", None,
+         None),
+        ("EDAC MC0: 1 CE memory read error on CPU_SrcID#0", "hardware", None, None, "corrected"),
+        ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0", "hardware", None, None, "uncorrected"),
+        ("mce: [Hardware Error]: Machine check events logged", "hardware", None, None, None),
+        ("{1}[Hardware Error]: event severity: recoverable", "hardware", None, None, "uncorrected"),
+        (f"{{1}}[Hardware Error]:   device_id: {AT}", "hardware", AT, None, None),
+        ("DMAR: [DMA Write NO_PASID] Request device [3b:00.0] fault addr 0xfff", "iommu",
+         "0000:3b:00.0", None, None),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=41:00.0 domain=0x0 address=0x0]", "iommu",
+         "0000:41:00.0", None, None),
+        ("arm-smmu-v3 arm-smmu-v3.0.auto: event 0x10 received:", "iommu", None, None, None),
+        ("Out of memory: Killed process 77 (python) total-vm:1kB", "out-of-memory", None, None,
+         None),
+        ("Memory cgroup out of memory: Killed process 77 (python)", "out-of-memory", None, None,
+         None),
+        ("NVRM: GPU 0000:1b:00.0: RmInitAdapter failed! (0x24:0x65:1417)", "driver", "0000:1b:00.0",
+         None, None),
+        ("nvidia-uvm: Loaded the UVM driver, major device number 508.", "driver", None, None, None),
+        ("[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx timeout", "driver", None, None, None),
+    ],
+)  # fmt: skip
+def test_lines_about_devices_and_memory_are_recognized(text, kind, pci, code, gravity):
+    line = line_of(text)
+    assert line == LogLine(1.5, text, kind, pci, 3, code, gravity)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "EXT4-fs (vda): mounted filesystem", "usb 1-1: new high-speed USB device", "",
+        "audit: type=1400 apparmor=DENIED name=/etc/nvidia", "IPv6: eth0: link becomes ready",
+        "nvme 0000:05:00.0: I/O 7 QID 3 timeout", "systemd[1]: Started something for my amdgpus",
+    ],
+)  # fmt: skip
+def test_others_are_left_out(text):
+    assert line_of(text) is None
+
+
+def test_what_a_machines_own_devices_and_drivers_say_is_kept():
+    pci = (
+        PciFunction(address=AT, class_code=0x120000, driver="acme"),
+        PciFunction(address="0000:00:1c.0", class_code=0x060400, driver="shpchp"),
+        PciFunction(address="0000:09:00.0", class_code=0x030000, driver="ast", display=True),
+    )
+    here = msgspec.structs.replace(
+        machine([device(0, pci="0000:02:00.0")]), inventory=Inventory(pci=pci)
+    )
+    interest = interest_of(here)
+    assert line_of(f"vfio-pci {AT}: reset recovery", interest).kind == "driver"
+    assert line_of("acme: firmware halted", interest).kind == "driver"
+    assert line_of("x 0000:02:00.0: known by its backend", interest).pci == "0000:02:00.0"
+    assert line_of("a message without a name", interest, DEVICE=f"+pci:{AT}").pci == AT
+    for other in ("acmes: x", "ast 0000:09:00.0: x", "shpchp: x"):
+        assert line_of(other, interest) is None
+
+
+@given(st.text(max_size=3000))
+def test_what_is_kept_can_be_shown_on_a_terminal(text):
+    shown = line_of(f"NVRM: {text}").text
+    assert shown.isprintable()
+    assert len(shown) <= MOST_CHARACTERS
+
+
+def test_control_characters_are_kept_as_escapes():
+    assert line_of("NVRM: \x1b[2J\n\x9b caf\u00e9").text == "NVRM: \\x1b[2J\\n\\x9b café"
