@@ -69,3 +69,28 @@ def test_a_partner_that_never_answers_ends_it_in_time_and_the_device_is_free(
     begin = time.monotonic()
     bounce(backend, text)
     assert time.monotonic() - begin < 1
+
+
+@pytest.mark.parametrize("share", [25, 50, 75])
+def test_a_load_keeps_its_share_of_its_own_rate(backend, share):
+    size = 64 << 20
+    rates = {}
+    for load in (share, 100):
+        transfer = parse_transfer(f"host:0 -> cuda:0 by sm at {load}%")
+        ends = [backend.allocate(end, size, transfer.engine) for end in transfer.memories]
+        flag = parse_transfer("host:0 -> cuda:0 by sm")
+        own = [backend.allocate(end, flags.BYTES, flag.engine) for end in flag.memories]
+        copies = [
+            Copy(flag, *own, flags.BYTES, 1),
+            Copy(transfer, *ends, size, 2, interference=True, endless=True),
+        ]
+        group = backend.prepare(copies, "flag-ping-pong")
+        group.arm(1, 64)
+        group.open()
+        timing = group.wait()
+        rates[load] = 64 * size / timing.seconds[1]
+        assert len(timing.progress[0]) == 65
+        group.close()
+        for end in (*ends, *own):
+            end.free()
+    assert rates[share] == pytest.approx(rates[100] * share / 100, rel=0.1)

@@ -132,4 +132,4 @@ def test_a_cell_reports_the_latency_and_the_rate_beside_it():
 
 def test_a_load_of_what_is_measured_is_refused(backend):
     cell = measured("host:0 -> null by cpu*1 at 50%", backend, "copy")
-    assert (cell.status, "beside a pointer chase" in cell.reason) == ("skip", True)
+    assert (cell.status, "beside a latency" in cell.reason) == ("skip", True)

@@ -7,13 +7,14 @@ import textwrap
 import pytest
 
 import sanitize
+import sanitize_cases
 from cuda_kit import FakeCompiler, gpu
 from linkgauge.backends import cuda
-from linkgauge.backends.cuda import flags, group, hand_overs, matmul, verify, work
+from linkgauge.backends.cuda import flags, group, hand_overs, load, matmul, verify, work
 
 EVERY = [
     "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "copy.copy", "flags.answer",
-    "flags.bounce", "flags.nothing", "gate.gate",
+    "flags.bounce", "flags.nothing", "gate.gate", "load.load",
     "matmul.compare", "matmul.draw", "matmul.fold", "pattern.compare", "pattern.fill",
     "pieces.copy", "stream.read", "stream.write",
 ]  # fmt: skip
@@ -34,7 +35,8 @@ def test_every_kernel_is_launched(monkeypatch):
     for name in ("BlasHandle", "open_cublas"):
         monkeypatch.setattr(matmul, name, getattr(matmul, name))
     monkeypatch.setattr(verify, "read_word", lambda *arguments: (1 << 64) - 1)
-    monkeypatch.setattr(flags, "LIMIT", flags.LIMIT)
+    for module in (flags, load):
+        monkeypatch.setattr(module, "LIMIT", module.LIMIT)
     nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
     address = ctypes.cast(nothing, ctypes.c_void_p).value
     monkeypatch.setattr(hand_overs, "address_of", lambda name: address)
@@ -47,7 +49,7 @@ def test_every_kernel_is_launched(monkeypatch):
     assert {ran[f"matmul.{name}"][0] for name in ("draw", "fold", "compare")} == {3}
     # Each copies, and with its progress recorded.
     assert (ran["bulk.copy"][0], ran["pieces.copy"][0]) == (6, 3)
-    assert ran["copy.copy"][0] >= 4 * len(sanitize.PLAIN)
+    assert ran["copy.copy"][0] >= 4 * len(sanitize_cases.PLAIN)
 
 
 @pytest.mark.parametrize(

@@ -58,3 +58,31 @@ def test_what_loads_the_memory_has_a_matrix_of_its_own_unit():
     assert lines[3].split() == ["0", "read", "100.00", "300.00"]
     assert "(GB/s)" in lines[4]
     assert lines[6].split() == ["0", "read", "12.50"]
+
+
+def loaded(*seconds):
+    """A row by load; each latency is known to within 1 %."""
+    rows = []
+    for place, one in zip(("0%", "25%", "50%"), seconds, strict=False):
+        rate = None if place == "0%" else 1e9
+        made = cell("flag", place, "host:0 -> null by cpu*1 & host:0 -> null by cpu*3", one, rate)
+        known = replace(made.summary, ci95=(one * 0.99, one * 1.01))
+        rows.append(replace(made, summary=known))
+    return rows
+
+
+def test_a_latency_that_rises_with_the_load_within_noise_is_said_to():
+    assert "within noise, latency rises with the load" in text_of(
+        loaded(1e-7, 1.2e-7, 1.19e-7), "t"
+    )
+
+
+def test_the_point_that_falls_is_named():
+    said = "\n".join(text_of(loaded(1e-7, 1.5e-7, 1.2e-7), "t"))
+    assert "falls with the load: flag at 50%: 120.00 ns after 150.00 ns at 25%" in said
+    assert "rises" not in said
+
+
+def test_nothing_is_said_of_rows_without_loads():
+    alone = [cell("0", "1 KiB", "host:0 -> null by cpu*1", 1e-9)]
+    assert not any("with the load" in line for line in text_of(alone, "t"))

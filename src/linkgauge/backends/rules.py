@@ -54,7 +54,8 @@ def of_threads(
 def of_load(transfer: Transfer) -> Iterator[str]:
     """That a backend cannot hold a transfer to a share of its rate."""
     if transfer.load != FULL_LOAD:
-        yield f"only host threads hold a transfer to {transfer.load}% of its rate"
+        held = "only host threads, and kernels (sm) of cuda, hold a transfer to a share of its rate"
+        yield f"{held}: {transfer.load}%"
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[str]:
@@ -137,9 +138,10 @@ def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], operation: Operation) -> None:
-    """Raises Unsupported for a copy from null to null, and for work that has a memory."""
+    """Raises Unsupported for a copy from null to null, and for work that has a memory. What is
+    beside work that is handed over loads the link."""
     works = operation == "primes" or operation in (*PRODUCTS, *HAND_OVERS)
-    for copy in copies:
+    for copy in copies[:1] if operation in HAND_OVERS else copies:
         if (not copy.transfer.memories) != works:
             problem = f"{operation} takes no memory" if copy.transfer.memories else "moves nothing"
             where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and its like"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import permutations
+from itertools import permutations, product
 
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import (
@@ -12,6 +12,7 @@ from linkgauge.model.transfer import (
     Engine,
     HandOver,
     Memory,
+    Operation,
     Report,
     Transfer,
     host,
@@ -19,7 +20,7 @@ from linkgauge.model.transfer import (
 from linkgauge.model.units import LATENCY, format_size
 
 from .gpu import OnDevices
-from .table import HOST_ROW, UNHURRIED, DeviceSet, Sweep
+from .table import HOST_ROW, UNHURRIED, DeviceSet, Profile, Sweep
 
 SIZES = tuple(1 << power for power in range(21))
 """Bytes of a copy: 1 B to 1 MiB."""
@@ -27,6 +28,9 @@ FEW_SIZES = (*SIZES[::3], SIZES[-1])
 """By factors of 8, and the largest."""
 FLAG_BYTES = 256
 """Two flags, no two of which share a cache line."""
+LOADS = (0, 25, 50, 75, 100)
+LOAD_BYTES = 64 << 20
+"""Percent of its own rate, and bytes, of what loads a link."""
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
@@ -74,6 +78,31 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
         yield Cell(name, "one way", (transfer,), Report.LATENCY, operation="flag-ping-pong")
 
 
+def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
+    """Flags, copies there and back and launches while a kernel's copies one way load the same link:
+    of the first path to the host and the first between devices, or in the full profile of all."""
+    paths = list(_paths(fabric))
+    few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
+    for name, far, owner in paths if fabric.full else filter(None, few):
+        first, second = (far, owner) if far.is_host else (owner, far)
+        flag = Transfer(first, second, Engine(owner, "sm"))
+        copy = Transfer(far, owner, Engine(owner, "ce"))
+        launch = Transfer(NULL, NULL, Engine(owner, "sm"))
+        kinds: tuple[tuple[str, Transfer, Operation], ...] = (
+            ("flag", flag, "flag-ping-pong"), ("copy", copy, "copy-ping-pong"),
+            ("launch", launch, "launch"),
+        )  # fmt: skip
+        ways = (("->", far, owner), ("<-", owner, far))
+        for (kind, timed, operation), (arrow, source, destination), load in product(
+            kinds, ways, LOADS
+        ):
+            times, engine = LOAD_BYTES // FLAG_BYTES, Engine(owner, "sm")
+            beside = Transfer(source, destination, engine, times, load=load)
+            transfers = (timed, beside) if load else (timed,)
+            place = f"{kind} {name}, load {name.replace('-', arrow, 1)}", f"{load}%"
+            yield Cell(*place, transfers, Report.LATENCY, operation=operation)
+
+
 def _handing_over(operation: HandOver) -> Callable[[DeviceSet], Iterator[Cell]]:
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for device in fabric.devices:
@@ -94,9 +123,13 @@ _HANDED_OVER: dict[HandOver, str] = {
 
 
 def _sweep(
-    name: str, title: str, cells: Callable[[DeviceSet], Iterator[Cell]], size: int = 1
+    name: str,
+    title: str,
+    cells: Callable[[DeviceSet], Iterator[Cell]],
+    size: int = 1,
+    profiles: tuple[Profile, ...] = UNHURRIED,
 ) -> OnDevices:
-    return OnDevices(name, title, cells, LATENCY, size, "needs a device", profiles=UNHURRIED)
+    return OnDevices(name, title, cells, LATENCY, size, "needs a device", profiles=profiles)
 
 
 LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
@@ -116,6 +149,14 @@ LATENCY_OF_DEVICES: tuple[Sweep, ...] = (
         "latency of a flag from one memory to another, half of there and back, path(row)",
         _flags,
         FLAG_BYTES,
+    ),
+    _sweep(
+        "latency_loaded",
+        "latency of a flag, a copy CE of 256 B and a launch, while a kernel's copies load the "
+        "link(row) at a share of their rate(column)",
+        _loaded,
+        FLAG_BYTES,
+        ("full",),
     ),
     *(
         _sweep(

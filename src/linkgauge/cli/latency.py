@@ -45,6 +45,7 @@ def latency(
 
     Example: linkgauge latency --size 64 --iterations 10000 --csv > latency.csv
     """
+    from linkgauge.benchmarks.catalog import CATALOG
     from linkgauge.benchmarks.latency import SIZES
     from linkgauge.engine.request import Selection
     from linkgauge.model.errors import InputError
@@ -67,9 +68,15 @@ def latency(
     for name in names:
         if not name.startswith(PREFIX):
             raise InputError(f"{name} is no benchmark of single iterations: see linkgauge run")
-    prefixes = () if names else (PREFIX if size is None else OF_COPIES,)
+    if not names:
+        prefix = PREFIX if size is None else OF_COPIES
+        names = tuple(
+            name
+            for name, row in CATALOG.items()
+            if name.startswith(prefix) and "standard" in row.profiles
+        )
     request = request_of(
-        context, Selection(names, prefixes), settings,
+        context, Selection(names), settings,
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip

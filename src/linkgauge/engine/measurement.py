@@ -11,7 +11,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
+from linkgauge.model.transfer import FULL_LOAD, ITERATED, Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool
@@ -62,8 +62,13 @@ class Measurement:
 
     @property
     def _is_chase(self) -> bool:
-        """Whether it follows pointers; what else it has loads the memory for as long."""
+        """Whether it follows pointers."""
         return self.planned.operation == "chase"
+
+    @property
+    def _is_loaded(self) -> bool:
+        """Whether what else it has loads the memory, or the link, for as long."""
+        return self._is_chase or self.planned.operation in ITERATED
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
@@ -93,9 +98,9 @@ class Measurement:
             size = self._size * transfer.scale
             interferes = only_first and number > 0
             same = interferes or (self._is_chase and size >= LARGE_CHASE)
-            endless = self.staging.is_endless(transfer) or (self._is_chase and number > 0)
+            endless = self.staging.is_endless(transfer) or (self._is_loaded and number > 0)
             if transfer.load != FULL_LOAD and not endless:
-                raise Unsupported(f"{transfer}: a load is for what runs beside a pointer chase")
+                raise Unsupported(f"{transfer}: a load is for what runs beside a latency")
             seed = first_seed if touches(transfer) else first_seed + number
             if self._has_own_pattern(transfer):
                 seed = seed_of(self._settings.pattern or 0)

@@ -3,7 +3,9 @@ single iterations, and the bandwidth that loads the memory meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rich.text import Text
 
@@ -78,6 +80,28 @@ def load_matrix(result: Result) -> Matrix | None:
     rows = tuple(dict.fromkeys(place.row for place in figures))
     columns = tuple(dict.fromkeys(place.column for place in figures))
     return Matrix(f"{result.benchmark}_load", rows, columns, figures, None, len(figures))
+
+
+def falling_lines(result: Result) -> Iterator[Text]:
+    """Whether each row's latency rises with the load, and else where it falls: by more than the
+    intervals of neighbours in load allow."""
+    rows: defaultdict[str, list[CellResult]] = defaultdict(list)
+    for cell in result.cells:
+        rows[cell.row].append(cell)
+    several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
+    falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
+    if several and not falls:
+        yield Text("within noise, latency rises with the load", "dim")
+    yield from (Text(f"falls with the load: {fall}", "yellow") for fall in falls)
+
+
+def _falls(cells: Sequence[CellResult], unit: str) -> Iterator[str]:
+    known = [(cell, cell.summary) for cell in cells if cell.summary and cell.summary.ci95]
+    for (before, one), (after, other) in pairwise(known):
+        if other.ci95[1] < one.ci95[0]:  # type: ignore[index]  # known
+            name = unit_of(unit).shown
+            figures = f"{shown(other.median, unit)} {name} after {shown(one.median, unit)} {name}"
+            yield f"{after.row} at {after.column}: {figures} at {before.column}"
 
 
 def load_title() -> str:

@@ -19,7 +19,7 @@ from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
 from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
-from .latency_text import level_lines, load_matrix, load_title, percentile_lines
+from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
 from .matrix import ABSENT, Matrix, grid, matrices, shown
 from .pages import page_lines
 from .remote import remote_lines
@@ -204,6 +204,7 @@ def _load_lines(result: Result) -> Iterator[Text]:
                 else UNKNOWN
             ),
         )
+    yield from falling_lines(result)
 
 
 def _more_lines(result: Result) -> Iterator[Text]:

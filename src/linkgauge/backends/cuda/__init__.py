@@ -113,7 +113,7 @@ class CudaBackend:
         owner = transfer.engine.owner
         if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
             return f"there is no {owner}: this machine has {len(self._devices)} CUDA devices"
-        for held in of_load(transfer):
+        for held in () if transfer.engine.kind == "sm" else of_load(transfer):
             return held
         for memory in transfer.memories:
             reason = self._unreachable(memory, transfer)
@@ -210,6 +210,8 @@ class CudaBackend:
         self._arrays.prepare(copies, operation)
         if operation == "copy" or operation in ARRAYS:
             return self.prepare_with(copies, None, operation)
+        if operation in ITERATED:
+            return self._iterated(copies, operation)
         check_alone(copies)
         if operation in PRODUCTS:
             self._settle(copies)
@@ -219,8 +221,6 @@ class CudaBackend:
             return self._chase(copies[0])
         if operation == "enqueue":
             return self._enqueuing(copies[0])
-        if operation in ITERATED:
-            return self._iterated(copies[0], operation)
         raise lacking(self.name, operation)
 
     def _search(self, copy: Copy, operation: Operation) -> CopySettings | None:
@@ -283,16 +283,18 @@ class CudaBackend:
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
         return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
 
-    def _iterated(self, copy: Copy, operation: Operation) -> Group:
-        """What is timed iteration by iteration."""
+    def _iterated(self, copies: Sequence[Copy], operation: Operation) -> Group:
+        """What is timed iteration by iteration; copies after the first are loads."""
         if operation == "timed-copy":
-            group = self.prepare_with((check_copy_engine(copy),), None)
+            check_alone(copies)
+            group = self.prepare_with((check_copy_engine(copies[0]),), None)
             if isinstance(group, CudaGroup):
                 group.pace = single_iterations(1)
             return group
-        self._settle((copy,))
-        self._connect(copy.transfer)
-        return iterated(self._devices, copy, operation)
+        self._settle(copies)
+        for copy in copies:
+            self._connect(copy.transfer)
+        return iterated(self._devices, copies, operation)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
         """Searches for 30 to 40 s a device, and stores the best settings for its model."""

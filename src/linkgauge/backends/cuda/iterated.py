@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_copy_engine, check_flags
@@ -12,16 +12,21 @@ from .copy_ping_pong import ping_pong
 from .device import CudaDevice
 from .flags import FlagGroup, host_flags
 from .hand_overs import hand_over
+from .load import loaded
 from .memory import address_in
 
 
-def iterated(devices: Sequence[CudaDevice], copy: Copy, operation: Operation) -> Group:
-    """The group of an operation among ITERATED, over connected devices. Raises Unsupported for a
-    copy that the operation does not take."""
+def iterated(devices: Sequence[CudaDevice], copies: Sequence[Copy], operation: Operation) -> Group:
+    """The group of the first copy's operation among ITERATED, over connected devices; the other
+    copies load what it crosses. Raises Unsupported for a copy that the operation does not take."""
 
     def device_of(memory: Memory) -> CudaDevice:
         return devices[memory.index or 0]
 
+    return loaded(device_of, _alone(device_of, copies[0], operation), copies[1:])
+
+
+def _alone(device_of: Callable[[Memory], CudaDevice], copy: Copy, operation: Operation) -> Group:
     owner = device_of(copy.transfer.engine.owner)
     if operation in HAND_OVERS:
         return hand_over(owner, operation)

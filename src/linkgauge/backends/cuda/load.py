@@ -1,0 +1,157 @@
+"""What loads a link while single iterations are timed: a kernel that copies at a share of the rate
+that it reaches by itself."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+
+from linkgauge.backends.protocol import Copy, Group, Timing
+from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
+from linkgauge.model.transfer import FULL_LOAD, Memory
+
+from .device import CudaDevice, Launch
+from .memory import address_in
+
+THREADS, UNIT = 512, 16
+TILE = THREADS * UNIT
+"""Bytes that a block copies at a time."""
+LIMIT = 3.0
+"""Seconds after which a load ends by itself."""
+_WHOLE = 0.02
+"""Seconds over which its own rate is measured."""
+_LEAST = 0.005
+"""Seconds that a load lasts at least: its rate is that of whole tiles."""
+_STREAM = 2
+"""Of its device: others are the measured group's."""
+_WORD, _NANO = 8, 1e-9
+
+
+class Load:
+    """A load by a kernel of `device`. Raises Unsupported for what it cannot copy."""
+
+    def __init__(self, device: CudaDevice, copy: Copy) -> None:
+        transfer = copy.transfer
+        if transfer.engine.kind != "sm" or len(transfer.memories) < 2 or transfer.both_ways:
+            raise Unsupported(f"{transfer}: a load is a copy one way by a kernel (sm)")
+        if copy.size < TILE or copy.size % TILE:
+            raise Unsupported(f"{transfer}: a load's size is a multiple of {TILE} bytes")
+        self._device = device
+        self._stream = device.stream(_STREAM)
+        self._blocks = device.multiprocessors
+        self._pace = ctypes.c_uint64(0)
+        with ExitStack() as made:
+            enums = device.driver.enums
+            flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
+            told = int(device.call("cuMemHostAlloc", 2 * _WORD, flags))
+            made.callback(device.call, "cuMemFreeHost", told)
+            self._told = (ctypes.c_uint64 * 2).from_address(told)
+            self._done = int(device.call("cuMemAlloc", 4 * _WORD))
+            made.callback(device.call, "cuMemFree", self._done)
+            made.callback(self.stop)
+            ends = address_in(copy.destination), address_in(copy.source)
+            limit = int(LIMIT / _NANO)
+            arguments = (*ends, copy.size // TILE, self._pace, told, limit, self._done)
+            kernel = device.kernel("load", "load")
+            self._launch = Launch(device, kernel, (self._blocks, THREADS), arguments)
+            self._told[1] = 1
+            self._run(0.0)  # loads the kernel
+            share = transfer.load / FULL_LOAD
+            if transfer.load != FULL_LOAD:
+                full = self._run(_WHOLE)
+                self._pace.value = round(self._blocks * TILE / (full * share) / _NANO)
+            self._made = made.pop_all()
+
+    def _run(self, seconds: float) -> float:
+        self.start()
+        time.sleep(seconds)
+        return self.stop()
+
+    def start(self) -> None:
+        """Begins, and waits until it copies."""
+        device = self._device
+        self._told[0] = self._told[1] = 0
+        device.enter()
+        device.driver.call("cuMemsetD8Async", self._done, 0, 4 * _WORD, self._stream)
+        self._launch.enqueue(self._stream)
+        deadline = time.monotonic() + LIMIT
+        while not self._told[0]:
+            if time.monotonic() > deadline:
+                raise TookTooLong("load", f"not begun within {LIMIT:g} s")
+
+    def stop(self) -> float:
+        """Ends it. Its rate in bytes/s; 0 if it had ended by itself before."""
+        self._told[1] = 1
+        self._device.call("cuStreamSynchronize", self._stream)
+        raw = bytearray(4 * _WORD)
+        self._device.call("cuMemcpyDtoH", raw, self._done, len(raw))
+        _, tiles, began, ended = memoryview(raw).cast("Q")
+        return tiles * TILE / ((ended - began) * _NANO) if ended > began else 0.0
+
+    def close(self) -> None:
+        with suppress(BackendError):  # a lost device has already been reported
+            self._made.close()
+
+
+class LoadedGroup:
+    """A group while loads run, each for as long as it does."""
+
+    def __init__(self, group: Group, loads: list[Load], sizes: list[int]) -> None:
+        self._group, self._loads, self._sizes = group, loads, sizes
+        self.pace = group.pace
+        self.most_loops = group.most_loops
+        self._count = 0
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        self._group.arm(loops, laps)
+        self._count = loops * laps
+
+    def open(self) -> None:
+        self._group.open()
+
+    def wait(self) -> Timing:
+        """Seconds of a load are those that all loops would have taken at its rate."""
+        begun: list[Load] = []
+        begin = time.monotonic()
+        try:
+            for load in self._loads:
+                load.start()
+                begun.append(load)
+            timing = self._group.wait()
+            time.sleep(max(0.0, begin + _LEAST - time.monotonic()))
+        finally:
+            rates = [load.stop() for load in begun]
+        if not all(rates):
+            raise BackendError("load", "it ended before what it was to load")
+        beside = tuple(
+            size * self._count / rate for size, rate in zip(self._sizes, rates, strict=True)
+        )
+        return Timing(
+            (*timing.seconds, *beside),
+            timing.span,
+            (*timing.checksums, *(None for _ in rates)),
+            (*timing.progress, *((0.0, seconds) for seconds in beside)),
+        )
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._group.close()
+        loads, self._loads = self._loads, []
+        for load in loads:
+            load.close()
+
+
+def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Sequence[Copy]) -> Group:
+    """The group beside these loads; itself without any."""
+    if not loads:
+        return group
+    with ExitStack() as opened:
+        opened.callback(group.close)
+        made = []
+        for copy in loads:
+            made.append(load := Load(device_of(copy.transfer.engine.owner), copy))
+            opened.callback(load.close)
+        opened.pop_all()
+    return LoadedGroup(group, made, [copy.size for copy in loads])

@@ -1,0 +1,50 @@
+// Loads a link while something else is measured: copies at a steady pace until the host says stop.
+
+#include "progress.cuh"
+
+// Tiles of a thread's 16 bytes each, over and over from the first to the last, the blocks in turn.
+// A block begins a tile every `pace` nanoseconds (0: at once), and the blocks one after another, so
+// that the link carries an even stream. `told` is in the host's memory: its first word becomes 1 as
+// the load begins, and its second one ends it, as do `limit` nanoseconds. Whatever the time, each
+// byte is copied once.
+//
+// done: whether it is over; tiles copied until then; when it began and when it was over, in
+// nanoseconds.
+extern "C" __global__ void load(uint4* destination, const uint4* source, u64 tiles, u64 pace,
+                                volatile u64* told, u64 limit, volatile u64* done)
+{
+    __shared__ int over;
+    const u64 began = nanoseconds();
+    const bool leads = blockIdx.x == 0 && threadIdx.x == 0;
+    if (leads) {
+        done[2] = began;
+        told[0] = 1;
+    }
+    u64 due = began + pace * blockIdx.x / gridDim.x;
+    u64 copied = 0;
+    bool counted = false;
+    for (u64 tile = blockIdx.x;; tile += gridDim.x) {
+        if (threadIdx.x == 0) {
+            if (leads && !counted && (told[1] != 0 || nanoseconds() - began > limit)) {
+                done[3] = nanoseconds();
+                done[0] = 1;
+            }
+            over = done[0] != 0 || nanoseconds() - began > 2 * limit;
+            if (over && !counted)
+                atomicAdd((u64*)&done[1], copied);
+            if (!over && pace != 0) {
+                while (nanoseconds() < due) {
+                }
+                due += pace;
+            }
+        }
+        __syncthreads();
+        counted = over;
+        if (over && tile >= tiles)
+            return;
+        const u64 at = tile % tiles * blockDim.x + threadIdx.x;
+        destination[at] = source[at];
+        ++copied;
+        __syncthreads();
+    }
+}

@@ -1,0 +1,122 @@
+"""A load copies all its bytes at a share of its rate, and runs for as long as what it loads."""
+
+import pytest
+
+from cuda_emulator import emulated
+from linkgauge.backends.cuda import load
+from linkgauge.backends.protocol import Copy, Pattern, Timing
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.notation import parse_transfer
+
+SIZE = 6 * load.TILE
+
+
+@pytest.fixture
+def backend(tmp_path_factory, monkeypatch):
+    """The emulator runs a kernel to its end as it is launched: the limit ends it."""
+    monkeypatch.setattr(load, "LIMIT", 0.02)
+    monkeypatch.setattr(load, "_WHOLE", 0.0)
+    return emulated(tmp_path_factory.mktemp("load"))[0]
+
+
+def copy_of(backend, text, size=SIZE):
+    transfer = parse_transfer(text)
+    ends = [backend.allocate(end, size, transfer.engine) for end in transfer.memories]
+    backend.fill(ends[0], size, Pattern.WORDS, 3, inverted=False)
+    return Copy(transfer, *ends, size, 3, interference=True, endless=True)
+
+
+def loaded_by(backend, *copies, group=None):
+    return load.loaded(backend._device, group or Timed(), copies)
+
+
+class Timed:
+    """A group of two latencies behind each gate."""
+
+    pace, most_loops = object(), 77
+
+    def __init__(self, problem=None):
+        self.calls, self.problem = [], problem
+
+    def arm(self, loops, laps=1):
+        self.calls.append((loops, laps))
+
+    def open(self):
+        self.calls.append("open")
+
+    def wait(self):
+        if self.problem:
+            raise self.problem
+        return Timing((3e-6,), 3e-6, (None,), ((0.0, 1e-6, 3e-6),))
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_each_byte_is_copied_and_the_rate_is_that_of_the_load(backend):
+    copy = copy_of(backend, "cuda:0 -> cuda:0 by sm")
+    group = loaded_by(backend, copy)
+    assert (group.pace, group.most_loops) == (Timed.pace, 77)
+    group.arm(1, 2)
+    group.open()
+    timing = group.wait()
+    assert timing.progress[0] == (0.0, 1e-6, 3e-6)
+    first, seconds = timing.seconds
+    assert first == 3e-6
+    assert timing.progress[1] == (0.0, seconds)
+    assert 2 * SIZE / seconds > 0
+    assert timing.checksums == (None, None)
+    assert backend.first_mismatch(copy.destination, SIZE, Pattern.WORDS, 3) is None
+    group.close()
+    group.close()
+
+
+def test_a_share_of_the_rate_is_not_exceeded(backend):
+    whole, part = (
+        load.Load(backend._device(copy.transfer.engine.owner), copy)
+        for copy in (
+            copy_of(backend, f"cuda:0 -> cuda:0 by sm{share}") for share in ("", " at 25%")
+        )
+    )
+    assert whole._pace.value == 0
+    assert part._pace.value > 0
+    part.start()
+    tile, pace = load.TILE, part._pace.value * 1e-9
+    assert 0 < part.stop() <= tile / pace * 1.5, "of a block: the emulator has one at a time"
+    for one in (whole, part):
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("cuda:0 -> null by sm", SIZE), ("cuda:0 -> cuda:0 by ce", SIZE),
+     ("cuda:0 <-> cuda:0 by sm", SIZE), ("cuda:0 -> cuda:0 by sm", 100)],
+)  # fmt: skip
+def test_a_load_is_a_copy_one_way_by_a_kernel(backend, text, size):
+    with pytest.raises(Unsupported, match="a load"):
+        loaded_by(backend, Copy(parse_transfer(text), None, None, size, 1))
+
+
+def test_what_fails_beside_a_load_ends_the_load(backend, monkeypatch):
+    stopped = []
+    stop = load.Load.stop
+    monkeypatch.setattr(load.Load, "stop", lambda one: stopped.append(one) or stop(one))
+    group = loaded_by(
+        backend, copy_of(backend, "cuda:0 -> cuda:0 by sm"), group=Timed(BackendError("x", "y"))
+    )
+    before = len(stopped)
+    with pytest.raises(BackendError, match="x: y"):
+        group.wait()
+    assert len(stopped) == before + 1
+
+
+def test_a_load_that_ended_before_is_an_error(backend, monkeypatch):
+    group = loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm"))
+    monkeypatch.setattr(load.Load, "stop", lambda one: 0.0)
+    with pytest.raises(BackendError, match="ended before"):
+        group.wait()
+
+
+def test_without_loads_the_group_is_alone(backend):
+    alone = Timed()
+    assert loaded_by(backend, group=alone) is alone
