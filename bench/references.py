@@ -17,7 +17,7 @@ def compiled(source: Path, flags: Sequence[str], folder: Path) -> ctypes.CDLL:
 def compiled_by_nvcc(source: Path, folder: Path) -> ctypes.CDLL:
     """The same by nvcc, for this machine's GPU."""
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
-    flags = "-O3", "-arch=native", "-std=c++17", "-shared", "-Xcompiler", "-fPIC"
+    flags = "-O3", "-arch=native", "-std=c++17", "-shared", "-Xcompiler", "-fPIC", "-lcuda"
     return _compiled(nvcc, "nvcc", source, flags, folder)
 
 

@@ -86,6 +86,18 @@ inline thread_local std::function<void()> work;
 inline std::vector<u64_> exchanged;
 
 inline void __syncthreads() { swapcontext(&fibers[threadIdx.x].context, &scheduler); }
+inline int __syncthreads_or(int own)
+{
+    static int any;
+    if (own)
+        any = 1;
+    __syncthreads();
+    const int all = any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    return all;
+}
 // The whole block exchanges at once: all of its threads come by.
 inline u64_ __shfl_xor_sync(unsigned, u64_ value, int mask)
 {

@@ -264,8 +264,11 @@ def test_a_backend_that_follows_no_pointers_skips_latencies():
 
 @pytest.mark.parametrize(
     ("report", "laps"),
-    [(Report.FIRST, [3, 3]), (Report.LATENCY, [3, 3]), (Report.SUM, [1] * 6)],
-)
+    [
+        (Report.FIRST, [3, 3]), (Report.LATENCY, [3, 3]), (Report.RATE, [3, 3]),
+        (Report.SUM, [1] * 6),
+    ],
+)  # fmt: skip
 def test_only_a_cell_of_its_first_transfer_is_sampled_lap_by_lap(report, laps):
     """Other copies may be a lap ahead of the first one."""
     backend = FakeBackend()

@@ -15,6 +15,7 @@ from linkgauge.backends.protocol import Backend, Checked, Group, Pace, Timing, V
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Definition, Settings
+from linkgauge.model.transfer import Report
 
 from .combined_group import CombinedGroup
 from .measurement import Measurement
@@ -165,7 +166,9 @@ class _Together:
 
     def _pace(self, group: Group) -> Pace:
         """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
-        if [cell.planned.report.is_first for cell in self._cells] == [True]:
+        (planned, *others) = (cell.planned for cell in self._cells)
+        alone = planned.report is Report.RATE and len(planned.transfers) == 1
+        if not others and (planned.report.is_first or alone):
             return group.pace
         return msgspec.structs.replace(group.pace, laps=1)
 

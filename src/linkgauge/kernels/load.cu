@@ -13,38 +13,36 @@
 extern "C" __global__ void load(uint4* destination, const uint4* source, u64 tiles, u64 pace,
                                 volatile u64* told, u64 limit, volatile u64* done)
 {
-    __shared__ int over;
     const u64 began = nanoseconds();
-    const bool leads = blockIdx.x == 0 && threadIdx.x == 0;
+    const bool first = threadIdx.x == 0, leads = first && blockIdx.x == 0;
     if (leads) {
         done[2] = began;
         told[0] = 1;
     }
     u64 due = began + pace * blockIdx.x / gridDim.x;
     u64 copied = 0;
-    bool counted = false;
+    bool over = false;
     for (u64 tile = blockIdx.x;; tile += gridDim.x) {
-        if (threadIdx.x == 0) {
-            if (leads && !counted && (told[1] != 0 || nanoseconds() - began > limit)) {
+        bool ends = over;
+        if (first && !over) {
+            if (leads && (told[1] != 0 || nanoseconds() - began > limit)) {
                 done[3] = nanoseconds();
                 done[0] = 1;
             }
-            over = done[0] != 0 || nanoseconds() - began > 2 * limit;
-            if (over && !counted)
+            ends = done[0] != 0 || nanoseconds() - began > 2 * limit;
+            if (ends)
                 atomicAdd((u64*)&done[1], copied);
-            if (!over && pace != 0) {
-                while (nanoseconds() < due) {
+            else
+                while (pace != 0 && nanoseconds() < due) {
                 }
-                due += pace;
-            }
+            due += pace;
         }
-        __syncthreads();
-        counted = over;
+        // No shared memory: a kernel that has some may keep others from its multiprocessors.
+        over = __syncthreads_or(ends);
         if (over && tile >= tiles)
             return;
         const u64 at = tile % tiles * blockDim.x + threadIdx.x;
         destination[at] = source[at];
         ++copied;
-        __syncthreads();
     }
 }

@@ -40,7 +40,8 @@ class Load:
             raise Unsupported(f"{transfer}: a load's size is a multiple of {TILE} bytes")
         self._device = device
         self._stream = device.stream(_STREAM)
-        self._blocks = device.multiprocessors
+        # What is measured beside it finds multiprocessors of its own.
+        self._blocks = max(1, device.multiprocessors * 3 // 4)
         self._pace = ctypes.c_uint64(0)
         with ExitStack() as made:
             enums = device.driver.enums
@@ -56,7 +57,6 @@ class Load:
             arguments = (*ends, copy.size // TILE, self._pace, told, limit, self._done)
             kernel = device.kernel("load", "load")
             self._launch = Launch(device, kernel, (self._blocks, THREADS), arguments)
-            self._told[1] = 1
             self._run(0.0)  # loads the kernel
             share = transfer.load / FULL_LOAD
             if transfer.load != FULL_LOAD:
