@@ -1,12 +1,12 @@
 """Compare latency_* with loops in CUDA C++ over the driver (latency_loops.cu, built by nvcc).
 
-Each takes turns with its reference, `--rounds` times `--iterations` single iterations, each round in
-memory of its own. Compared are medians (the bar: 5 %, or 100 ns, or within the medians of the
-reference's own rounds) and 99th percentiles (15 %, or what the reference's own differ by from round
-to round). How far our medians lie apart over the rounds has a bar of 3 %, or of what the
-reference's own do. With two GPUs, paths between them too. `--markdown` prints the rows of
-docs/benchmarks.md. Needs nvcc, and linkgauge on PYTHONPATH. Exit status: 0 none is beyond a bar
-(or there is no GPU), 1 one is, or it cannot be measured.
+Each takes turns with its reference, `--rounds` times `--iterations` iterations, every round in new
+memory. Compared are medians (the bar: 5 %, or 100 ns, or within the medians of the reference's own
+rounds) and 99th percentiles (15 %, or what the reference's own differ by from round to round). How
+far our medians lie apart over the rounds has a bar of 3 %, or of what the reference's own do. With
+two GPUs, paths between them too. `--markdown` prints the rows of docs/benchmarks.md. Needs nvcc,
+and linkgauge on PYTHONPATH. Exit status: 0 none is beyond a bar (or there is no GPU), 1 one is, or
+it cannot be measured.
 """
 
 from __future__ import annotations

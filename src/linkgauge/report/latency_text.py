@@ -3,7 +3,8 @@ single iterations, and the bandwidth that loads the memory meanwhile."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -51,7 +52,9 @@ def percentile_lines(result: Result) -> Iterator[Text]:
     yield Text(heading)
     columns = [*(f"p{100 * each:g}" for each in PERCENTILES), "max", "n"]
     rows = ([(text, "") for text in _percentiles(cell, result.unit)] for cell in cells)
-    yield from grid([f"{name:>{label}}" for name in names], columns, 12, rows)
+    lines = grid([f"{name:>{label}}" for name in names], columns, 12, rows)
+    beside = "min to max, log scale", *(histogram(cell.samples) for cell in cells)
+    yield from (line.append(f"  {more}", "dim") for line, more in zip(lines, beside, strict=True))
 
 
 def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
@@ -61,6 +64,24 @@ def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
         yield ABSENT if found is None else shown(found, unit)
     yield shown(ordered[-1], unit)
     yield str(len(ordered))
+
+
+_BINS = 24
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def histogram(samples: Sequence[float]) -> str:
+    """How many samples lie in each of 24 intervals of equal ratio from the least to the largest:
+    a bar each, relative to the most; none where there are none. All are positive."""
+    least, most = min(samples), max(samples)
+    width = math.log(most / least) / _BINS
+    counts = Counter(
+        min(_BINS - 1, int(math.log(sample / least) / width)) if width > 0 else 0
+        for sample in samples
+    )
+    tallest = max(counts.values())
+    bars = (-(-counts[at] * len(_BARS) // tallest) for at in range(_BINS))
+    return "".join(_BARS[bar - 1] if bar else " " for bar in bars).rstrip()
 
 
 def load(cell: CellResult) -> float | None:
