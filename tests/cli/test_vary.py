@@ -64,6 +64,18 @@ def test_wrong_bytes_and_nothing_measured_have_their_exit_codes(tmp_path, capsys
     assert "B against A: nothing compared" in capsys.readouterr().out
 
 
+def test_where_nothing_can_be_compared_one_round_is_enough(tmp_path, capsys):
+    assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
+    said = capsys.readouterr().out
+    assert "2 settings, 1 round of a run each" in said
+    assert "B against A: nothing compared: skip: there is no thp memory here" in said
+    assert "ended after one round: no cell can be measured under A and another setting" in said
+    (path,) = tmp_path.rglob("vary.json")
+    document = json.loads(path.read_text())
+    assert (len(document["runs"]), document["rounds"]) == (2, 10)
+    assert document["finished"] is not None
+
+
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     strike = "test $LINKGAUGE_ROUND$LINKGAUGE_SETTING != 2A || { kill -INT $PPID; sleep 9; }"
     done = linkgauge("vary", COPY, *HALF, *FEW, "--prepare", strike, "--out", tmp_path)

@@ -90,6 +90,13 @@ def test_streams_and_kernels_are_the_engines_own():
     assert [one.request.settings.engines.host_kernel for one in kernels] == [None, "plain-avx2"]
 
 
+def test_engines_and_graphs_replace_what_benchmarks_name():
+    engines = variants_of(Given(engine=["ce", "sm"]), BASE)
+    assert [one.request.engine for one in engines] == ["ce", "sm"]
+    graphs = variants_of(Given(graph=["off", "on"]), BASE)
+    assert [one.request.graphs for one in graphs] == [False, True]
+
+
 def test_the_runs_of_each_setting_have_a_folder_of_their_own():
     labels = [one.setting.label for one in variants_of(Given(["0-1", "0,1", "0-1"]), BASE)]
     assert labels == ["mine --cpus 0-1", "mine B --cpus 0,1", "mine C --cpus 0-1"]
@@ -115,6 +122,8 @@ def test_every_kind_of_memory_can_be_compared(kind):
         ({"streams": [1, 0]}, "--streams 0: give 1 to 32"),
         ({"affinity": ["on", "yes"]}, "--affinity yes: give on or off"),
         ({"host_kernel": ["fastest", "x"]}, "a simulated machine has none"),
+        ({"engine": ["ce", "cpu"]}, "--engine cpu: give ce or sm"),
+        ({"graph": ["on", "ce"]}, "--graph ce: give on or off"),
         ({"env": ["A=1,2", "B"]}, "--env B: give the variable"),
         ({"env": ["A=" + ",".join(map(str, range(27)))]}, "27 settings are too many: give 26"),
     ],

@@ -129,6 +129,7 @@ class OpenCL(Subject):
         "host:0 -> opencl:0 by ce & opencl:0 -> host:0 by ce x2",
         "opencl:0 -> opencl:1 by opencl:0.ce & opencl:1 -> opencl:0 by opencl:1.ce",
         "host:0 -> opencl:0 by sm & opencl:1 -> host:0 by sm & host:0 -> opencl:1 by ce",
+        " & ".join(["host:0 -> opencl:0 by ce"] * 16),
     )
     refused = (
         "host:0 -> opencl:77 by ce",
@@ -191,6 +192,7 @@ class Sim(Subject):
         "host:0 -> sim:0 by ce & sim:0 -> host:0 by ce x2",
         "sim:0 -> sim:1 by sm & sim:0 -> sim:2 by sm & host:0 -> sim:0 by sm",
         "host:0 -> host:1 by cpu & sim:3 -> sim:4 by sim:4.ce & sim:1 -> null by sm x2",
+        " & ".join(["sim:0 -> host:0 by ce"] * 16),
     )
     refused = (
         "host:0 -> sim:77 by ce",
@@ -245,6 +247,7 @@ class Cuda(Subject):
     groups = (
         "host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce x2",
         "host:0 -> cuda:0 by sm & cuda:0 -> host:0 by ce & cuda:0 -> cuda:0 by sm",
+        " & ".join(["host:0 -> cuda:0 by ce"] * 16),
     )
     refused = (
         "host:0 -> cuda:77 by ce",

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from conformance.subjects import Subject, release, run
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
-from linkgauge.model.errors import AllocationError, BackendError, Unsupported
+from linkgauge.engine.rewriting import by_engine
+from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import Benchmark, Cell, Operation, Report, Transfer
 
 SIZES = [1, 7, 8, 511, 512, 513, 4096, 65_537, (1 << 20) + 3]
 
@@ -69,6 +70,28 @@ def test_every_path_that_is_not_refused_moves_every_byte(subject):
             if copy.destination is None:
                 assert timing.checksums[0] == subject.backend.checksum(copy.source, size)
             release(copy)
+
+
+@pytest.mark.parametrize("kind", ["ce", "sm"])
+def test_copies_by_the_other_engine_move_every_byte_or_are_refused(subject, kind):
+    """`linkgauge vary --engine` measures them so."""
+    for text in subject.paths:
+        cell = Cell("0", "0", (parse_transfer(text),), Report.FIRST)
+        try:
+            (other,) = by_engine([Benchmark("copy", "copy", "x", (cell,))], kind)
+        except InputError:
+            assert not (parse_transfer(text).engine.owner.is_device and "null" not in text)
+            continue
+        (transfer,) = other.cells[0].transfers
+        assert transfer.engine.kind == kind
+        if subject.backend.refusal(transfer) is not None:
+            continue
+        copy = lend(subject, transfer, 65_537)
+        group = subject.backend.prepare([copy])
+        run(group, 2)
+        group.close()
+        assert not any(offset is not None for offset in wrong(subject, copy)), transfer
+        release(copy)
 
 
 def test_nothing_moves_before_the_gate_opens(subject):

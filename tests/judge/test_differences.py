@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from fakes import machine
-from linkgauge.judge.differences import ALL, InRound, compare
+from linkgauge.judge.differences import ALL, InRound, can_compare, compare
 from linkgauge.model.machine import Node
 from linkgauge.model.result import Run, Settings
 from report.samples import cell, result, unmeasured
@@ -102,6 +102,33 @@ class TestMissingFigures:
         (found,) = compare(runs[:-1], 2, 0.01)
         assert found.settings[1].change.rounds == ROUNDS - 1
         assert found.settings[1].figures[-1] is None
+
+
+class TestFurtherRounds:
+    """What was skipped once is skipped always; what failed may succeed the next time."""
+
+    @staticmethod
+    def of(status):
+        broken = unmeasured("0", "0", ["x:0 -> x:0 by ce"], status, "why", "unsupported")
+        return run(result("x", "x", status, [broken]))
+
+    def test_are_of_use_while_two_settings_have_a_cell_in_common(self):
+        good = run(single(10))
+        for others, useful in (
+            ((good,), True),
+            ((self.of("skip"),), False),
+            ((self.of("skip"), good), True),
+            ((self.of("error"),), True),
+            ((self.of("timeout"),), True),
+        ):
+            assert can_compare(rounds(good, *others)[: 1 + len(others)], 1 + len(others)) is useful
+
+    def test_are_of_no_use_if_the_baseline_has_none(self):
+        good = run(single(10))
+        assert not can_compare(rounds(self.of("skip"), good, good), 3)
+
+    def test_are_of_no_use_for_cells_that_differ_in_their_place(self):
+        assert not can_compare(rounds(run(single(10)), run(threads([1]))), 2)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from linkgauge.model.variation import KeptRun, Setting, Variation
 from linkgauge.report.files import write_document
 from linkgauge.report.formats import formats
 from linkgauge.report.variation_text import variation_lines
-from report.samples import result, unmeasured
+from report.samples import cell, result, unmeasured
 from report.test_output import GOLDEN, text_console
 from report.test_output import compare as as_golden
 
@@ -111,6 +111,54 @@ def test_no_difference_is_told_from_not_knowing():
     shown = text(replace(some, settings=some.settings[:2], cells=compare(taken, 2, 0.01)))
     assert "B against A: 0 of 1 differ\n  ~ may be up to 35%: give more --rounds" in shown
     assert "may be" not in text(variation())
+
+
+class TestSeveralSizes:
+    @staticmethod
+    def of(*by_path):
+        """A cell for each path and size; of a path, the figures of A and B at each size."""
+        runs = [
+            InRound(n, s, run(*(_sized(size, [path[at][s] for path in by_path])
+                                for at, size in enumerate((4096, 65536, 1 << 20)))))
+            for n in range(10) for s in (0, 1)
+        ]  # fmt: skip
+        some = variation()
+        kept = tuple(KeptRun(one.round, one.setting, None, "pass", True) for one in runs)
+        cells = compare(runs, 2, 0.01)
+        return text(replace(some, settings=some.settings[:2], runs=kept, cells=cells))
+
+    def test_are_one_table_that_says_from_which_size_on_one_is_better(self):
+        shown = self.of([(2, 1), (8, 8), (20, 30)], [(2, 1), (8, 9), (20, 30)])
+        as_golden("vary-sizes.txt", shown)
+        assert max(map(len, shown.splitlines())) <= 80
+
+    @pytest.mark.parametrize(
+        ("figures", "says"),
+        [
+            ([(1, 2), (1, 2), (1, 2)], "better at every size"),
+            ([(1, 1), (1, 1), (1, 1)], "~ at every size"),
+            ([(1, 2), (2, 1), (2, 1)], "better up to 4 KiB, worse from 64 KiB on"),
+            ([(1, 2), (1, 2), (2, 1)], "better up to 64 KiB, worse from 1 MiB on"),
+        ],
+    )
+    def test_are_summed_up_for_a_path(self, figures, says):
+        assert f"\n  B (0, 0): {says}\n" in self.of(figures)
+
+    def test_are_summed_up_once_for_paths_that_go_alike(self):
+        up, down = [(1, 2)] * 3, [(2, 1)] * 3
+        assert "\n  B all 2 paths: better at every size\n" in self.of(up, up)
+        shown = self.of(up, down, up)
+        assert "\n  B (0, 0) (0, 2): better at every size\n" in shown
+        assert "\n  B (0, 1): worse at every size\n" in shown
+
+    def test_are_named_where_most_differs_and_where_a_figure_is_missing(self):
+        shown = self.of([(2, 1), (8, 8), (20, 31)])
+        assert "\n  most: -50.00% x (0, 0) at 4 KiB\n" in shown
+
+
+def _sized(size, figures):
+    cells = [cell("0", str(n), ["x:0 -> x:0 by ce"], figure) for n, figure in enumerate(figures)]
+    return replace(result("x", "x", "pass", cells), size=size)
 
 
 class TestKept:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from linkgauge.model.errors import InputError
 
 from .collectives import COLLECTIVES
+from .concurrency import CONCURRENCY
 from .copies import HOST, NVBANDWIDTH
 from .gpu import GPU
 from .host_latency import LATENCIES
@@ -31,6 +32,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *PRIMES,
     *COLLECTIVES,
     *GPU,
+    *CONCURRENCY,
     *LATENCY_OF_DEVICES,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -26,11 +27,25 @@ def _complete_memory(incomplete: str) -> list[str]:
     return [kind for kind in MEMORIES if kind.startswith(incomplete)]
 
 
-def _complete_affinity(incomplete: str) -> list[str]:
-    return [word for word in ("on", "off") if word.startswith(incomplete)]
+def _complete_experiment(incomplete: str) -> list[str]:
+    from .vary_experiments import complete_experiment
+
+    return complete_experiment(incomplete)
+
+
+def _one_of(*words: str) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
 
 
 @own(
+    experiment=Option(
+        "The benchmarks and settings of an experiment; list shows them all.",
+        "NAME|list",
+        more={"autocompletion": _complete_experiment},
+    ),
     cpus=Option("Only these CPUs: 0-3,8, or all. Repeat it: each is a setting.", "CPUS"),
     numa_node=Option("Host memory of copies with devices on this node. Repeat it.", "N|near"),
     memory=Option(
@@ -42,9 +57,19 @@ def _complete_affinity(incomplete: str) -> list[str]:
     affinity=Option(
         "The controlling thread near the memory, or on any CPU (cuda). Repeat it.",
         "on|off",
-        more={"autocompletion": _complete_affinity},
+        more={"autocompletion": _one_of("on", "off")},
     ),
     host_kernel=Option("Host threads: this kernel, or the fastest. Repeat it.", "NAME|fastest"),
+    engine=Option(
+        "Copies of devices: by copy engines, or by kernels. Repeat it.",
+        "ce|sm",
+        more={"autocompletion": _one_of("ce", "sm")},
+    ),
+    graph=Option(
+        "Launches of kernels (latency_launch): of a graph each, or not. Repeat it.",
+        "on|off",
+        more={"autocompletion": _one_of("on", "off")},
+    ),
     env=Option("An environment variable's values; unset where empty. Repeatable.", "NAME=A,B"),
     prepare=Option("Run this before each run, with the setting in its environment.", "COMMAND"),
     rounds=Option("Measure every setting N times.", "N"),
@@ -63,12 +88,15 @@ def vary(
         ),
     ] = None,
     prefix: list[str] | None = None,
+    experiment: str | None = None,
     cpus: list[str] | None = None,
     numa_node: list[str] | None = None,
     memory: list[str] | None = None,
     streams: list[int] | None = None,
     affinity: list[str] | None = None,
     host_kernel: list[str] | None = None,
+    engine: list[str] | None = None,
+    graph: list[str] | None = None,
     env: list[str] | None = None,
     prepare: str | None = None,
     rounds: int = 10,
@@ -95,6 +123,11 @@ def vary(
     from linkgauge.model.result import EngineSettings
 
     from . import requests
+    from .vary_experiments import carry_out_named
+
+    if experiment is not None:
+        return carry_out_named(context, experiment, form)
+
     from .options_record import request_of
     from .vary_rounds import Comparison, carry_out, check_rounds
     from .vary_settings import Given, variants_of
@@ -103,7 +136,7 @@ def vary(
     transfers = [text for text in benchmarks or () if "->" in text]
     what: Selection | Written
     if not benchmarks and not prefix:
-        raise InputError("vary what? Give benchmarks, --prefix or transfers in the notation")
+        raise InputError("vary what? Give benchmarks, --prefix, --experiment or transfers")
     if transfers:
         if prefix or len(benchmarks or ()) > 1:
             raise InputError("give benchmarks, or transfers in one argument, joined with '&'")
@@ -125,7 +158,7 @@ def vary(
     )  # fmt: skip
     given = Given(
         cpus or (), numa_node or (), memory or (), streams or (), affinity or (),
-        host_kernel or (), env or (),
+        host_kernel or (), engine or (), graph or (), env or (),
     )  # fmt: skip
     variants = variants_of(given, request)
     return carry_out(Comparison(variants, rounds, alpha, prepare, request), form)

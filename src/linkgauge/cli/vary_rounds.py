@@ -13,7 +13,7 @@ from linkgauge.engine.interrupts import Interrupts, undisturbed
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import VARY_FILE
 from linkgauge.engine.varying import Experiment, Taken, Variant, measure_rounds, plan_all
-from linkgauge.judge.differences import InRound, compare
+from linkgauge.judge.differences import InRound, can_compare, compare
 from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import exit_code
@@ -68,6 +68,9 @@ def carry_out(asked: Comparison, form: Format) -> int:
                 with Interrupts() as interrupts, interrupts.held():
                     taken.append(one)
                     _keep(one)
+                first_round = len(taken) == len(asked.variants)
+                if first_round and not can_compare(_in_rounds(taken), len(asked.variants)):
+                    break
         except (KeyboardInterrupt, LinkgaugeError) as reason:
             end = reason
     if end is not None and not taken:
@@ -91,8 +94,6 @@ def _keep(taken: Taken) -> None:
 
 def _compared(asked: Comparison, taken: Sequence[Taken], started: str, *, whole: bool) -> Variation:
     settings = [variant.setting for variant in asked.variants]
-    # A run that was interrupted may lack cells, or samples of them.
-    runs = [InRound(t.kept.round, t.kept.setting, t.run) for t in taken if t.kept.finished]
     return Variation(
         label=asked.request.label,
         simulated=asked.request.settings.simulation is not None,
@@ -104,8 +105,13 @@ def _compared(asked: Comparison, taken: Sequence[Taken], started: str, *, whole:
         prepare=asked.prepare,
         settings=tuple(settings),
         runs=tuple(one.kept for one in taken),
-        cells=compare(runs, len(settings), asked.significance),
+        cells=compare(_in_rounds(taken), len(settings), asked.significance),
     )
+
+
+def _in_rounds(taken: Sequence[Taken]) -> list[InRound]:
+    """Without a run that was interrupted, which may lack cells, or samples of them."""
+    return [InRound(t.kept.round, t.kept.setting, t.run) for t in taken if t.kept.finished]
 
 
 def _write(asked: Comparison, taken: Sequence[Taken], variation: Variation) -> Path | None:

@@ -7,14 +7,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import product
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
 from linkgauge.engine.folder import slug
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.rewriting import DeviceEngine
 from linkgauge.engine.varying import Variant
 from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Host
 from linkgauge.model.result import EngineSettings, Simulation, Streams, Surroundings
 from linkgauge.model.transfer import HOST_KINDS, STAGING
 from linkgauge.model.variation import Setting
@@ -26,6 +28,7 @@ Change = Callable[[RunRequest], RunRequest]
 PINNED = "pinned"
 MEMORIES = (PINNED, *(kind for kind in HOST_KINDS if kind != STAGING))
 SWITCH = ("on", "off")
+ENGINES: tuple[DeviceEngine, ...] = get_args(DeviceEngine)
 _CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -47,6 +50,8 @@ class Given(NamedTuple):
     streams: Sequence[int] = ()
     affinity: Sequence[str] = ()
     host_kernel: Sequence[str] = ()
+    engine: Sequence[str] = ()
+    graph: Sequence[str] = ()
     env: Sequence[str] = ()
 
 
@@ -91,6 +96,8 @@ def _axes(given: Given, simulation: Simulation | None) -> Iterable[list[Choice]]
         ("--streams", map(str, given.streams), _over_streams),
         ("--affinity", given.affinity, _with_affinity),
         ("--host-kernel", given.host_kernel, lambda text: _by_kernel(text, simulation)),
+        ("--engine", given.engine, _by_engine),
+        ("--graph", given.graph, _as_graph),
     )
     for option, texts, read in readers:
         if choices := [Choice(option, text, read(text)) for text in texts]:
@@ -107,10 +114,18 @@ def _axes(given: Given, simulation: Simulation | None) -> Iterable[list[Choice]]
 def _usable_cpus(simulation: Simulation | None) -> Collection[int]:
     if simulation is None:
         return os.sched_getaffinity(0)
+    return {cpu for node in host_of(simulation).nodes for cpu in node.cpus}
+
+
+def host_of(simulation: Simulation | None) -> Host:
+    """The simulated machine's host, else this one."""
+    if simulation is None:
+        from linkgauge.machine.host import read_host
+
+        return read_host()
     from linkgauge.backends.sim import simulate
 
-    nodes = simulate(simulation, EngineSettings()).host().nodes
-    return {cpu for node in nodes for cpu in node.cpus}
+    return simulate(simulation, EngineSettings()).host()
 
 
 def read_cpus(text: str) -> tuple[int, ...]:
@@ -192,6 +207,19 @@ def _by_kernel(text: str, simulation: Simulation | None) -> Change:
 
     check_kernel(text)
     return lambda request: _working(request, host_kernel=text)
+
+
+def _by_engine(text: str) -> Change:
+    kind = next((kind for kind in ENGINES if kind == text), None)
+    if kind is None:
+        raise InputError(f"--engine {text}: give {' or '.join(ENGINES)}")
+    return lambda request: replace(request, engine=kind)
+
+
+def _as_graph(text: str) -> Change:
+    if text not in SWITCH:
+        raise InputError(f"--graph {text}: give on or off")
+    return lambda request: replace(request, graphs=text == "on")
 
 
 def _working(request: RunRequest, **changes: object) -> RunRequest:

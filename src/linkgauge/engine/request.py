@@ -23,6 +23,7 @@ from linkgauge.model.result import Settings, Simulation
 from linkgauge.model.transfer import Benchmark, Cell, Report
 
 from .plan import check_exists, fabrics, lay_out
+from .rewriting import DeviceEngine
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
@@ -107,10 +108,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
     come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
-    `memory` of another kind. What is `stated` about the machine
-    is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for another
-    run's end. The run is kept below the folder `out`, or nowhere if null; `label`, `command` and
-    `options` are for the record."""
+    `memory` of another kind, the engine of devices' copies by `engine`; with `graphs`, graphs are
+    launched in place of kernels. What is `stated` about the machine is kept with it. With `tune`,
+    devices are tuned first; with `wait`, the run waits for another run's end. The run is kept below
+    the folder `out`, or nowhere if null; `label`, `command` and `options` are for the record."""
 
     what: Selection | Written | StagedTraffic = Selection()
     settings: Settings = Settings(sizes=())
@@ -119,6 +120,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     only_first: bool = False
     profile: str | None = None
     memory: str = ""
+    engine: DeviceEngine | None = None
+    graphs: bool = False
     stated: dict[str, str] = {}
     tune: bool = False
     wait: bool = False

@@ -28,12 +28,12 @@ from linkgauge.model.transfer import Benchmark
 from .controller import Doubts, Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
-from .in_memory import in_memory
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
 from .process import WorkerProcess
 from .request import RunRequest
+from .rewriting import as_graphs, by_engine, in_memory
 from .supervisor import Supervisor
 
 
@@ -63,8 +63,11 @@ class Session:
     def plan(self, observer: Observer) -> Plan:
         """The request laid out over this machine. Raises InputError if that is impossible."""
         request = self.request
+        benchmarks = in_memory(request.what.lay_out(request, self.machine), request.memory)
+        if request.engine is not None:
+            benchmarks = by_engine(benchmarks, request.engine)
         plan = make_plan(
-            in_memory(request.what.lay_out(request, self.machine), request.memory),
+            as_graphs(benchmarks) if request.graphs else benchmarks,
             self.machine,
             request.settings.sizes,
             parallel_pairs=request.settings.parallel_pairs,

@@ -45,6 +45,28 @@ _Cells = dict[Place, list[list[_Found | None]]]
 
 def compare(runs: Sequence[InRound], settings: int, significance: float) -> tuple[VariedCell, ...]:
     """Every cell, under so many settings."""
+    return tuple(
+        _varied(place, table, significance)
+        for cells in _sheets(runs, settings).values()
+        for place, table in _apart(cells).items()
+    )
+
+
+def can_compare(runs: Sequence[InRound], settings: int) -> bool:
+    """Whether further rounds may find any difference: not if no cell has figures, or may yet have
+    them, under the first setting and another one. What is skipped once is skipped always."""
+    for cells in _sheets(runs, settings).values():
+        for first, *others in cells.values():
+            if _is_able(first) and any(map(_is_able, others)):
+                return True
+    return False
+
+
+def _is_able(own: Sequence[_Found | None]) -> bool:
+    return any(found is not None and found.cell.status != "skip" for found in own)
+
+
+def _sheets(runs: Sequence[InRound], settings: int) -> dict[_Sheet, _Cells]:
     rounds = max((one.round for one in runs), default=-1) + 1
     sheets: dict[_Sheet, _Cells] = {}
     for number, setting, run in sorted(runs, key=itemgetter(1, 0)):  # the first setting's order
@@ -53,11 +75,7 @@ def compare(runs: Sequence[InRound], settings: int, significance: float) -> tupl
             for place, cell in _places(result, run.machine.host.nodes):
                 table = cells.setdefault(place, [[None] * rounds for _ in range(settings)])
                 table[setting][number] = _Found(result, cell)
-    return tuple(
-        _varied(place, table, significance)
-        for cells in sheets.values()
-        for place, table in _apart(cells).items()
-    )
+    return sheets
 
 
 def _places(result: Result, nodes: Sequence[Node]) -> Iterator[tuple[Place, CellResult]]:

@@ -17,6 +17,7 @@ from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
+from .concurrency_text import each_matrix
 from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
@@ -209,7 +210,7 @@ def _load_lines(result: Result) -> Iterator[Text]:
 
 def _more_lines(result: Result) -> Iterator[Text]:
     """Matrices of other figures of the same cells."""
-    for title, matrix in more_matrices(result):
+    for title, matrix in (*each_matrix(result), *more_matrices(result)):
         yield Text(title)
         figures = matrix.figures
         yield from matrix_lines(

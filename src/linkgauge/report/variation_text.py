@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from rich.text import Text
 
@@ -14,9 +13,12 @@ from linkgauge.model.variation import Compared, Direction, Setting, Variation, V
 
 from .matrix import shown
 from .run_text import simulated
+from .variation_sizes import size_lines
 
 FIGURE, CHANGE, INTERVAL = 9, 8, 18
 """Widths of columns, so that a line of usual labels has 80 characters at most."""
+SIZE = 9
+"""Width of the column of sizes, where there are several."""
 FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""
 VAGUE = 0.1
@@ -30,20 +32,46 @@ def variation_lines(variation: Variation) -> Iterator[Text]:
     yield _head(variation)
     yield from _settings(variation)
     yield Text()
+    blocks: dict[tuple[str, str], list[VariedCell]] = {}
+    for cell in variation.cells:
+        blocks.setdefault((cell.benchmark, cell.backend), []).append(cell)
     width = max((len(_place(cell)) for cell in variation.cells), default=0)
-    named = [setting.name for setting in variation.settings]
-    for _, group in groupby(variation.cells, lambda c: (c.benchmark, c.backend, c.size)):
-        cells = list(group)
-        yield _heading(cells[0])
-        yield _columns(width, named[0], variation.significance)
-        for cell in cells:
-            yield from _cell_lines(cell, width, named)
-        for cell in cells:
-            yield from _missing_lines(cell, named)
+    for cells in blocks.values():
+        yield from _block(variation, cells, width)
         yield Text()
     for setting in variation.settings[1:]:
         yield from _outcome(variation, setting)
     yield from _promise(variation)
+
+
+def _block(variation: Variation, cells: Sequence[VariedCell], width: int) -> Iterator[Text]:
+    """A benchmark's table; of several sizes, with the sizes of each path below each other."""
+    named = [setting.name for setting in variation.settings]
+    several = len({cell.size for cell in cells}) > 1
+    rows = list(_by_path(cells, width) if several else _by_place(cells, width))
+    yield _heading(cells)
+    yield _columns(len(rows[0][0]), named[0], variation.significance)
+    for label, cell in rows:
+        yield from _cell_lines(cell, label, named)
+    if several:
+        yield from size_lines(cells, variation.settings)
+    for _, cell in rows:
+        yield from _missing_lines(cell, named, _at(cell, several=several))
+
+
+def _by_place(cells: Sequence[VariedCell], width: int) -> Iterator[tuple[str, VariedCell]]:
+    """Each cell with the label of its line."""
+    for cell in cells:
+        yield f"{_place(cell):<{width}}", cell
+
+
+def _by_path(cells: Sequence[VariedCell], width: int) -> Iterator[tuple[str, VariedCell]]:
+    """The same, by path and size; a path is named on its first line."""
+    for path in dict.fromkeys(map(_place, cells)):
+        label = path
+        for cell in sorted((c for c in cells if _place(c) == path), key=lambda c: c.size):
+            yield f"{label:<{width}}{format_size(cell.size):>{SIZE}}", cell
+            label = ""
 
 
 def done_rounds(variation: Variation) -> int:
@@ -75,11 +103,13 @@ def _settings(variation: Variation) -> Iterator[Text]:
         yield line
 
 
-def _heading(cell: VariedCell) -> Text:
-    unit = unit_of(cell.unit)
-    size = f"  {format_size(cell.size)}" if cell.size else ""
-    better = f"  {unit.shown}, {cell.better} is better"
-    return Text.assemble((cell.benchmark, "bold"), f"  {cell.backend}{size}{better}")
+def _heading(cells: Sequence[VariedCell]) -> Text:
+    unit = unit_of(cells[0].unit)
+    sizes = sorted({cell.size for cell in cells})
+    ends = " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1]))))
+    size = f"  {ends}" if sizes[-1] else ""
+    better = f"  {unit.shown}, {cells[0].better} is better"
+    return Text.assemble((cells[0].benchmark, "bold"), f"  {cells[0].backend}{size}{better}")
 
 
 def _columns(width: int, base: str, significance: float) -> Text:
@@ -92,25 +122,30 @@ def _place(cell: VariedCell) -> str:
     return f"{cell.row}, {cell.column}"
 
 
-def _cell_lines(cell: VariedCell, width: int, named: Sequence[str]) -> Iterator[Text]:
+def _at(cell: VariedCell, *, several: bool) -> str:
+    """Its place, with the size where there are `several`."""
+    return f"({_place(cell)})" + (f" at {format_size(cell.size)}" if several else "")
+
+
+def _cell_lines(cell: VariedCell, label: str, named: Sequence[str]) -> Iterator[Text]:
     """A line for each setting but the first, whose figure begins them."""
     first, *others = cell.settings
-    begin = Text(f"  {_place(cell):<{width}}", "cyan").append(_figure(cell, first), "default")
+    begin = Text(f"  {label}", "cyan").append(_figure(cell, first), "default")
     if all(one.median is None for one in cell.settings):
         yield begin.append(f"   {first.reason}", "yellow")
         return
     for name, other in zip(named[1:], others, strict=True):
         yield begin.append(f"  {name}", "default").append_text(_against(cell, first, other))
-        begin = Text(" " * (2 + width + FIGURE))
+        begin = Text(" " * (2 + len(label) + FIGURE))
 
 
-def _missing_lines(cell: VariedCell, named: Sequence[str]) -> Iterator[Text]:
+def _missing_lines(cell: VariedCell, named: Sequence[str], at: str) -> Iterator[Text]:
     """Where some rounds lack a figure, and why."""
     for name, one in zip(named, cell.settings, strict=True):
         without = one.figures.count(None)
         if one.reason is not None and without < len(one.figures):
             rounds = "1 round has" if without == 1 else f"{without} rounds have"
-            yield Text(f"note: {name} ({_place(cell)}): {rounds} no figure: {one.reason}", "yellow")
+            yield Text(f"note: {name} {at}: {rounds} no figure: {one.reason}", "yellow")
 
 
 def _figure(cell: VariedCell, one: Compared) -> str:
@@ -153,7 +188,9 @@ def _outcome(variation: Variation, setting: Setting) -> Iterator[Text]:
     counts = Counter(one.direction for _, one in known)
     line = Text(f"{setting.name} against {variation.settings[0].name}: ")
     if not known:
-        yield line.append("nothing compared", "yellow")
+        reasons = {cell.settings[number].reason for cell in variation.cells} - {None}
+        why = f": {reasons.pop()}" if len(reasons) == 1 else ""
+        yield line.append(f"nothing compared{why}", "yellow")
         return
     differ = counts["better"] + counts["worse"]
     line.append(f"{differ} of {len(known)} differ")
@@ -163,7 +200,9 @@ def _outcome(variation: Variation, setting: Setting) -> Iterator[Text]:
     cell, most = max(known, key=lambda pair: _size(pair[1]))
     if differ > 1 and most.change is not None:
         percent = _percent(most.change.ratio, most.change)
-        yield Text(f"  most: {percent} {cell.benchmark} ({_place(cell)})")
+        own = (cell.benchmark, cell.backend)
+        sizes = {c.size for c in variation.cells if (c.benchmark, c.backend) == own}
+        yield Text(f"  most: {percent} {cell.benchmark} {_at(cell, several=len(sizes) > 1)}")
     vague = max((_reach(one) for _, one in known if one.direction == "same"), default=0.0)
     if vague > VAGUE:
         yield Text(f"  ~ may be up to {vague:.0%}: {QUIETEN}", "yellow")
@@ -185,9 +224,11 @@ def _size(one: Compared) -> float:
 
 def _promise(variation: Variation) -> Iterator[Text]:
     """What the comparisons guarantee."""
-    alpha = variation.significance
+    alpha, done = variation.significance, done_rounds(variation)
     count = sum(one.direction != "unknown" for c in variation.cells for one in c.settings[1:])
-    if done_rounds(variation) < (least := least_rounds(alpha)):
+    if not count and variation.finished is not None and done < variation.rounds:
+        yield Text("ended after one round: no cell can be measured under A and another setting")
+    elif done < (least := least_rounds(alpha)):
         yield Text(f"to tell a difference at {100 * alpha:.4g}% takes {least} rounds")
     elif count:
         chance = f"chance calls {count * alpha:.2g} different on average"

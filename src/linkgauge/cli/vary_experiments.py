@@ -1,0 +1,171 @@
+"""The experiments that `linkgauge vary` knows by name: each is a command line that answers one
+question, and that anybody could have typed."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import typer
+from rich.text import Text
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Simulation
+from linkgauge.report.formats import Format
+from linkgauge.report.run_text import make_console
+
+EACH_NODE = "each"
+"""Stands for each NUMA node of the machine."""
+LIST = "list"
+"""The name that shows the others."""
+_TO_AND_FRO = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
+_BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce")
+
+
+class NamedExperiment(NamedTuple):
+    """`options` are values by option; where there are several, the first one is the baseline."""
+
+    question: str
+    benchmarks: tuple[str, ...]
+    options: Mapping[str, tuple[str, ...]]
+
+
+EXPERIMENTS: Mapping[str, NamedExperiment] = {
+    "pinned": NamedExperiment(
+        "What does it cost that host memory is not pinned?",
+        _TO_AND_FRO,
+        {"--memory": ("pinned", "pageable")},
+    ),
+    "write-combined": NamedExperiment(
+        "What do devices gain by write-combined host memory?",
+        _TO_AND_FRO,
+        {"--memory": ("pinned", "wc")},
+    ),
+    "mapped": NamedExperiment(
+        "From which size on is a copy better than a kernel that accesses host memory in place?",
+        _TO_AND_FRO,
+        {"--memory": ("mapped",), "--engine": ("sm", "ce"), "--size": ("4K:16M:x4",)},
+    ),
+    "managed": NamedExperiment(
+        "What does managed memory cost copy engines, and kernels that access it in place?",
+        (*_TO_AND_FRO, "host_to_device_memcpy_sm", "device_to_host_memcpy_sm"),
+        {"--memory": ("pinned", "managed")},
+    ),
+    "pages": NamedExperiment(
+        "What do huge pages gain, of host threads and of devices?",
+        ("host_to_host_memcpy_copy_cpu", *_TO_AND_FRO),
+        {"--memory": ("base", "thp", "hugetlb")},
+    ),
+    "node": NamedExperiment(
+        "What does it cost a device that host memory is not on the node near it?",
+        _TO_AND_FRO,
+        {"--numa-node": ("near", EACH_NODE)},
+    ),
+    "streams": NamedExperiment(
+        "Over how many streams is a copy the fastest?",
+        _TO_AND_FRO,
+        {"--streams": ("1", "2", "4", "8", "16")},
+    ),
+    "engine": NamedExperiment(
+        "Which paths do kernels copy over faster than copy engines?",
+        (*_TO_AND_FRO, *_BETWEEN),
+        {"--engine": ("ce", "sm")},
+    ),
+    "graph": NamedExperiment(
+        "What does it cost or save to launch a kernel as a graph?",
+        ("latency_launch",),
+        {"--graph": ("off", "on")},
+    ),
+}
+
+
+def complete_experiment(incomplete: str) -> list[str]:
+    return [name for name in (*EXPERIMENTS, LIST) if name.startswith(incomplete)]
+
+
+def carry_out_named(context: typer.Context, name: str, form: Format) -> int:
+    """Carries out what the command line, with the experiment in place of its name, says. Shows
+    that command line first."""
+    if name == LIST:
+        return _list_all()
+    words = expanded(name, dict(_given(context)), context.params["machine"])
+    console = make_console(stderr=form.is_document)
+    console.print(Text(EXPERIMENTS[name].question, "bold"))
+    console.print(Text(shlex.join(("linkgauge", "vary", *words))))
+    console.print()
+    command = context.command
+    with command.make_context(context.info_name, list(words), parent=context.parent) as own:
+        return int(command.invoke(own))
+
+
+def expanded(
+    name: str, given: Mapping[str, tuple[str, ...]], machine: str | None = None
+) -> tuple[str, ...]:
+    """The words of the command line: those of the experiment, unless others were `given` for the
+    same option ("": for the benchmarks). Raises InputError for a name that does not exist, and for
+    an experiment that `machine` (null: this one) is not made for."""
+    if name not in EXPERIMENTS:
+        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(EXPERIMENTS)}"
+        raise InputError(f"unknown experiment {name!r}, {hint}")
+    asked = EXPERIMENTS[name]
+    benchmarks = asked.benchmarks if "--prefix" not in given else ()
+    own = {option: each for option, each in asked.options.items() if option not in given}
+    if EACH_NODE in own.get("--numa-node", ()):
+        own["--numa-node"] = ("near", *_each_node(name, machine))
+    others = {option: each for option, each in given.items() if option}
+    return (*given.get("", benchmarks), *_words({**own, **others}))
+
+
+def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
+    nodes = _nodes(machine)
+    if len(nodes) < 2:
+        whose = f"{machine} has" if machine is not None else "this machine has"
+        raise InputError(f"experiment {name!r}: {whose} one NUMA node, so no memory is far")
+    return tuple(map(str, nodes))
+
+
+def _nodes(machine: str | None) -> list[int]:
+    """The host's NUMA nodes with memory."""
+    from .requests import simulation_of
+    from .vary_settings import host_of
+
+    simulation: Simulation | None = simulation_of(machine)
+    return [node.index for node in host_of(simulation).nodes]
+
+
+def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """An option without values is a flag."""
+    for option, values in options.items():
+        if not values:
+            yield option
+        for value in values:
+            yield from (option, value)
+
+
+def _given(context: typer.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What was typed but for the experiment's name, by option."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if name == "experiment" or source is None or source.name != "COMMANDLINE":
+            continue
+        option = "" if parameter.param_type_name == "argument" else parameter.opts[0]
+        value = context.params[name]
+        yield option, () if value is True else tuple(map(str, _each(value)))
+
+
+def _each(value: object) -> Iterable[object]:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _list_all() -> int:
+    console = make_console()
+    width = max(map(len, EXPERIMENTS))
+    for name, asked in EXPERIMENTS.items():
+        console.print(Text.assemble((f"{name:<{width}}", "bold"), f"  {asked.question}"))
+        words = shlex.join((*asked.benchmarks, *_words(asked.options)))
+        console.print(Text(f"{'':<{width}}  {words}", "dim"))
+    return 0

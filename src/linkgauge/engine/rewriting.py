@@ -1,0 +1,122 @@
+"""Benchmarks with something replaced throughout: the kind of host memory, the engine of copies,
+launches by graphs of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Memory, Transfer
+
+DeviceEngine = Literal["ce", "sm"]
+"""Kinds of engines that devices copy by."""
+
+
+def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ...]:
+    """The benchmarks with host memory of this kind wherever it is pinned ("": as they are). Raises
+    InputError if nowhere it is."""
+    if not kind:
+        return tuple(benchmarks)
+
+    def placed(cell: Cell) -> Cell:
+        return _with_transfers(cell, [_in_memory(one, kind) for one in cell.transfers])
+
+    nothing = f"{kind} memory changes nothing: no transfer has pinned host memory"
+    memories = (m for b in benchmarks for c in b.cells for t in c.transfers for m in t.memories)
+    return _rewritten(benchmarks, placed, nothing, changes=any(map(_is_pinned, memories)))
+
+
+def _in_memory(one: Transfer, kind: str) -> Transfer:
+    source, destination = (
+        replace(memory, kind=kind) if _is_pinned(memory) else memory
+        for memory in (one.source, one.destination)
+    )
+    return Transfer(source, destination, one.engine, one.scale, one.both_ways, one.load)
+
+
+def _is_pinned(memory: Memory) -> bool:
+    return memory.is_host and not memory.kind
+
+
+def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
+    """The benchmarks with each copy of a device by this kind of engine. Their names and titles no
+    longer say which: a benchmark by either is the same one, and is there once. Raises InputError if
+    no device copies."""
+
+    def driven(cell: Cell) -> Cell:
+        if cell.operation != "copy":
+            return cell
+        return _with_transfers(cell, [_by_engine(one, kind) for one in cell.transfers])
+
+    copies = (t for b in benchmarks for c in b.cells if c.operation == "copy" for t in c.transfers)
+    nothing = "--engine changes nothing: no device copies"
+    found = _rewritten(benchmarks, driven, nothing, changes=any(map(_is_device_copy, copies)))
+    by_name: dict[tuple[str, str], Benchmark] = {}
+    for own in found:
+        plain = _without_engine(own)
+        same = by_name.setdefault((plain.name, plain.backend), plain)
+        if same.cells != plain.cells:  # what kernels do in another way keeps its name
+            by_name[own.name, own.backend] = own
+    return tuple(by_name.values())
+
+
+def _by_engine(one: Transfer, kind: DeviceEngine) -> Transfer:
+    if not _is_device_copy(one):
+        return one
+    engine = Engine(one.engine.owner, kind)
+    return Transfer(one.source, one.destination, engine, one.scale, one.both_ways, one.load)
+
+
+def _is_device_copy(one: Transfer) -> bool:
+    return one.engine.owner.is_device and len(one.memories) == 2
+
+
+def _without_engine(benchmark: Benchmark) -> Benchmark:
+    name, title = benchmark.name, benchmark.title
+    if any(_is_device_copy(t) for c in benchmark.cells for t in c.transfers):
+        for kind in ("ce", "sm"):
+            name = name.removesuffix(f"_{kind}")
+            title = title.replace(f"memcpy {kind.upper()} ", "memcpy ")
+    return replace(benchmark, name=name, title=title)
+
+
+def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
+    """The benchmarks with graphs launched in place of kernels. Raises InputError if they launch
+    none."""
+
+    def launched(cell: Cell) -> Cell:
+        return replace(cell, operation="graph-launch") if _is_launch(cell) else cell
+
+    nothing = "--graph changes nothing: only latency_launch launches kernels"
+    launches = (_is_launch(cell) for benchmark in benchmarks for cell in benchmark.cells)
+    return _rewritten(benchmarks, launched, nothing, changes=any(launches))
+
+
+def _is_launch(cell: Cell) -> bool:
+    return cell.operation == "launch"
+
+
+def _rewritten(
+    benchmarks: Sequence[Benchmark], change: Callable[[Cell], Cell], nothing: str, *, changes: bool
+) -> tuple[Benchmark, ...]:
+    """The benchmarks with their cells changed. Raises InputError, which says `nothing`, unless that
+    `changes` any; if there are no cells at all, why there are none."""
+    if not changes:
+        why = next((one.reason for one in benchmarks if one.reason), None)
+        has_none = not any(benchmark.cells for benchmark in benchmarks)
+        raise InputError(f"nothing to measure: {why}" if has_none and why else nothing)
+    return tuple(_with_cells(benchmark, change) for benchmark in benchmarks)
+
+
+def _with_cells(benchmark: Benchmark, change: Callable[[Cell], Cell]) -> Benchmark:
+    """A title that is a cell's notation remains one."""
+    cells = tuple(map(change, benchmark.cells))
+    titles = {str(old): str(new) for old, new in zip(benchmark.cells, cells, strict=True)}
+    return replace(benchmark, cells=cells, title=titles.get(benchmark.title, benchmark.title))
+
+
+def _with_transfers(cell: Cell, transfers: Sequence[Transfer]) -> Cell:
+    return replace(cell, transfers=tuple(transfers))
