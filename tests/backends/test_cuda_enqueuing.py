@@ -161,7 +161,7 @@ def test_a_copy_goes_there_and_back_on_one_stream_and_is_waited_for_each_time(mo
     assert {stream for (stream,) in seen["cuStreamSynchronize"]} == {there[3], back[3]}
     assert len(seen["cuStreamSynchronize"]) == len(seen["cuMemcpyAsync"])
     for text in ("cuda:0 -> null by sm", "host:0 -> cuda:0 by cuda:0.sm"):
-        with pytest.raises(Unsupported, match="single copies are timed of copies by ce"):
+        with pytest.raises(Unsupported, match="only copies by ce are timed one by one"):
             backend.prepare([Copy(parse_transfer(text), *ends, 64, 1)], "copy-ping-pong")
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import time
 from itertools import pairwise
 
 import pytest
@@ -55,6 +56,24 @@ def test_two_sides_send_each_value_there_and_back(bounce):
     assert times[21] == 0
 
 
+def test_the_limit_is_of_one_answer_not_of_all(bounce):
+    words, report = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 64)()
+    one, other = ctypes.addressof(words), ctypes.addressof(words) + flags.APART
+
+    def answer():
+        for value in range(1, 31):
+            while words[flags.APART // 8] != value:
+                time.sleep(0.0001)
+            time.sleep(0.02)
+            words[0] = value
+
+    answers = threading.Thread(target=answer)
+    answers.start()
+    bounce(one, other, 1, 30, SECOND // 3, ctypes.addressof(report))
+    answers.join()
+    assert report[0] == 30, "half a second in all, of which a third is the limit"
+
+
 def test_a_side_that_hears_nothing_gives_up_and_says_how_far_it_came(bounce):
     words, report = (ctypes.c_uint64 * 32)(), (ctypes.c_uint64 * 64)()
     at = ctypes.addressof(words)
@@ -85,7 +104,7 @@ def test_the_cell_ends_as_one_that_took_too_long(folder, monkeypatch, text):
 def test_flags_bounce_by_kernels_between_two_memories(folder, text):
     backend, _ = emulated(folder)
     transfer = parse_transfer(text)
-    with pytest.raises(Unsupported, match="flags bounce by kernels"):
+    with pytest.raises(Unsupported, match="flags bounce by a kernel"):
         backend.prepare([Copy(transfer, None, None, flags.BYTES, 1)], "flag-ping-pong")
 
 
@@ -171,7 +190,7 @@ def test_an_iteration_is_these_calls_and_what_they_need_is_released(calls, opera
 
 
 def test_a_doorbell_that_nobody_answers_is_given_up(calls, monkeypatch):
-    monkeypatch.setattr(hand_overs, "_PATIENCE", SECOND // 50)
+    monkeypatch.setattr(flags, "LIMIT", 0.02)
     group = hand_overs.hand_over(Device(Driver(gpu())), "doorbell")
     group.arm(1)
     group.open()
@@ -199,6 +218,15 @@ def test_what_cannot_be_made_releases_what_was(calls):
     with pytest.raises(BackendError, match="cuGraphInstantiate"):
         hand_overs.hand_over(Device(Driver(bindings)), "graph-launch")
     assert "cuGraphDestroy" in bindings.names()
+
+
+def test_a_capture_ends_though_its_launch_fails(calls):
+    bindings = gpu()
+    bindings.failing["cuLaunchKernel"] = bindings.CUresult.CUDA_ERROR_LAUNCH_FAILED
+    bindings.left["cuLaunchKernel"] = 1  # what loads the kernel
+    with pytest.raises(BackendError, match="cuLaunchKernel"):
+        hand_overs.hand_over(Device(Driver(bindings)), "graph-launch")
+    assert "cuStreamEndCapture" in bindings.names()
 
 
 def test_words_that_host_and_device_see():

@@ -1,6 +1,8 @@
 """A load copies all its bytes at a share of its rate, and runs for as long as what it loads."""
 
 import ctypes
+import threading
+import time
 
 import pytest
 
@@ -15,10 +17,27 @@ SIZE = 6 * load.TILE
 
 @pytest.fixture
 def backend(tmp_path_factory, monkeypatch):
-    """The emulator runs a kernel to its end as it is launched: the limit ends it."""
-    monkeypatch.setattr(load, "LIMIT", 0.02)
+    """The emulator runs a kernel to its end as it is launched: another thread has to end it."""
     monkeypatch.setattr(load, "_WHOLE", 0.0)
+    monkeypatch.setattr(load.Load, "start", start)
     return emulated(tmp_path_factory.mktemp("load"))[0]
+
+
+STARTED = load.Load.start
+
+
+def start(loading):
+    ends = threading.Thread(target=end, args=(loading,))
+    ends.start()
+    STARTED(loading)
+    ends.join()
+
+
+def end(loading):
+    while not loading._told[0]:
+        time.sleep(0.001)
+    time.sleep(0.01)
+    loading._told[1] = 1
 
 
 def copy_of(backend, text, size=SIZE):
@@ -114,11 +133,19 @@ def test_what_fails_beside_a_load_ends_the_load(backend, monkeypatch):
     assert len(stopped) == before + 1
 
 
-def test_a_load_that_ended_before_is_an_error(backend, monkeypatch):
+def test_a_load_that_ended_by_its_limit_is_an_error(backend, monkeypatch):
+    monkeypatch.setattr(load, "LIMIT", 0.02)
     group = loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm"))
-    monkeypatch.setattr(load.Load, "stop", lambda one: 0.0)
+    monkeypatch.setattr(load.Load, "start", STARTED)
     with pytest.raises(BackendError, match="ended before"):
         group.wait()
+
+
+def test_a_rate_that_cannot_be_measured_is_an_error(backend, monkeypatch):
+    monkeypatch.setattr(load, "LIMIT", 0.02)
+    monkeypatch.setattr(load.Load, "start", STARTED)
+    with pytest.raises(BackendError, match="nothing was copied"):
+        loaded_by(backend, copy_of(backend, "cuda:0 -> cuda:0 by sm at 25%"))
 
 
 def test_without_loads_the_group_is_alone(backend):

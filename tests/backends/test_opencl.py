@@ -260,3 +260,20 @@ def test_says_why_a_program_does_not_build(monkeypatch: pytest.MonkeyPatch) -> N
     assert reason is not None
     assert "error: unknown target CPU 'generic' (the runtime is older than this CPU" in reason
     backend.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("7f00-7f01 r-xp 00000000 08:01 42     /usr/lib/libOpenCL.so.1", "/usr/lib/libOpenCL.so.1"),
+        ("7f00-7f01 r-xp 0 08:01 42  /home/me/my project/libOpenCL-1a2b.so.1",
+         "/home/me/my project/libOpenCL-1a2b.so.1"),
+        ("7f00-7f01 r-xp 0 08:01 42  /opt/libOpenCL.so.1 (deleted)", "/opt/libOpenCL.so.1"),
+        ("7f00-7f01 r-xp 0 08:01 42  /usr/lib/libopenblas.so", None),
+    ],
+)  # fmt: skip
+def test_the_library_that_is_loaded_is_found_whatever_its_path(line, path):
+    from linkgauge.backends.opencl.library import _LIBRARY
+
+    found = _LIBRARY.search(f"00-01 r--p 0 00:00 0 [heap]\n{line}\n")
+    assert (found and found[1]) == path

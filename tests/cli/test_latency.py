@@ -94,7 +94,7 @@ def test_without_a_size_each_benchmark_of_single_iterations_is_measured(tmp_path
     ("arguments", "said"),
     [(("--size", "2M"), "up to 1 MiB"), (("--iterations", "0"), "give 1 or more"),
      (("--size", "x"), "'x'"), (("--backend", "nope"), "nope"),
-     (("latency_nothing",), "latency_nothing"),
+     (("latency_nothing",), "latency_nothing"), (("latency_sync", "--size", "8"), "no sizes"),
      (("gpu_matmul",), "see linkgauge run")],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_2(tmp_path, arguments, said):

@@ -49,6 +49,16 @@ def test_nothing_written_leaves_no_new_file_and_old_ones_alone(tmp_path):
     assert not new.exists()
 
 
+def test_a_table_without_rows_is_written_to_stdout_alone(tmp_path, capsys):
+    file = tmp_path / "t.csv"
+    file.write_text("precious\n")
+    for out in (str(file), None):
+        with opened_table(out) as table:
+            assert table.write(("a", "b"), []) is None
+    assert file.read_text() == "precious\n"
+    assert capsys.readouterr().out == "a,b\n"
+
+
 def test_without_a_file_it_is_stdout(capsys):
     with opened_table(None) as table:
         table.write(("a",), [(1,)])

@@ -129,8 +129,15 @@ def test_a_wrong_byte_is_exit_code_1(run):
 
 def test_an_error_is_exit_code_3(run):
     done = run("--iter", 5, "--out", "x", on=where("riscv-2gpu", "lost sim:1"))
-    assert (done.code, rows_of(Path("x").read_text())) == (3, [])
+    assert (done.code, Path("x").exists()) == (3, False)
     assert "p50 N/A" in done.out
+    assert "wrote" not in done.out
+
+
+def test_a_table_of_an_earlier_run_is_kept_if_nothing_is_measured(run):
+    Path("x").write_text("precious\n")
+    assert run("--iter", 5, "--out", "x", on=where("riscv-2gpu", "lost sim:1")).code == 3
+    assert Path("x").read_text() == "precious\n"
 
 
 def test_after_ctrl_c_it_is_exit_code_130(run, monkeypatch):

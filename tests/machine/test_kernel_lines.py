@@ -156,6 +156,7 @@ def test_lines_about_devices_and_memory_are_recognized(text, kind, pci, code, gr
     [
         "EXT4-fs (vda): mounted filesystem", "usb 1-1: new high-speed USB device", "",
         "audit: type=1400 apparmor=DENIED name=/etc/nvidia", "IPv6: eth0: link becomes ready",
+        "mce: CPU12: Package temperature above threshold, cpu clock throttled",
         "nvme 0000:05:00.0: I/O 7 QID 3 timeout", "systemd[1]: Started something for my amdgpus",
     ],
 )  # fmt: skip

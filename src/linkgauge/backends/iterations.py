@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 
 from linkgauge import _native
+from linkgauge.model.errors import Unsupported
 
 from .protocol import MOST_LAPS, Gated, Pace, Timing
 
@@ -50,7 +52,8 @@ class IteratedGroup(Gated):
         self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Raises what `error_of` makes of the first call that fails."""
+        """Raises what `error_of` makes of the first call that fails, and Unsupported where the
+        clock does not tell single iterations."""
         loops, laps = self.pass_gate()
         count = WARM_UPS + loops * laps
         self._begin(count)
@@ -58,6 +61,8 @@ class IteratedGroup(Gated):
         if status:
             raise self._error_of(status, failed)
         times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS::loops])
+        if any(begin >= end for begin, end in pairwise(times)):
+            raise Unsupported("a single iteration is shorter than this machine's clock tells")
         return Timing((times[-1],), times[-1], (None,), (times,))
 
     def close(self) -> None:

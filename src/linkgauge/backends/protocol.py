@@ -101,9 +101,9 @@ class Copy(msgspec.Struct, frozen=True):
     """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none; the
     source of an operation on two arrays has twice as many.
     `interference` only has to outlast the first copy of its group. An `endless` copy, by host
-    threads only, runs until the other copies of its group have ended, or, if there are none, until
-    wait(); its seconds are those that all loops would have taken. A `tracked` copy also reports
-    progress within a launch that carries out all loops.
+    threads or as the load of a latency, runs until the other copies of its group have ended, or, if
+    there are none, until wait(); its seconds are those that all loops would have taken. A `tracked`
+    copy also reports progress within a launch that carries out all loops.
 
     `warm_ups` are loops behind the gate before the clock starts. None leaves their number to the
     backend, and they end before any copy of the group starts. A number given follows nvbandwidth:
@@ -319,7 +319,9 @@ class Backend(Protocol):
         `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
         device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
         `copy-ping-pong`: a copy there and one back, each waited for by the host, a round trip a
-        loop.
+        loop. `flag-ping-pong`: a store by the source's side that the destination's polls for, and
+        one back. `timed-copy`: a copy, by the device's clock. `launch` and others of HAND_OVERS:
+        what the host calls, until it knows the end. Copies after the first of these load the link.
         `touch`: the destination's pages are given back and faulted in anew. `primes`: threads
         search prime numbers, an event a loop. Raises Unsupported for an operation that it lacks,
         in general or for this copy."""

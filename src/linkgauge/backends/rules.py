@@ -113,7 +113,7 @@ def check_copy_engine(copy: Copy) -> Copy:
     """Raises Unsupported for what is no copy by a copy engine, from an operation that takes one."""
     transfer = copy.transfer
     if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
-        raise Unsupported(f"{transfer}: single copies are timed of copies by ce")
+        raise Unsupported(f"{transfer}: only copies by ce are timed one by one")
     return copy
 
 
@@ -123,7 +123,7 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
-        what = "flags bounce by kernels, from the host's memory or a device's to a device's"
+        what = "flags bounce by a kernel: write HOST -> DEVICE or DEVICE -> DEVICE, by sm"
         raise Unsupported(f"{transfer}: {what}")
     return transfer.source, transfer.destination
 

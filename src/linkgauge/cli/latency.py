@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ def latency(
     benchmarks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of latency_ benchmarks; all without any, or those of copies with --size.",
+            help="Names of latency_ benchmarks. Default: all; with --size, those of copies.",
             autocompletion=complete_benchmark,
         ),
     ] = None,
@@ -45,7 +46,6 @@ def latency(
 
     Example: linkgauge latency --size 64 --iterations 10000 --csv > latency.csv
     """
-    from linkgauge.benchmarks.catalog import CATALOG
     from linkgauge.benchmarks.latency import SIZES
     from linkgauge.engine.request import Selection
     from linkgauge.model.errors import InputError
@@ -64,20 +64,25 @@ def latency(
     if size is not None and max(settings.sizes) > SIZES[-1]:
         most = format_size(SIZES[-1])
         raise InputError(f"--size {size}: a latency is of copies up to {most}: see linkgauge run")
-    names = tuple(benchmarks or ())
-    for name in names:
-        if not name.startswith(PREFIX):
-            raise InputError(f"{name} is no benchmark of single iterations: see linkgauge run")
-    if not names:
-        prefix = PREFIX if size is None else OF_COPIES
-        names = tuple(
-            name
-            for name, row in CATALOG.items()
-            if name.startswith(prefix) and "standard" in row.profiles
-        )
+    names = _names(benchmarks or (), sized=size is not None)
     request = request_of(
         context, Selection(names), settings,
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
     return carry_out(request, Display(form, utilization, verdict=False))
+
+
+def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
+    """The benchmarks asked for, else those of the standard profile; with sizes, those of copies."""
+    from linkgauge.benchmarks.catalog import CATALOG
+    from linkgauge.model.errors import InputError
+
+    for name in asked:
+        if not name.startswith(PREFIX):
+            raise InputError(f"{name} is no benchmark of single iterations: see linkgauge run")
+        if sized and not name.startswith(OF_COPIES):
+            raise InputError(f"{name} has no sizes: --size is for {OF_COPIES}…")
+    prefix = OF_COPIES if sized else PREFIX
+    standard = (n for n, row in CATALOG.items() if "standard" in row.profiles)
+    return tuple(asked) or tuple(name for name in standard if name.startswith(prefix))

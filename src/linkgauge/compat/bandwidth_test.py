@@ -41,10 +41,11 @@ def run(arguments: Sequence[str], where: Where) -> int:
         paths = tuple(_paths(context.devices))
         gauge = Meter(context, TOOL)
         cells = gauge.measure([[path.transfer()] for path in paths])
-        table.write(COLUMNS, _rows(paths, cells, asked.size))
+        written = table.write(COLUMNS, _rows(paths, cells, asked.size))
         if asked.out is not None:
             print("\n".join(_summary(cells, asked.size, asked.iterations)))
-            print(f"wrote {asked.out}", flush=True)
+        if written is not None:
+            print(f"wrote {written}", flush=True)
     return gauge.exit_code
 
 

@@ -50,8 +50,12 @@ class Table:
         self._stream = stream
         self._file = file
 
-    def write(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Raises ResultsError if it cannot be written."""
+    def write(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str | None:
+        """The name of the file that was written; a file is left as it is if there are no rows.
+        Raises ResultsError if it cannot be written."""
+        rows = list(rows)
+        if self._file is not None and not rows:
+            return None
         with _writing():
             if self._file is not None and self._file.is_file():
                 self._stream.truncate(0)
@@ -59,6 +63,7 @@ class Table:
             writer.writerow(columns)
             writer.writerows(rows)
             self._stream.flush()
+        return None if self._file is None else str(self._file)
 
 
 @contextmanager

@@ -51,11 +51,11 @@ def run(arguments: Sequence[str], where: Where) -> int:
         gauge = Meter(context, TOOL)
         (cell,) = gauge.measure([[path.transfer()]], "copy-ping-pong")
         mark = SIMULATED if where.simulation else ""
-        table.write(COLUMNS, _rows(cell, asked.size, mark))
+        written = table.write(COLUMNS, _rows(cell, asked.size, mark))
         said = sys.stderr if asked.out is None else sys.stdout
         print("\n".join(_summary(path, cell, asked.size, mark)), file=said)
-        if asked.out is not None:
-            print(f"wrote {asked.out}", flush=True)
+        if written is not None:
+            print(f"wrote {written}", flush=True)
     return gauge.exit_code
 
 

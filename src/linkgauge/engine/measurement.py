@@ -11,7 +11,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import FULL_LOAD, ITERATED, Report, Transfer
+from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool
@@ -51,7 +51,7 @@ class Measurement:
         """What its total means, if an earlier visit determined that."""
         # A pointer chase copies nothing: a wrong pointer would derail it, as a flag that does not
         # come ends a ping-pong. That fresh memory is zero is checked by its operation.
-        unlike = "chase", "flag-ping-pong", "touch"
+        unlike = "chase", "flag-ping-pong", "touch", *HAND_OVERS
         self._verifies = settings.verify and planned.operation not in unlike
         self.staging = Staging(planned.transfers, size)
 

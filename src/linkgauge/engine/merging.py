@@ -48,10 +48,11 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     ]
 
 
-def spent(cell: CellResult) -> float:
-    """Seconds of a cell's time that its visits used up. One that is over sooner than it may last
-    still counts as long: arming and passing it on take their time, too."""
-    return max(cell.seconds or 0.0, VISIT_SECONDS * len(cell.visits))
+def spent(*visits: CellResult) -> float:
+    """Seconds of a cell's time that its visits used up, alike whether they are merged. Visits that
+    are over sooner than they may last count as long: arming and passing on take their time, too."""
+    seconds = sum(visit.seconds or 0.0 for visit in visits)
+    return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
 
 
 def _gates(cell: CellResult) -> list[int]:

@@ -147,7 +147,7 @@ class Visits:
         """The visit of a cell in this pass."""
         visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
-        used = 0.0 if self._is_again else sum(map(spent, visits))
+        used = 0.0 if self._is_again else spent(*visits)
         return Visit(self.turn, samples, used)
 
     def is_whole(self, sheet: int) -> bool:
@@ -188,7 +188,7 @@ class Visits:
         """Whether a cell may end before it has its least number of visits."""
         visits = self._taken.get(key, ())
         settings = self._settings.of(visits[0]) if visits else self._settings
-        used = sum(map(spent, visits))
+        used = spent(*visits)
         return used >= settings.max_time or any(v.status != "pass" for v in visits)
 
     def _rounds_of(self, kind: Hashable) -> Iterator[list[CellKey]]:

@@ -2,12 +2,19 @@
 
 #include "progress.cuh"
 
-// Waits until the flag is `value`; false after the deadline.
-__device__ bool await(const volatile u64* flag, u64 value, u64 deadline)
+// Waits until the flag is `value`; false if that takes more than `limit` nanoseconds.
+__device__ bool await(const volatile u64* flag, u64 value, u64 limit)
 {
-    for (unsigned spins = 1; *flag != value; ++spins)
-        if (spins % 256 == 0 && nanoseconds() > deadline)
+    u64 deadline = 0;  // from the first look at the clock
+    for (unsigned spins = 1; *flag != value; ++spins) {
+        if (spins % 256 != 0)
+            continue;
+        const u64 now = nanoseconds();
+        if (deadline == 0)
+            deadline = now + limit;
+        if (now > deadline)
             return false;
+    }
     return true;
 }
 
@@ -22,17 +29,16 @@ __device__ u64 edge()
 }
 
 // One side of a ping-pong: values from `first` on, `count` of them, go to `theirs` and come back in
-// `mine`. Who has a `report` begins; the other one answers. Either side gives up after `limit`
-// nanoseconds, so that no device spins on if the other side died.
+// `mine`. Who has a `report` begins; the other one answers. Either side gives up that hears nothing
+// for `limit` nanoseconds, so that no device spins on if the other side died.
 //
 // report: the values that came back; nanoseconds, and the ticks of the clock in them; when, by ticks,
 // the first value left and each came back.
 extern "C" __global__ void bounce(volatile u64* mine, volatile u64* theirs, u64 first, u64 count,
                                   u64 limit, u64* report)
 {
-    const u64 deadline = nanoseconds() + limit;
     if (!report) {
-        for (u64 i = 0; i < count && await(mine, first + i, deadline); ++i)
+        for (u64 i = 0; i < count && await(mine, first + i, limit); ++i)
             *theirs = first + i;
         return;
     }
@@ -42,7 +48,7 @@ extern "C" __global__ void bounce(volatile u64* mine, volatile u64* theirs, u64 
     report[3] = ticks;
     for (; done < count; ++done) {
         *theirs = first + done;
-        if (!await(mine, first + done, deadline))
+        if (!await(mine, first + done, limit))
             break;
         report[4 + done] = clock64();
     }

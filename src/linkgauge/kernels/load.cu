@@ -9,7 +9,7 @@
 // byte is copied once.
 //
 // done: whether it is over; tiles copied until then; when it began and when it was over, in
-// nanoseconds.
+// nanoseconds: 0 if that was the limit's doing.
 extern "C" __global__ void load(uint4* destination, const uint4* source, u64 tiles, u64 pace,
                                 volatile u64* told, u64 limit, volatile u64* done)
 {
@@ -26,7 +26,8 @@ extern "C" __global__ void load(uint4* destination, const uint4* source, u64 til
         bool ends = over;
         if (first && !over) {
             if (leads && (told[1] != 0 || nanoseconds() - began > limit)) {
-                done[3] = nanoseconds();
+                if (told[1] != 0)
+                    done[3] = nanoseconds();
                 done[0] = 1;
             }
             ends = done[0] != 0 || nanoseconds() - began > 2 * limit;

@@ -84,7 +84,10 @@ _KINDS: tuple[tuple[LogKind, re.Pattern[str]], ...] = (
             r"|^\S+ \S+:\s+\[ ?[0-9]+\] [A-Z]"
         ),
     ),
-    ("hardware", re.compile(r"\[Hardware Error\]|^EDAC\b|^mce: |\bMemory failure: ")),
+    (
+        "hardware",
+        re.compile(r"\[Hardware Error\]|^EDAC\b|^mce: (?!.*temperature)|\bMemory failure: "),
+    ),
     ("iommu", re.compile(r"^DMAR(?:-IR)?: |\bAMD-Vi: |^arm-smmu")),
     ("out-of-memory", re.compile(r"\b[Oo]ut of memory: Kill|^oom-kill:|\binvoked oom-killer\b")),
     ("driver", re.compile(r"^NVRM: |^nvidia\b|\bamdgpu\b|^pcieport |^(?:rbln|rebellions)")),

@@ -104,26 +104,34 @@ def load_matrix(result: Result) -> Matrix | None:
 
 
 def falling_lines(result: Result) -> Iterator[Text]:
-    """Whether each row's latency rises with the load, and else where it falls: by more than the
-    intervals of neighbours in load allow."""
+    """Where a row's latency falls as the load grows, by more than the intervals of neighbours in
+    load allow; that none does, if intervals tell."""
     rows: defaultdict[str, list[CellResult]] = defaultdict(list)
     for cell in result.cells:
         rows[cell.row].append(cell)
     several = {name: cells for name, cells in rows.items() if any(map(load, cells))}
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
-    if several and not falls:
-        yield Text("within noise, latency rises with the load", "dim")
-    yield from (Text(f"falls with the load: {fall}", "yellow") for fall in falls)
+    known = [cell for cells in several.values() for cell in cells if _interval(cell)]
+    if len(known) > 1 and not falls:
+        yield Text("no latency falls as the load grows, by more than its interval", "dim")
+    yield from (Text(f"falls as the load grows: {fall}", "yellow") for fall in falls)
 
 
 def _falls(cells: Sequence[CellResult], unit: str) -> Iterator[str]:
-    known = [(cell, cell.summary) for cell in cells if cell.summary and cell.summary.ci95]
-    for (before, one), (after, other) in pairwise(known):
-        if other.ci95[1] < one.ci95[0]:  # type: ignore[index]  # known
-            name = unit_of(unit).shown
-            figures = f"{shown(other.median, unit)} {name} after {shown(one.median, unit)} {name}"
+    known = [(cell, bounds) for cell in cells if (bounds := _interval(cell))]
+    for (before, (least, _)), (after, (_, most)) in pairwise(known):
+        if most < least:
+            figures = " after ".join(_figure(cell, unit) for cell in (after, before))
             yield f"{after.row} at {after.column}: {figures} at {before.column}"
 
 
+def _interval(cell: CellResult) -> tuple[float, float] | None:
+    return cell.summary.ci95 if cell.summary else None
+
+
+def _figure(cell: CellResult, unit: str) -> str:
+    return f"{shown(cell.headline or 0.0, unit)} {unit_of(unit).shown}"
+
+
 def load_title() -> str:
-    return f"bandwidth of what loads the memory meanwhile ({BANDWIDTH.shown})"
+    return f"bandwidth of the load meanwhile ({BANDWIDTH.shown})"

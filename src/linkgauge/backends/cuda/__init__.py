@@ -56,7 +56,7 @@ from .nvml import NvmlTelemetry
 from .pageable import PageableGroup
 from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
-from .settings import IN_KERNEL_LOOPS, CopySettings, chosen, defaults
+from .settings import DEFAULT, IN_KERNEL_LOOPS, CopySettings, chosen, defaults
 from .verify import Verifier, new_word, run
 from .work import InPieces, KernelWork, PeerCopy, ReadWork, StreamWork, copying
 
@@ -287,7 +287,7 @@ class CudaBackend:
         """What is timed iteration by iteration; copies after the first are loads."""
         if operation == "timed-copy":
             check_alone(copies)
-            group = self.prepare_with((check_copy_engine(copies[0]),), None)
+            group = self.prepare_with((check_copy_engine(copies[0]),), DEFAULT)
             if isinstance(group, CudaGroup):
                 group.pace = single_iterations(1)
             return group

@@ -16,7 +16,7 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from .device import CudaDevice, Launch
 
 LIMIT = 2.0
-"""Seconds after which a side gives up."""
+"""Seconds after which a side gives up that hears nothing."""
 APART = 128
 """Bytes between the flags of two sides in one memory: no cache line holds both."""
 BYTES = 2 * APART

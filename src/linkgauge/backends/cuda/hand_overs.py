@@ -12,11 +12,10 @@ from linkgauge.backends.iterations import IteratedGroup
 from linkgauge.model.errors import BackendError, TookTooLong
 from linkgauge.model.transfer import HandOver
 
+from . import flags
 from .device import CudaDevice, Launch
 from .enqueuing import address_of
 
-_PATIENCE = 2_000_000_000
-"""Nanoseconds until a store that does not come is given up."""
 _AWAIT = "doorbell"
 _Named = tuple[str, Sequence[int]]
 """A function of the driver, or `_AWAIT`, and its arguments."""
@@ -38,8 +37,7 @@ def hand_over(device: CudaDevice, operation: HandOver) -> IteratedGroup:
     def error_of(status: int, failed: int) -> BackendError:
         name, driver = named[failed][0], device.driver
         if name == _AWAIT:
-            seconds = _PATIENCE / 1e9
-            return TookTooLong(name, f"no store by cuda:{device.index} within {seconds:g} s")
+            return TookTooLong(name, f"no store by cuda:{device.index} within {flags.LIMIT:g} s")
         return driver.error(name, driver.enums.CUresult(status))
 
     return IteratedGroup(calls, 1, error_of, lambda count: device.enter(), made)
@@ -59,8 +57,8 @@ def _launch(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
 
 def _event(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
     """An event recorded on a stream that has nothing to do, and waited for."""
-    flags = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
-    event = device.call("cuEventCreate", flags)
+    untimed = device.driver.enums.CUevent_flags.CU_EVENT_DISABLE_TIMING
+    event = device.call("cuEventCreate", untimed)
     made.callback(_released, device, "cuEventDestroy", event)
     yield "cuEventRecord", (int(event), int(device.stream(0)))
     yield "cuEventSynchronize", (int(event),)
@@ -72,8 +70,10 @@ def _graph_launch(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
     launch = _loaded(device, made, "nothing")
     modes = device.driver.enums.CUstreamCaptureMode
     call("cuStreamBeginCapture", stream, modes.CU_STREAM_CAPTURE_MODE_RELAXED)
-    launch.enqueue(stream)
-    graph = call("cuStreamEndCapture", stream)
+    try:
+        launch.enqueue(stream)
+    finally:  # else whoever uses the stream next is captured
+        graph = call("cuStreamEndCapture", stream)
     made.callback(_released, device, "cuGraphDestroy", graph)
     ready = call("cuGraphInstantiate", graph, 0)
     made.callback(_released, device, "cuGraphExecDestroy", ready)
@@ -84,14 +84,14 @@ def _graph_launch(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
 def _doorbell(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
     """A kernel that stores a number in the host's memory, until the host sees it there."""
     enums = device.driver.enums
-    flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
-    word = int(device.call("cuMemHostAlloc", ctypes.sizeof(ctypes.c_uint64), flags))
+    shared = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
+    word = int(device.call("cuMemHostAlloc", ctypes.sizeof(ctypes.c_uint64), shared))
     made.callback(_released, device, "cuMemFreeHost", word)
     launch = _loaded(device, made, "answer", word, None)
     ctypes.c_uint64.from_address(word).value = 0
     yield "cuLaunchKernel", launch.words(device.stream(0))
     # The number that is waited for is the next launch's argument.
-    yield _AWAIT, (word, ctypes.addressof(launch.varying), _PATIENCE)
+    yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
 
 _CALLS: Mapping[HandOver, Callable[[CudaDevice, ExitStack], Iterator[_Named]]] = {

@@ -25,21 +25,22 @@ _WHOLE = 0.02
 _LEAST = 0.005
 """Seconds that a load lasts at least: its rate is that of whole tiles."""
 _STREAM = 2
-"""Of its device: others are the measured group's."""
+"""The first of its device that loads have: those before are the measured group's."""
 _WORD, _NANO = 8, 1e-9
 
 
 class Load:
-    """A load by a kernel of `device`. Raises Unsupported for what it cannot copy."""
+    """A load by a kernel of `device`, the `number`th beside the same group. Raises Unsupported for
+    what it cannot copy."""
 
-    def __init__(self, device: CudaDevice, copy: Copy) -> None:
+    def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
         if transfer.engine.kind != "sm" or len(transfer.memories) < 2 or transfer.both_ways:
             raise Unsupported(f"{transfer}: a load is a copy one way by a kernel (sm)")
         if copy.size < TILE or copy.size % TILE:
             raise Unsupported(f"{transfer}: a load's size is a multiple of {TILE} bytes")
         self._device = device
-        self._stream = device.stream(_STREAM)
+        self._stream = device.stream(_STREAM + number)
         # What is measured beside it finds multiprocessors of its own.
         self._blocks = max(1, device.multiprocessors * 3 // 4)
         self._pace = ctypes.c_uint64(0)
@@ -61,6 +62,8 @@ class Load:
             share = transfer.load / FULL_LOAD
             if transfer.load != FULL_LOAD:
                 full = self._run(_WHOLE)
+                if not full:
+                    raise BackendError("load", "nothing was copied")
                 self._pace.value = round(self._blocks * TILE / (full * share) / _NANO)
             self._made = made.pop_all()
 
@@ -150,8 +153,8 @@ def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Seque
     with ExitStack() as opened:
         opened.callback(group.close)
         made = []
-        for copy in loads:
-            made.append(load := Load(device_of(copy.transfer.engine.owner), copy))
+        for number, copy in enumerate(loads):
+            made.append(load := Load(device_of(copy.transfer.engine.owner), copy, number))
             opened.callback(load.close)
         opened.pop_all()
     return LoadedGroup(group, made, [copy.size for copy in loads])

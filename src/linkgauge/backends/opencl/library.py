@@ -18,7 +18,8 @@ Named = tuple[str, Sequence[int]]
 """A function of the library and its arguments."""
 NO_EVENTS = (0, 0, 0)
 """Number and list of events to wait for, and where to put the command's own."""
-_LIBRARY = re.compile(r"(/\S*libOpenCL\S*)$", re.MULTILINE)
+_LIBRARY = re.compile(r"^(?:\S+\s+){5}(/.*libOpenCL[^/\n]*?)(?: \(deleted\))?$", re.MULTILINE)
+"""A line of the maps: five fields, then a path that may have spaces."""
 
 
 def iterated(named: Sequence[Named], steps: int, *kept: object) -> IteratedGroup:
@@ -41,4 +42,7 @@ def _library() -> ctypes.CDLL:
     found = _LIBRARY.search(read_text(ROOT, "proc/self/maps") or "")
     if found is None:
         raise Unsupported("the OpenCL library that is loaded cannot be found (/proc/self/maps)")
-    return ctypes.CDLL(found[1])
+    try:
+        return ctypes.CDLL(found[1])
+    except OSError as error:
+        raise Unsupported(f"the OpenCL library that is loaded cannot be opened: {error}") from None

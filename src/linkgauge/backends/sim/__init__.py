@@ -246,10 +246,12 @@ class SimBackend:
         if operation == "chase":
             latency = self._resources.latency(transfer.source, transfer.engine.owner)
             return latency, max(1, copy.size // STRIDE)
-        if operation == "flag-ping-pong":  # a poll that hits is half an access
+        if operation == "flag-ping-pong":
             source, destination = check_flags(copy)
             owner = transfer.engine.owner
-            return self._resources.latency(source if source != owner else destination, owner) / 2, 2
+            latency = self._resources.latency(source if source != owner else destination, owner)
+            # A device polls its flag in the host's memory: two accesses a round trip.
+            return latency if source.is_host else latency / 2, 2
         if operation == "ping-pong":
             # Like an access to the other's memory that hits a cache: half of that memory's latency.
             latency = self._resources.latency(transfer.destination, transfer.source)
