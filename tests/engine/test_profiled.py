@@ -25,7 +25,6 @@ from linkgauge.model.notes import Profiled
 from linkgauge.model.result import PlannedCell, Settings, Surroundings
 from linkgauge.model.transfer import Report
 from profiler_kit import LEAVES_NOTHING, REFUSES, WRITES, arguments_of, install
-from sim_kit import settings as simulated
 
 COPY = PlannedCell("0", "0", parse_transfers("host:0 -> host:0 by cpu*1"), Report.FIRST)
 SIZE = 1 << 16
@@ -63,7 +62,7 @@ def measured(folder, cells=(COPY,), settings=UNDER):
     said = []
     with closing(Supervisor(settings)) as worker:
         worker.survey([])
-        worker.profile(folder)
+        worker.profile(settings.profiler, folder)
         results = [worker.measure([cell], SIZE)[0] for cell in cells]
         return results, worker.end_profile(said.append), said
 
@@ -83,22 +82,12 @@ def test_a_cell_is_measured_and_the_report_is_there(has, folder, bin_, capfd, na
     assert str(folder / f"{name}-1") in " ".join(arguments_of(bin_, name))
 
 
-def test_without_one_asked_for_nothing_changes(folder):
-    with closing(Supervisor(Settings((SIZE,), samples=2))) as worker:
-        worker.survey([])
-        (before,) = worker._workers.values()
-        worker.profile(folder)
-        assert list(worker._workers.values()) == [before]
-        assert worker.end_profile(pytest.fail) == ()
-    assert names(folder) == []
-
-
 def test_the_survey_and_what_follows_are_not_profiled(has, folder):
     has()
     with closing(Supervisor(UNDER)) as worker:
         worker.survey([])
         assert not any(isinstance(one, ProfiledProcess) for one in worker._workers.values())
-        worker.profile(folder)
+        worker.profile("nsys", folder)
         worker.measure([COPY], SIZE)
         assert all(isinstance(one, ProfiledProcess) for one in worker._workers.values())
         worker.end_profile(lambda line: None)
@@ -132,14 +121,14 @@ class TestAProfilerThatDoesNotWork:
             closing(Supervisor(UNDER)) as worker,
             pytest.raises(BackendError, match=r"^--nsys: nsys started no worker") as error,
         ):
-            worker.profile(folder)
+            worker.profile("nsys", folder)
         log = folder / "nsys-1.log"
         assert str(error.value).endswith(f"(exit code 7): unsupported kernel version ({log})")
 
     def test_costs_a_cell_where_it_worked_before(self, has, folder, monkeypatch):
         has()
         with closing(Supervisor(UNDER)) as worker:
-            worker.profile(folder)
+            worker.profile("nsys", folder)
             worker._first.kill()
             has(REFUSES)
             (first,) = worker.measure([COPY], SIZE)
@@ -170,7 +159,7 @@ class TestAProfilerThatDoesNotWork:
     def test_is_not_installed(self, folder, monkeypatch, bin_):
         monkeypatch.setenv("PATH", str(bin_))
         with closing(Supervisor(UNDER)) as worker, pytest.raises(InputError, match="no nsys"):
-            worker.profile(folder)
+            worker.profile("nsys", folder)
         assert names(folder) == []
 
 
@@ -293,9 +282,3 @@ def test_deadlines_are_longer_under_a_profiler(phase):
 def test_a_deadline_that_was_asked_for_is_kept():
     given = Settings((SIZE,), timeout=3.0, profiler="nsys")
     assert _Watch((COPY,), SIZE, given)._deadline(Standing("measure", 7.0, 8.0)) == 10.0
-
-
-def test_a_simulated_worker_needs_no_profiler(folder):
-    with closing(Supervisor(simulated())) as worker:
-        worker.profile(folder)
-        assert names(folder) == []

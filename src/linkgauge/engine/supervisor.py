@@ -22,7 +22,7 @@ from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.result import CellResult, PlannedCell, Profiler, Settings
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .process import WorkerLost, WorkerProcess
@@ -202,18 +202,16 @@ class Supervisor:
             return WorkerProcess(self._surroundings)
         return ProfiledProcess(self._reports, self._surroundings)
 
-    def profile(self, folder: Path) -> None:
-        """From here on workers run under the settings' profiler, if any, which leaves its files in
-        the run's folder. Raises InputError if it is not installed, BackendError if it does not
-        start a worker, which is then at hand for the first cell."""
-        if self._settings.profiler is None:
-            return
+    def profile(self, profiler: Profiler, folder: Path) -> None:
+        """From here on workers run under this profiler, which leaves its files in the folder.
+        Raises InputError if it is not installed, BackendError if it does not start a worker, which
+        is then at hand for the first cell."""
         self.close()
-        self._reports = Reports(self._settings.profiler, folder)
+        self._reports = Reports(profiler, folder)
         try:
             self._first = self._start()
         except WorkerLost as lost:
-            raise BackendError(f"--{self._settings.profiler}", str(lost)) from lost
+            raise BackendError(f"--{profiler}", str(lost)) from lost
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
         """Ends the workers under the profiler, and waits until it has written its files. Returns
