@@ -89,6 +89,7 @@ class Bindings:
 class FakeDevice:
     multiprocessors = 132
     managed = 0
+    calls_wait = False
 
     def __init__(self, driver, index=0):
         self.driver, self.index = driver, index

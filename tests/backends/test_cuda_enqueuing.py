@@ -94,6 +94,15 @@ def test_a_gate_that_opened_by_itself_spoils_the_sample(bindings, make):
         group.wait()
 
 
+def test_a_gate_that_opened_by_itself_spoils_nothing_where_calls_wait(bindings, make, monkeypatch):
+    monkeypatch.setattr(FakeDevice, "calls_wait", True)
+    _, group = make()
+    group.arm(1)
+    group.open()
+    ctypes.c_uint32.from_buffer(bindings.memory[0], 4).value = 1
+    assert len(group.wait().seconds) == 1
+
+
 def test_calls_out_of_order_raise(make):
     _, group = make()
     for step in (group.open, group.wait):

@@ -11,6 +11,7 @@ from linkgauge.backends.host import HostBackend
 from linkgauge.backends.host_kernels import (
     EVERYWHERE,
     OPS,
+    Chosen,
     Kernels,
     MeasuredKernels,
     Regime,
@@ -222,6 +223,28 @@ def test_untuned_settings_measure_nothing():
     kernels = kernels_of(EngineSettings(host_tuned=False), [Node(0, (CPU,))])
     kernels.prepare()
     assert kernels.choose(COPY, [CPU], 4096).why == "by default, unmeasured"
+
+
+class TestWithoutSearching:
+    @pytest.fixture
+    def file(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        return remembered_file(1)
+
+    def chosen(self):
+        kernels = kernels_of(EngineSettings(searches=False), [Node(0, (CPU,))])
+        kernels.prepare()
+        return kernels.choose(COPY, [CPU], 4096)
+
+    def test_what_is_remembered_is_used(self, file):
+        measured(file, []).prepare()
+        before = file.read_bytes()
+        assert self.chosen() == Chosen(best_of(COPY)[0], "as remembered")
+        assert file.read_bytes() == before
+
+    def test_nothing_is_measured_nor_remembered(self, file):
+        assert self.chosen().why == "by default, unmeasured"
+        assert not file.exists()
 
 
 CPUINFO = """processor : 0

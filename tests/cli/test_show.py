@@ -6,12 +6,15 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cli.test_cli import linkgauge
 from configurations_kit import THREE, measured, run_of
 from linkgauge.cli.show import show
 from linkgauge.engine.folder import create_run_folder
+from linkgauge.engine.runs import read_run
 from linkgauge.model.errors import InputError
+from linkgauge.model.notes import Profiled
 from linkgauge.report.files import write_run
 from linkgauge.report.formats import TERMINAL, formats
 
@@ -90,6 +93,32 @@ def test_a_run_that_cannot_be_read_is_left_out_and_said(results, shown):
     assert code == 0
     assert f"left out: {broken}" in err
     assert "cpu:" not in out
+
+
+@pytest.fixture
+def profiled(results):
+    """One of the runs, as if it had been measured under a profiler."""
+    (path,) = results.glob("nvidia-h200/pinned/*")
+    run = read_run(path)
+    noted = [
+        replace(one, cells=tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in one.cells))
+        for one in run.results
+    ]
+    write_run(path, replace(run, results=tuple(noted)))
+    return path
+
+
+def test_a_run_under_a_profiler_is_compared_with_nothing(results, profiled, shown):
+    _, out, err = shown(results / "nvidia-h200")
+    assert labels(out) == ["host", "unpinned"] * 2
+    assert err == f"left out: {profiled} was measured under a profiler\n"
+
+
+def test_a_run_under_a_profiler_is_held_against_no_limits(profiled, shown, tmp_path):
+    limits = tmp_path / "limits.yml"
+    limits.write_text("limits: []\n")
+    with pytest.raises(InputError, match="under a profiler: its figures are not judged"):
+        shown(profiled, limits=limits)
 
 
 def test_runs_that_measured_nothing_of_it_compare_to_nothing(tmp_path, shown):

@@ -2,6 +2,8 @@
 
 import socket
 import threading
+import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -49,6 +51,25 @@ def test_the_other_ends_end_is_noticed(ends):
         theirs.receive()
     with pytest.raises(OSError, match="Broken pipe"):
         theirs.send(b"nobody reads this")
+
+
+def test_closing_waits_no_longer_for_one_that_goes_on_talking(ends):
+    ours, theirs = ends
+    over = threading.Event()
+
+    def talk():
+        with suppress(OSError):
+            while not over.wait(0.01):
+                theirs.send(b"still at work")
+
+    talking = threading.Thread(target=talk)
+    talking.start()
+    begin = time.monotonic()
+    ours.close(0.3)
+    assert 0.3 <= time.monotonic() - begin < 30
+    talking.join(30)  # it has noticed
+    assert not talking.is_alive()
+    over.set()
 
 
 def test_closing_waits_until_the_other_end_is_gone(ends):

@@ -356,11 +356,11 @@ class TestStanding:
 
 def test_what_a_worker_does_not_foresee_is_told(monkeypatch, capfd):
     broken = process._PROGRAM.replace(
-        "main(descriptor",
+        "main(address",
         "from linkgauge.engine.worker import LocalWorker\n"
         "def fail(self, *asked): raise ZeroDivisionError('a bug')\n"
         "LocalWorker.measure = fail\n"
-        "main(descriptor",
+        "main(address",
     )
     monkeypatch.setattr(process, "_PROGRAM", broken)
     with closing(Supervisor(settings())) as worker:

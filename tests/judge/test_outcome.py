@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from doctor_kit import card, inventory, machine, measured
 from linkgauge.judge.outcome import outcome_of
+from linkgauge.model.notes import Profiled
 from linkgauge.model.result import Run, Settings
 
 WELL = inventory()
@@ -46,6 +47,14 @@ def test_a_warning_is_reported_and_no_failure():
 def test_who_wants_figures_only_is_told_no_verdict(judged):
     outcome = outcome_of(judged, verdict=False)
     assert (outcome.code, outcome.findings) == (0, ())
+
+
+@pytest.mark.parametrize("judged", [run(verdict="low"), run(FAILING), run(WARNED)])
+def test_figures_under_a_profiler_are_not_judged(judged):
+    (result,) = judged.results
+    cells = tuple(replace(cell, notes=(Profiled("nsys"),)) for cell in result.cells)
+    outcome = outcome_of(replace(judged, results=(replace(result, cells=cells),)))
+    assert (outcome.code, outcome.findings, outcome.verdict) == (0, (), False)
 
 
 def test_figures_that_are_wrong_fail_without_a_verdict_too():

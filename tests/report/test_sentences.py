@@ -2,7 +2,15 @@
 
 import pytest
 
-from linkgauge.model.notes import Beside, Imprecise, NearCache, NotRevisited, Remark, Unjudged
+from linkgauge.model.notes import (
+    Beside,
+    Imprecise,
+    NearCache,
+    NotRevisited,
+    Profiled,
+    Remark,
+    Unjudged,
+)
 from linkgauge.report.sentences import sentence
 
 
@@ -29,6 +37,7 @@ from linkgauge.report.sentences import sentence
             Unjudged("≥ 0.9 × achievable", "limits.yml line 2", "unknown: no link"),
             "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
         ),
+        (Profiled("nsys"), "measured under nsys: not to be compared with other figures"),
         (Remark("one DRAM"), "one DRAM"),
         (
             NearCache(4 << 10, 32 << 20, 4),

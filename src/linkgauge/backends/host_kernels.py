@@ -105,6 +105,19 @@ class Kernels:
         return Chosen(_native.default_kernel(op, where.beyond), "by default, unmeasured")
 
 
+class RememberedKernels(Kernels):
+    """The kernels that earlier runs found to be the fastest, as `file` has them; measures
+    nothing."""
+
+    def __init__(self, file: Path, forced: str | None = None) -> None:
+        super().__init__(forced)
+        self._known = load(file)
+
+    def _choose(self, op: _native.Op, where: Regime) -> Chosen:
+        known = self._known.get(where.case(op))
+        return super()._choose(op, where) if known is None else Chosen(known[0], "as remembered")
+
+
 CourseOf = Callable[[Regime], Arena]
 
 
@@ -211,13 +224,16 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
+    file = remembered_file(len(node.cpus))
+    if not engines.searches:
+        return RememberedKernels(file, engines.host_kernel)
 
     def course_of(where: Regime) -> NativeArena:
         cpus = node.cpus if where.crowd else node.cpus[:1]
         index = node.index if len(nodes) > 1 else None
         return NativeArena(index, cpus, node.memory_available, beyond=where.beyond)
 
-    return MeasuredKernels(course_of, remembered_file(len(node.cpus)), engines.host_kernel)
+    return MeasuredKernels(course_of, file, engines.host_kernel)
 
 
 def check_kernel(name: str) -> None:

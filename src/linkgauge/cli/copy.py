@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import RunFormat, Sampling, Shape, Simulated
+from .options import Profiling, RunFormat, Sampling, Shape, Simulated
 
 
 def copy(
@@ -27,6 +27,7 @@ def copy(
     list_faults: bool = False,
     utilization: bool = False,
     wait: bool = False,
+    profiling: Profiling,
     no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
@@ -38,10 +39,11 @@ def copy(
     from linkgauge.report.live import Display
 
     from .options_record import request_of
-    from .requests import carry_out, engines_of, settings_of, simulation_of
+    from .requests import carry_out, engines_of, settings_of, simulation_of, under
 
     engines = engines_of(shape, host_kernel)
     settings = settings_of(profile, size, sampling, engines, simulation_of(*simulated))
+    settings = under(profiling, settings, out)
     request = request_of(
         context, Written(transfers), settings,
         label=label, out=out, wait=wait, profile=None if size else profile,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Option, RunFormat, Sampling, Simulated, complete_benchmark, own
+from .options import Option, Profiling, RunFormat, Sampling, Simulated, complete_benchmark, own
 
 PREFIX, OF_COPIES = "latency_", "latency_copy_"
 
@@ -40,6 +40,7 @@ def latency(
     list_faults: bool = False,
     utilization: bool = False,
     wait: bool = False,
+    profiling: Profiling,
     form: RunFormat,
 ) -> int:
     """Measure how long single copies, flags and launches take, with their percentiles.
@@ -55,12 +56,13 @@ def latency(
 
     from .options import at_least_one
     from .options_record import request_of
-    from .requests import carry_out, settings_of, simulation_of
+    from .requests import carry_out, settings_of, simulation_of, under
 
     count = at_least_one("--iterations", iterations)
     sampling = Sampling(samples=count, timeout=timeout, no_verify=no_verify)
     simulation = simulation_of(*simulated)
     settings = settings_of("standard", size, sampling, EngineSettings(), simulation)
+    settings = under(profiling, settings, out)
     if size is not None and max(settings.sizes) > SIZES[-1]:
         most = format_size(SIZES[-1])
         raise InputError(f"--size {size}: a latency is of copies up to {most}: see linkgauge run")

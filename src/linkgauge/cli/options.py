@@ -110,6 +110,8 @@ OPTIONS = {
         "DIR|FILE.tgz",
     ),
     "wait": Option("Wait where another run measures one of the devices."),
+    "nsys": Option("Measure under Nsight Systems; keep its files with the run."),
+    "ncu": Option("Measure under Nsight Compute; keep its files with the run."),
 }
 _C = TypeVar("_C", bound=Callable[..., int])
 
@@ -151,6 +153,13 @@ class Simulated(NamedTuple):
 
     machine: str | None = None
     fault: list[str] | None = None
+
+
+class Profiling(NamedTuple):
+    """What is to watch the measuring."""
+
+    nsys: bool = False
+    ncu: bool = False
 
 
 class _OptionGroup(NamedTuple):

@@ -6,11 +6,13 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_args
 
 from msgspec.structs import replace
 
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.process import WorkerProcess
+from linkgauge.engine.profilers import find
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
@@ -21,6 +23,7 @@ from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import (
     Blocks,
     EngineSettings,
+    Profiler,
     Run,
     Settings,
     Simulation,
@@ -31,7 +34,7 @@ from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.dry_run import dry_run
 from linkgauge.report.live import Display, LiveReport, how_to_go_on
 
-from .options import Sampling, Shape, at_least_one, within
+from .options import Profiling, Sampling, Shape, at_least_one, within
 
 
 def settings_of(
@@ -79,6 +82,22 @@ def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> S
     simulation = Simulation(*load(machine), tuple(faults or ()))
     simulate(simulation, EngineSettings()).close()
     return simulation
+
+
+def under(profiling: Profiling, settings: Settings, out: Path | None) -> Settings:
+    """The settings with the profiler that was asked for, if any. Raises InputError where it is not
+    installed, or of no use."""
+    asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
+    if not asked:
+        return settings
+    if len(asked) > 1:
+        raise InputError("--nsys and --ncu: one profiler at a time")
+    if settings.simulation is not None:
+        raise InputError(f"--{asked[0]}: a simulated machine does nothing that it could see")
+    if out is None:
+        raise InputError(f"--{asked[0]} keeps its files with the run: give --out, too")
+    find(asked[0])
+    return replace(settings, profiler=asked[0])
 
 
 def engines_of(

@@ -10,7 +10,16 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from .options import Option, RunFormat, Sampling, Shape, Simulated, complete_benchmark, own
+from .options import (
+    Option,
+    Profiling,
+    RunFormat,
+    Sampling,
+    Shape,
+    Simulated,
+    complete_benchmark,
+    own,
+)
 
 
 @own(
@@ -61,6 +70,7 @@ def run(
     list_faults: bool = False,
     resume: Path | None = None,
     wait: bool = False,
+    profiling: Profiling,
 ) -> int:
     """Measure benchmarks and keep the results.
 
@@ -92,6 +102,9 @@ def run(
     simulation = requests.simulation_of(*simulated)
     settings = requests.settings_of(profile, size, sampling, engines, simulation)
     settings = msgspec.structs.replace(settings, parallel_pairs=parallel_pairs)
+    settings = requests.under(profiling, settings, out)
+    if settings.profiler is not None and (tune or limits):
+        raise InputError(f"--{'tune' if tune else 'limits'}: not by figures under a profiler")
     mode = requests.host_mode_of(host_mode)
     what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), only_d2d, mode)
     request = request_of(

@@ -56,7 +56,12 @@ def show(
     display = Display(
         form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
     )
-    return show_kept(read_run(run), run if run.is_dir() else run.parent, display)
+    kept = read_run(run)
+    if limits and kept.is_profiled:
+        raise InputError(
+            f"--limits: {run} was measured under a profiler: its figures are not judged"
+        )
+    return show_kept(kept, run if run.is_dir() else run.parent, display)
 
 
 def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
@@ -93,6 +98,11 @@ def _read(folder: Path) -> Iterator[tuple[str, Run]]:
 
     for path in run_folders(folder.resolve()):
         try:
-            yield path.parent.parent.name, read_run(path)
+            run = read_run(path)
         except InputError as error:
             print(f"left out: {error}", file=sys.stderr)
+            continue
+        if run.is_profiled:
+            print(f"left out: {path} was measured under a profiler", file=sys.stderr)
+        else:
+            yield path.parent.parent.name, run

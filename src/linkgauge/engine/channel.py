@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import struct
+import time
 from contextlib import suppress
 
 _LENGTH = struct.Struct("=I")
@@ -49,7 +50,8 @@ class Channel:
         until it is gone. Idempotent."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
+            deadline = time.monotonic() + patience
             self._socket.settimeout(patience)
-            while self._socket.recv(_CHUNK):
-                pass
+            while self._socket.recv(_CHUNK):  # who is at work may go on to say so
+                self._socket.settimeout(max(0.0, deadline - time.monotonic()))
         self._socket.close()

@@ -6,9 +6,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import select
 import signal
 import socket
 import sys
+import threading
+import time
 from contextlib import closing
 
 import msgspec
@@ -26,13 +29,26 @@ from .worker import LocalWorker
 _encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
 _decode = msgspec.msgpack.Decoder(messages.Command, dec_hook=decode_hook()).decode
 _PR_SET_PDEATHSIG = 1
+GRACE_SECONDS = 10.0
+"""What a worker under a profiler has to end by itself."""
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Serves the process `parent` over the socket until either is gone."""
-    _die_with(parent)
-    # A second descriptor: the first is closed only when the process ends.
-    channel = Channel(socket.fromfd(descriptor, socket.AF_UNIX, socket.SOCK_STREAM))
+def main(address: str, parent: int) -> None:
+    """Serves the process `parent` over the socket until either is gone. The address is the number
+    of the open socket; else the name of an abstract one, and a profiler stands between both."""
+    # Signals that end the run, which a terminal or a batch system sends to all processes, are left
+    # to the controller.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    if address.isdecimal():
+        _die_with(parent)
+        # A second descriptor: the first is closed only when the process ends.
+        end = socket.fromfd(int(address), socket.AF_UNIX, socket.SOCK_STREAM)
+    else:
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        end.connect(f"\0{address}")
+        _die_soon_after(end)
+    channel = Channel(end)
     try:
         _serve(channel)
     except (EOFError, OSError):
@@ -44,15 +60,26 @@ def main(descriptor: int, parent: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """No worker outlives the controller, however that ends: the kernel kills it (Linux). Signals
-    that end the run, which a terminal or a batch system sends to all processes, are left to the
-    controller."""
-    for number in ENDING:
-        signal.signal(number, signal.SIG_IGN)
+    """No worker outlives the controller, however that ends: the kernel kills it (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before the call above
         os._exit(1)
+
+
+def _die_soon_after(end: socket.socket) -> None:
+    """The same of a worker that a profiler started, whose own end would be too soon: it ends some
+    seconds after the controller has left the socket, if it has not by itself, so that the profiler
+    has all that it saw."""
+
+    def wait() -> None:
+        left = select.poll()
+        left.register(end, 0)  # POLLHUP alone
+        left.poll()
+        time.sleep(GRACE_SECONDS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _serve(channel: Channel) -> None:

@@ -11,13 +11,14 @@ from itertools import groupby
 from linkgauge.backends.protocol import Tried
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run, Settings
 from linkgauge.model.units import count_of
 
 from .interrupts import Interrupts
 from .journal import (
     Again,
     Closed,
+    Left,
     Logged,
     Measured,
     Record,
@@ -27,6 +28,7 @@ from .journal import (
     result_of,
     visits_of,
 )
+from .ranges import advice
 from .supervisor import Supervisor
 from .visits import CellAt, Visits
 
@@ -75,8 +77,9 @@ def execute(
 ) -> Run:
     """Measures what these records of the plan lack; the first record is the plan itself. Cells
     that are then in doubt are visited once more, unless the records say that they were. Beside each
-    visit, what the kernel wrote to its `log` is kept. Ctrl-C ends the run with what was measured so
-    far: `finished` is then null. Raises ResultsError if the journal cannot be written."""
+    visit, what the kernel wrote to its `log` is kept, and at the end the names of a profiler's
+    files. Ctrl-C ends the run with what was measured so far: `finished` is then null. Raises
+    ResultsError if the journal cannot be written."""
     opened = opening(records)
     kept = _Records(records, sink, log)
 
@@ -94,6 +97,8 @@ def execute(
                         observer.finished(cell)
                 shown = _show(shown, opened.plan, kept.visits, observer)
 
+    if (note := advice(opened.settings)) is not None:
+        observer.say(note)
     try:
         with kept.complete():
             measure_what_is_left()
@@ -101,9 +106,10 @@ def execute(
                 observer.say(f"measuring {count_of(len(cells))} once more")
                 kept.keep(Again(tuple(cells)))
                 measure_what_is_left()
+            _end_profile(opened.settings, worker, kept, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
-    except KeyboardInterrupt:
-        pass  # what was measured is kept; the caller sees that the run has no end
+    except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
+        _end_profile(opened.settings, worker, kept, observer)
     return kept.run()
 
 
@@ -144,6 +150,13 @@ class _Records:
 
     def run(self) -> Run:
         return assemble(self._known, self.visits)
+
+
+def _end_profile(
+    settings: Settings, worker: Supervisor, kept: _Records, observer: Observer
+) -> None:
+    if settings.profiler is not None and (files := worker.end_profile(observer.say)):
+        kept.keep(Left(files))
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:

@@ -68,6 +68,12 @@ class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
     log: KernelLog
 
 
+class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
+    """All that a profiler has left in the run's folder by now: the names of its files."""
+
+    files: tuple[str, ...]
+
+
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
     """The run broke off before this record and was resumed at this time by this command."""
 
@@ -82,7 +88,7 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     after: Inventory | None = None
 
 
-Record = Opened | Measured | Again | Logged | Resumed | Closed
+Record = Opened | Measured | Again | Logged | Left | Resumed | Closed
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
@@ -228,6 +234,7 @@ def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
     opened = opening(records)
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
+    left = [record.files for record in records if isinstance(record, Left)]
     ends = [record for record in records if isinstance(record, Closed)]
     same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema"}
     return Run(
@@ -241,6 +248,7 @@ def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
             for sheet, cells in zip(opened.plan, measured, strict=True)
             if cells or not sheet.cells
         ),
+        profiler_files=left[-1] if left else (),
     )
 
 

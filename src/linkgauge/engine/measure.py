@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import msgspec
 
 from linkgauge.backends.protocol import Backend, Checked, Group, Pace, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
-from linkgauge.model.notes import Beside
+from linkgauge.model.notes import Beside, Note, Profiled
 from linkgauge.model.result import CellResult, Definition, Settings
 from linkgauge.model.transfer import Report
 
@@ -21,6 +21,7 @@ from .combined_group import CombinedGroup
 from .measurement import Measurement
 from .messages import FIRST, Visit
 from .pool import BufferPool
+from .ranges import marked, profiled_by
 from .reasons import failed
 from .sampler import Sample, run_once, take_samples, warm_up
 from .sustained import TrackedGroup
@@ -86,6 +87,7 @@ class _Together:
         self.phase: Phase = "plan"
         self._cells = cells
         self._settings = settings.of(cells[0].planned)
+        self._profiler = profiled_by(settings)
         self._on_phase = on_phase
         owners = {id(owner): owner for cell in cells for owner in cell.backends}.values()
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
@@ -114,9 +116,11 @@ class _Together:
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             cpu_clock = None if self._virtual else time.process_time
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
-            others = len(self._cells) - 1
-            notes = (Beside(others),) if others else ()
-            with sensing(devices, threaded=not self._virtual) as sensed:
+            names = [cell.range_name(self._visit.benchmark) for cell in self._cells]
+            with (
+                sensing(devices, threaded=not self._virtual) as sensed,
+                marked(names, self._profiler),
+            ):
                 sampled, spent = partial(self._on_phase, "measure"), self._visit.spent
                 taken = take_samples(
                     group, sample, self._settings, clock, sampled, spent, cpu_clock
@@ -128,6 +132,7 @@ class _Together:
             self._enter("verify")
             wrong = self._wrong(group)
             split = self._split((*taken.timings, last))
+            notes = tuple(self._notes())
             results = tuple(
                 cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, wrong)
                 for cell, own in zip(self._cells, split, strict=True)
@@ -139,6 +144,13 @@ class _Together:
         self._on_phase(phase)
         for backend in self._virtual:
             backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
+
+    def _notes(self) -> Iterator[Note]:
+        """What is to be said of every cell here."""
+        if others := len(self._cells) - 1:
+            yield Beside(others)
+        if self._profiler is not None:
+            yield Profiled(self._profiler)
 
     def _prepare(self) -> Group:
         copies = [copy for cell in self._cells for copy in cell.copies]

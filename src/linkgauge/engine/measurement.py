@@ -15,6 +15,7 @@ from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Tr
 
 from .headline import definition_of, headline
 from .pool import BufferPool
+from .ranges import range_name
 from .sampler import TakenSamples
 from .staging import Staging, touches
 from .telemetry import devices_of
@@ -69,6 +70,10 @@ class Measurement:
     def _is_loaded(self) -> bool:
         """Whether what else it has loads the memory, or the link, for as long."""
         return self._is_chase or self.planned.operation in ITERATED
+
+    def range_name(self, benchmark: str) -> str:
+        """What a profiler shows of it."""
+        return range_name(self.planned, self._size, benchmark)
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""

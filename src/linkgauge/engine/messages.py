@@ -27,12 +27,13 @@ class Look(msgspec.Struct, frozen=True, tag=True):
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """The number of this visit of cells, from 0, how many samples of them were `taken` before, and
-    the seconds that these took."""
+    """The number of this visit of cells, from 0, how many samples of them were `taken` before, the
+    seconds that these took, and the benchmark that they are of."""
 
     number: int = 0
     taken: int = 0
     spent: float = 0.0
+    benchmark: str = ""
 
 
 FIRST = Visit()

@@ -35,12 +35,12 @@ _A = TypeVar("_A")
 _PROGRAM = """
 import os
 import sys
-descriptor, parent = map(int, sys.argv[1:3])
-if sys.argv[3]:
-    os.sched_setaffinity(0, map(int, sys.argv[3].split(",")))
-sys.path[:] = sys.argv[4:]
+address, parent, cpus, *path = sys.argv[1:]
+if cpus:
+    os.sched_setaffinity(0, map(int, cpus.split(",")))
+sys.path[:] = path
 from linkgauge.engine.child import main
-main(descriptor, parent)
+main(address, int(parent))
 """
 
 
@@ -66,17 +66,20 @@ class WorkerProcess:
     `surroundings` from its start, since libraries read them when they are loaded."""
 
     def __init__(self, surroundings: Surroundings = Surroundings()) -> None:  # noqa: B008
-        ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
         self.standing = Standing()
         """The last state that it reported."""
-        cpus = ",".join(map(str, surroundings.cpus))
-        arguments = (str(theirs.fileno()), str(os.getpid()), cpus, *sys.path)
+        self._waited: dict[str, float] = {}
+        """How long each of its threads had waited for a CPU when it was asked."""
+        self._busy = True  # before its first command, ending it loses nothing
+        self.process, self._channel = self._start(surroundings)
+
+    def _start(self, surroundings: Surroundings) -> tuple[subprocess.Popen[bytes], Channel]:
+        ours, theirs = socket.socketpair()
         # Blocked while it starts and afterwards: the controller handles signals that end the run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         try:
-            self.process = subprocess.Popen(  # noqa: S603  # this Python, this code
-                (sys.executable, "-P", "-c", _PROGRAM, *arguments),
+            process = subprocess.Popen(  # noqa: S603  # this Python, this code
+                program(str(theirs.fileno()), surroundings),
                 pass_fds=(theirs.fileno(),),
                 env=environment_with(surroundings.environment),
                 stdin=subprocess.DEVNULL,
@@ -85,9 +88,12 @@ class WorkerProcess:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
-        self._waited: dict[str, float] = {}
-        """How long each of its threads had waited for a CPU when it was asked."""
-        self._busy = True  # before its first command, ending it loses nothing
+        return process, Channel(ours)
+
+    @property
+    def _pid(self) -> int:
+        """The process that measures."""
+        return self.process.pid
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
         """Comes before anything else."""
@@ -102,7 +108,7 @@ class WorkerProcess:
     def ask(self, command: Command) -> None:
         self._busy = True
         self.standing = Standing()
-        self._waited = waits_for_cpu(self.process.pid)
+        self._waited = waits_for_cpu(self._pid)
         self.send(command)
 
     def answer(
@@ -153,7 +159,7 @@ class WorkerProcess:
 
     def _starved(self) -> float:
         """Seconds for which a thread of it waited for a CPU since it was asked."""
-        waits = waits_for_cpu(self.process.pid)
+        waits = waits_for_cpu(self._pid)
         since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
         return min(max(since, default=0.0), STARVED)
 
@@ -183,6 +189,14 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+
+
+def program(address: str, surroundings: Surroundings) -> tuple[str, ...]:
+    """The command of a worker: `address` is the number of an open socket, or the name of an
+    abstract one to connect to."""
+    cpus = ",".join(map(str, surroundings.cpus))
+    arguments = (address, str(os.getpid()), cpus, *sys.path)
+    return sys.executable, "-P", "-c", _PROGRAM, *arguments
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:

@@ -46,6 +46,8 @@ def go_on(
             hold(devices_measured(then, opened.plan), wait=wait, tell=observer.say),
         ):
             check_same_machine(then, worker.survey((*then.devices, *then.unavailable)))
+            if opened.settings.profiler is not None:
+                worker.profile(opened.settings.profiler, folder)
             resumed = Resumed(now(), command)
             journal.append(resumed)
             collect_seldom()

@@ -102,6 +102,8 @@ class Session:
             opened = self._open(plan)
             sink: Sink = lambda record: None  # noqa: E731
             if self.folder is not None:
+                if request.settings.profiler is not None:
+                    self._worker.profile(request.settings.profiler, self.folder)
                 journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                 sink = held.enter_context(closing(journal)).append
             log = held.enter_context(following(self.machine))

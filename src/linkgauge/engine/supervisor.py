@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -21,10 +22,12 @@ from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.result import CellResult, PlannedCell, Profiler, Settings
 
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .process import WorkerLost, WorkerProcess
+from .profiled import ProfiledProcess
+from .profilers import Reports
 from .reasons import failed, failure_reason, skipped_by_plan, unmeasured
 from .standing import Standing
 
@@ -38,6 +41,8 @@ LEAST_SECONDS = 10.0
 far, and no less than this. It detects hangs, and does not estimate the whole."""
 _A = TypeVar("_A")
 
+TIMES_PROFILED = 10
+"""All of these limits are so many times as long under a profiler, which slows what it follows."""
 FAILURES = 3
 """Consecutive cells that may fail with the same device."""
 
@@ -57,6 +62,8 @@ class Supervisor:
         if settings.simulation is not None:  # whose CPUs these are
             self._surroundings = msgspec.structs.replace(self._surroundings, cpus=())
         self._first = first
+        self._reports: Reports | None = None
+        """Of the profiler, while workers run under it."""
         self._workers: dict[str | None, WorkerProcess] = {}
         self._last: str | None = None
         self._failed: Counter[str] = Counter()
@@ -139,7 +146,7 @@ class Supervisor:
         try:
             results = self._ask(name, command).answer(tuple[CellResult, ...], watch.left)
         except WorkerLost as lost:
-            at = self._workers[name].standing
+            at = self._workers[name].standing if name in self._workers else Standing()
             self._retire(name)
             if len(cells) > 1:  # one cell of a round must not cost the others
                 return tuple(
@@ -185,10 +192,38 @@ class Supervisor:
 
     def _worker(self, name: str | None) -> WorkerProcess:
         if name not in self._workers:
-            worker, self._first = self._first or WorkerProcess(self._surroundings), None
+            worker, self._first = self._first or self._start(), None
             worker.begin(name, self._settings)
             self._workers[name] = worker
         return self._workers[name]
+
+    def _start(self) -> WorkerProcess:
+        if self._reports is None:
+            return WorkerProcess(self._surroundings)
+        return ProfiledProcess(self._reports, self._surroundings)
+
+    def profile(self, profiler: Profiler, folder: Path) -> None:
+        """From here on workers run under this profiler, which leaves its files in the folder.
+        Raises InputError if it is not installed, BackendError if it does not start a worker, which
+        is then at hand for the first cell."""
+        self.close()
+        self._reports = Reports(profiler, folder)
+        try:
+            self._first = self._start()
+        except WorkerLost as lost:
+            raise BackendError(f"--{profiler}", str(lost)) from lost
+
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
+        """Ends the workers under the profiler, and waits until it has written its files. Returns
+        their names; further workers run without it."""
+        if self._reports is None:
+            return ()
+        say(f"waiting for {self._reports.profiler} to write its files")
+        self.close()
+        reports, self._reports = self._reports, None
+        for problem in reports.missing():
+            say(problem)
+        return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
         """The accelerator that the cell needs; None for the host alone. For two, either: its worker
@@ -204,6 +239,9 @@ class Supervisor:
             worker.kill()
 
     def close(self) -> None:
+        if self._reports is not None and self._first is not None:
+            self._first.close()
+            self._first = None
         while self._workers:
             self._workers.popitem()[1].close()
 
@@ -215,11 +253,12 @@ class _Watch:
         self._settings = settings
         self._cells, self._size = cells, size
         self._asked = time.monotonic()
+        self._slowed = 1 if settings.profiler is None else TIMES_PROFILED
 
     @cached_property
     def _set_up(self) -> float:
         moved = sum(t.bytes_moved(self._size) for cell in self._cells for t in cell.transfers)
-        return SETUP_SECONDS + moved / SETUP_RATE
+        return self._slowed * (SETUP_SECONDS + moved / SETUP_RATE)
 
     def left(self, at: Standing) -> float:
         """Seconds until the deadline of a cell in this state."""
@@ -233,12 +272,12 @@ class _Watch:
         if at.phase in ("allocate", "warm up"):
             return at.begun + self._set_up
         if at.phase != "measure":
-            return at.since + max(LEAST_SECONDS, TIMES_LONGEST * at.warm_up)
+            return at.since + self._slowed * max(LEAST_SECONDS, TIMES_LONGEST * at.warm_up)
         # Before the first sample, a loop is assumed to take no longer than the warm-up. One gate
         # may hold laps for as long as there is time to sample.
         sample = at.longest or at.warm_up * (self._settings.loops or 1)
         patience = max(LEAST_SECONDS, TIMES_LONGEST * max(sample, at.warm_up))
-        return at.since + patience + self._settings.max_time
+        return at.since + self._slowed * patience + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: WorkerLost, at: Standing) -> CellResult:
         """The result of a cell whose worker was lost in this state."""

@@ -148,7 +148,7 @@ class Visits:
         visits = self._taken.get(self._keys[sheet][cell.place], ())
         samples = sum(len(visit.samples) for visit in visits)
         used = 0.0 if self._is_again else spent(*visits)
-        return Visit(self.turn, samples, used)
+        return Visit(self.turn, samples, used, self._plan[sheet].benchmark)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether a sheet is final: its cells are done, and so are all that their intervals depend

@@ -25,13 +25,14 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, Settings, Status
+from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings, Status
 from linkgauge.model.transfer import Transfer
 
 from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
 from .messages import FIRST, Visit
 from .pool import BufferPool
+from .ranges import profiled_by
 from .reasons import skipped_by_plan, unmeasured
 
 if TYPE_CHECKING:
@@ -100,10 +101,17 @@ class LocalWorker:
 
     def _backend(self, name: str) -> Backend:
         if name not in self._backends:
-            self._backends[name] = self._simulated or open_backend(
-                name, self._settings.engines, self._host
-            )
+            self._backends[name] = self._simulated or open_backend(name, self._engines, self._host)
         return self._backends[name]
+
+    @property
+    def _engines(self) -> EngineSettings:
+        """Those of the settings. Under a profiler nothing is searched, as it would be remembered;
+        but for Nsight Systems, one may have each launch of a kernel wait for the device."""
+        engines, profiler = self._settings.engines, profiled_by(self._settings)
+        if profiler is None:
+            return engines
+        return msgspec.structs.replace(engines, searches=False, calls_wait=profiler != "nsys")
 
     @cached_property
     def _host(self) -> Host:

@@ -50,10 +50,16 @@ class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
         return self.size < self.cache
 
 
+class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
+    """The cell was measured under this profiler, whose work is in its figures."""
+
+    by: str
+
+
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
     """A remark by a backend or a buffer."""
 
     text: str
 
 
-Note = Beside | Imprecise | NotRevisited | Unjudged | NearCache | Remark
+Note = Beside | Imprecise | NotRevisited | Unjudged | NearCache | Profiled | Remark

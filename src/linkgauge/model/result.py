@@ -18,7 +18,7 @@ from .inventory import Inventory, Reading
 from .kernel_log import KernelLog
 from .machine import Machine
 from .modes import Mode
-from .notes import Note
+from .notes import Note, Profiled
 from .statistics import Summary
 from .transfer import Cell, Place, Report
 from .units import Better
@@ -26,6 +26,7 @@ from .units import Better
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
+Profiler = Literal["nsys", "ncu"]
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed: the sum of the rates while all transfers run; bytes over the span
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
@@ -265,6 +266,9 @@ class EngineSettings(msgspec.Struct, frozen=True):
     `pieces`, copies are cut up, and the shape of the others does not count. Without `peer_access`,
     devices do not reach each other's memory: copies between two are left to the driver. Host
     threads use `host_kernel` for what it can do, else, if `host_tuned`, the fastest kernel found.
+    Without `searches`, nothing is searched: only what is remembered is used. With `calls_wait`, any
+    call may wait for the device, as under a profiler that replays kernels: no gate waits for the
+    host.
     """
 
     kernel: Literal["plain", "bulk"] | None = None
@@ -278,6 +282,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
     peer_access: bool = True
     host_kernel: str | None = None
     host_tuned: bool = True
+    searches: bool = True
+    calls_wait: bool = False
 
 
 class Simulation(msgspec.Struct, frozen=True):
@@ -306,7 +312,8 @@ class Settings(msgspec.Struct, frozen=True):
     With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
     takes longer than `timeout` seconds is abandoned (null: one that makes no progress). `pattern`
     is the 64-bit word that one-way copies move (null: words that all differ). Cells that search
-    primes take `rate_time` seconds each, however precise they are by then."""
+    primes take `rate_time` seconds each, however precise they are by then. Cells are measured under
+    the `profiler`, if any."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -322,6 +329,7 @@ class Settings(msgspec.Struct, frozen=True):
     simulation: Simulation | None = None
     rate_time: float = 2.0
     surroundings: Surroundings = Surroundings()
+    profiler: Profiler | None = None
 
     def of(self, cell: Cell) -> Settings:
         """Those of this cell."""
@@ -336,7 +344,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
     the times at which it was resumed. `lines` are of what was measured at several sizes.
     `kernel_log` is null where nobody follows the log: of a simulated machine, and in files of
-    earlier versions."""
+    earlier versions. `profiler_files` are the names of what a profiler left in the run's folder."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -352,6 +360,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     results: tuple[Result, ...]
     lines: tuple[SizeLine, ...] = ()
+    profiler_files: tuple[str, ...] = ()
+
+    @property
+    def is_profiled(self) -> bool:
+        """Whether it was measured under a profiler, which need not be `settings.profiler`: its
+        figures are then neither judged nor compared."""
+        notes = (note for result in self.results for cell in result.cells for note in cell.notes)
+        return any(isinstance(note, Profiled) for note in notes)
 
 
 _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")

@@ -165,6 +165,8 @@ def run_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[Renderab
 def summary_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[RenderableType]:
     """What is to be said of a run besides its figures: notes, findings, the verdict."""
     yield from note_lines(run)
+    if run.profiler_files:
+        yield f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
     for limit in unused(run, display.limits):
         yield f"note: no cell is of the limit at {limit.where}"
     if outcome.findings:

@@ -10,6 +10,7 @@ from linkgauge.model.notes import (
     NearCache,
     Note,
     NotRevisited,
+    Profiled,
     Remark,
     Unjudged,
 )
@@ -39,6 +40,8 @@ def sentence(note: Note) -> str:
             return f"limit {limit} ({where}) cannot be judged: {why}"
         case NearCache(size):
             return near_cache(note, [size])
+        case Profiled(by):
+            return f"measured under {by}: not to be compared with other figures"
         case Remark(text):
             return text
 

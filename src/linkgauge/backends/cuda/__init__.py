@@ -90,9 +90,7 @@ class CudaBackend:
         self._engines = engines
         compiler = compiler or Compiler()
         count = int(driver.call("cuDeviceGetCount"))
-        self._devices = [
-            CudaDevice(driver, index, compiler, engines.tuned) for index in range(count)
-        ]
+        self._devices = [CudaDevice(driver, index, compiler, engines) for index in range(count)]
         self._peers = Peers(driver)
         self._verifier = Verifier()
         self._products = Products(driver)

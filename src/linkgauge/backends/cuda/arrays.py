@@ -102,7 +102,8 @@ class ArrayKernels:
         for copy in copies if operation in ARRAYS else ():
             device = self._devices[copy.transfer.engine.owner.index or 0]
             path = key(copy.transfer, operation)
-            searches = self._engines.tuned and not is_shaped(self._engines)
+            asked = self._engines.searches and self._engines.tuned
+            searches = asked and not is_shaped(self._engines)
             if searches and path not in device.tuned and copy.size >= LEAST_SEARCHED:
                 self._remember(device, path, self._search(copy, operation) or ARRAY_DEFAULT)
             settings = chosen(device.tuned, self._engines, copy.transfer, operation)

@@ -13,6 +13,7 @@ from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Device
+from linkgauge.model.result import EngineSettings
 
 from .compiler import Compiler
 from .driver import Driver
@@ -23,7 +24,9 @@ class CudaDevice:
     """A device by its index among the visible ones. Its primary context is retained at first use
     and released by close()."""
 
-    def __init__(self, driver: Driver, index: int, compiler: Compiler, tuned: bool) -> None:
+    def __init__(
+        self, driver: Driver, index: int, compiler: Compiler, engines: EngineSettings
+    ) -> None:
         self.driver = driver
         self.index = index
         self.handle = driver.call("cuDeviceGet", index)
@@ -34,7 +37,9 @@ class CudaDevice:
         )
         self.managed = 0
         """Bytes of managed memory mapped into it."""
-        self._uses_tuned = tuned
+        self.calls_wait = engines.calls_wait
+        """Whether a call may wait until what is enqueued before it is done."""
+        self._uses_tuned = engines.tuned
         self.recall()
         self._compiler = compiler
         self._context: Any = None

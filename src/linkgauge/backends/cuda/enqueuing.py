@@ -53,7 +53,8 @@ class EnqueuingGroup:
         self._call = call
         self._function = address_of(call.function)
         self._stream = device.stream(0)
-        self._gate = StartGate([device], PATIENCE if call.may_block else GATE_SECONDS)
+        self._may_block = call.may_block or device.calls_wait
+        self._gate = StartGate([device], PATIENCE if self._may_block else GATE_SECONDS)
         self._loops = 0
         self._seconds: float | None = None
         self._closed = False
@@ -89,7 +90,7 @@ class EnqueuingGroup:
             raise BackendError("wait", "the gate is not open")
         seconds, self._seconds, self._loops = self._seconds, None, 0
         self._device.call("cuStreamSynchronize", self._stream)
-        if self._gate.gave_up and not self._call.may_block:
+        if self._gate.gave_up and not self._may_block:
             raise BackendError("gate", "it opened before all calls were made")
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 

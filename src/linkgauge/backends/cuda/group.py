@@ -49,7 +49,9 @@ class CudaGroup:
     ) -> None:
         self._driver = driver
         self._aligned = aligned
-        self._may_block = any(isinstance(work, PeerCopy) for work in works)
+        self._may_block = any(
+            isinstance(work, PeerCopy) or work.device.calls_wait for work in works
+        )
         self._made = ExitStack()
         """What close() releases, and a constructor that fails halfway."""
         try:
