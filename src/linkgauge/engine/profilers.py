@@ -16,7 +16,7 @@ from linkgauge.model.result import Profiler
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
 LOG = ".log"
 """Beside a report: what the profiler and its worker print."""
-WAITING = ("gate", "bounce", "answer")
+WAITING = ("gate", "bounce", "answer", "load")
 """Kernels that wait for the host or for one another, or that the host waits for: replayed alone,
 they would not end, or say twice what they say once."""
 ASIDE = ("link", "fill", "compare", "draw", "fold", "nothing")
