@@ -17,6 +17,7 @@ while [ $# -gt 0 ]; do case "$1" in
   *) break ;;
 esac; done
 export NVTX_INJECTION64_PATH=/nonexistent
+trap 'exit 9' INT TERM HUP  # without a report: nobody is to send it these
 "$@"
 code=$?
 echo "ended with $code" > "${report//%%/%}"

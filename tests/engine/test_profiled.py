@@ -150,6 +150,14 @@ class TestAProfilerThatDoesNotWork:
         with pytest.raises(WorkerLost, match=r"nothing for 0\.3 s"):
             ProfiledProcess(Reports("nsys", folder), Surroundings())
 
+    def test_lets_nobody_else_in(self, has, folder, monkeypatch):
+        """An abstract socket has no owner: whoever connects is asked."""
+        has()
+        monkeypatch.setattr(profiled, "START_SECONDS", 2.0)
+        monkeypatch.setattr(os, "geteuid", lambda: -2)
+        with pytest.raises(WorkerLost, match="nsys started no worker"):
+            ProfiledProcess(Reports("nsys", folder), Surroundings())
+
     def test_left_no_report(self, has, folder):
         has(LEAVES_NOTHING)
         (cell,), files, said = measured(folder)
