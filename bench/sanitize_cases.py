@@ -299,7 +299,7 @@ def _load(backend: CudaBackend) -> None:
     copies = [Copy(parse_transfer(IDLE), None, None, 1, 1)]
     ends = _ends(backend, parse_transfer(LOCAL), 3 * load.TILE)
     copies += [Copy(parse_transfer(f"{LOCAL} at 50%"), *ends, 3 * load.TILE, 1)]
-    with suppress(TookTooLong):
+    with suppress(BackendError):  # of its rate, which there is none
         backend.prepare(copies, "launch").close()
     _free(*ends)
 
