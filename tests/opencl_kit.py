@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ try:
 except Unsupported as unsupported:
     pytest.skip(str(unsupported), allow_module_level=True)
 
-from linkgauge.backends.opencl.runtime import OpenCLDevice
+from linkgauge.backends.opencl.runtime import OpenCLDevice, discover
 
 SEED = 0xFEDC_BA98_7654_3210
 _CPU_NAME = ctypes.create_string_buffer(b"x86-64")
@@ -55,6 +57,16 @@ class AsGpu(OpenCLDevice):
 
 def backend_of(units: list[OpenCLDevice]) -> opencl.OpenCL:
     return opencl.OpenCL(units, [Node(0, tuple(sorted(os.sched_getaffinity(0))))])
+
+
+@contextmanager
+def opened(*, as_gpu: bool = False) -> Iterator[opencl.OpenCL]:
+    """A backend of the devices that there are, as they are or taken for GPUs."""
+    units = discover()
+    if as_gpu:
+        units = tuple(AsGpu(unit.handle, unit.facts, unit.domain) for unit in units)
+    with closing(backend_of(list(units))) as backend:
+        yield backend
 
 
 def copy_of(backend: opencl.OpenCL, transfer: Transfer, size: int, seed: int = SEED) -> Any:

@@ -21,36 +21,21 @@ from linkgauge.backends.opencl.runtime import discover
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_memory, parse_transfer
-from opencl_kit import (
-    SEED,
-    AsGpu,
-    backend_of,
-    buffers,
-    cl,
-    copy_of,
-    corrupt,
-    opencl_error,
-    run,
-)
+from opencl_kit import SEED, backend_of, buffers, cl, copy_of, corrupt, opencl_error, opened, run
 
 SIZES = (1, 7, 8, 15, 16, 511, 512, 513, 4097, (1 << 20) + 3)
 
 
 @pytest.fixture(params=["as it is", "as a GPU"])
 def backend(request: pytest.FixtureRequest) -> Iterator[opencl.OpenCL]:
-    units = list(discover())
-    if request.param == "as a GPU":
-        units = [AsGpu(unit.handle, unit.facts, unit.domain) for unit in units]
-    backend = backend_of(units)
-    yield backend
-    backend.close()
+    with opened(as_gpu=request.param == "as a GPU") as backend:
+        yield backend
 
 
 @pytest.fixture
 def plain() -> Iterator[opencl.OpenCL]:
-    backend = backend_of(list(discover()))
-    yield backend
-    backend.close()
+    with opened() as backend:
+        yield backend
 
 
 ONE_WAY = (

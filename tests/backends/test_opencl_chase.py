@@ -17,7 +17,7 @@ from linkgauge import _native
 from linkgauge.backends import opencl
 from linkgauge.backends.opencl import chase
 from linkgauge.backends.opencl.chase import HOPS, ChaseGroup, Ring
-from linkgauge.backends.opencl.runtime import OpenCLDevice, discover
+from linkgauge.backends.opencl.runtime import OpenCLDevice
 from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
@@ -26,7 +26,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import CellResult, PlannedCell, Settings
 from linkgauge.model.transfer import Report
-from opencl_kit import SEED, AsGpu, backend_of, cl, copy_of
+from opencl_kit import SEED, cl, copy_of, opened
 
 HOST, OWN, OTHER = CHASES = (
     "host:0 -> null by opencl:0.sm",
@@ -38,19 +38,14 @@ SIZE = 64 << 10
 
 @pytest.fixture(params=["as it is", "as a GPU"])
 def backend(request: pytest.FixtureRequest) -> Iterator[opencl.OpenCL]:
-    units = list(discover())
-    if request.param == "as a GPU":
-        units = [AsGpu(unit.handle, unit.facts, unit.domain) for unit in units]
-    backend = backend_of(units)
-    yield backend
-    backend.close()
+    with opened(as_gpu=request.param == "as a GPU") as backend:
+        yield backend
 
 
 @pytest.fixture
 def plain() -> Iterator[opencl.OpenCL]:
-    backend = backend_of(list(discover()))
-    yield backend
-    backend.close()
+    with opened() as backend:
+        yield backend
 
 
 def line_of(backend: opencl.OpenCL) -> int:

@@ -83,14 +83,21 @@ def test_an_error_costs_its_cell_and_the_run_goes_on():
     assert exit_code(run) == 3
 
 
-def test_ctrl_c_keeps_what_was_measured():
-    backend, records = FakeBackend(), []
+def interrupted_once_it_has_measured(records):
+    """A backend that Ctrl-C strikes as soon as there is one record."""
+    backend = FakeBackend()
 
     def interrupt(group):
         if len(records) == 1:
             raise KeyboardInterrupt
 
     backend.on_sample = interrupt
+    return backend
+
+
+def test_ctrl_c_keeps_what_was_measured():
+    records = []
+    backend = interrupted_once_it_has_measured(records)
     run = execute(
         begun("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent()
     )
@@ -119,13 +126,8 @@ def test_what_the_kernel_logs_is_kept_with_the_cell_that_it_came_with():
 
 
 def test_ctrl_c_loses_nothing_that_the_kernel_logged():
-    backend, records = FakeBackend(), []
-
-    def interrupt(group):
-        if len(records) == 1:
-            raise KeyboardInterrupt
-
-    backend.on_sample = interrupt
+    records = []
+    backend = interrupted_once_it_has_measured(records)
     run = execute(
         begun("device_to_device_memcpy_read_ce"), worker_with(backend), records.append, Silent(),
         log=Log(None, "just before"),
