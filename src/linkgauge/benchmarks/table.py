@@ -22,6 +22,7 @@ from linkgauge.model.transfer import (
     Benchmark,
     Cell,
     Engine,
+    EngineKind,
     Memory,
     Operation,
     Report,
@@ -45,6 +46,11 @@ class DeviceSet(msgspec.Struct, frozen=True):
     profile: str | None = None
     sizes: tuple[int, ...] = ()
     """Bytes that were asked for, where benchmarks have sizes of their own."""
+
+    @property
+    def across_ranks(self) -> bool:
+        """Whether each device is of another process."""
+        return any(parse_memory(device.memory).rank is not None for device in self.devices)
 
     @property
     def full(self) -> bool:
@@ -92,6 +98,18 @@ class Layout(Enum):
     """N × N without the diagonal: r is the row's device, c the column's."""
     NODES = auto()
     """Node × node: r is the row's node, c the column's."""
+    TOGETHER = auto()
+    """1 × 1, at least two devices: a transfer is repeated for every device d and, with e, for every
+    other one."""
+    HALVES = auto()
+    """N × 1, all at once: d is the row's device, e the one that comes half of all further on."""
+
+
+_BETWEEN_DEVICES = (Layout.PAIRS, Layout.ALL_DEVICES, Layout.TOGETHER, Layout.HALVES)
+_ONE_PROCESS = "needs several processes, one for each device: mpiexec -n 2 linkgauge run {}"
+_BETWEEN_HOSTS: Mapping[EngineKind, EngineKind] = {"ce": "rma", "sm": "msg"}
+"""What does between the memories of hosts what engines do between devices': one-sided accesses,
+which leave the other process alone, and messages, which take both."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -100,7 +118,8 @@ class Row(msgspec.Struct, frozen=True):
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
     `parts` names the matrices of single transfers; `size` is bytes if it has its own. With
     `diagonal`, pairs of a device with itself are measured too. general `profiles` are those that
-    measure it if no benchmark is requested.
+    measure it if no benchmark is requested. One `across_ranks` is measured by several processes,
+    each of which has a device.
     """
 
     name: str
@@ -114,6 +133,7 @@ class Row(msgspec.Struct, frozen=True):
     size: int | None = None
     diagonal: bool = False
     profiles: tuple[Profile, ...] = GENERAL
+    across_ranks: bool = False
 
     @property
     def on_host(self) -> bool:
@@ -121,16 +141,20 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def between_devices(self) -> bool:
-        return self.layout in (Layout.PAIRS, Layout.ALL_DEVICES)
+        return self.layout in _BETWEEN_DEVICES
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
         """Those that it is laid out over, of each backend's and the host's."""
+        if self.across_ranks:
+            return fabrics[:1]
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
         """All cells of this row over the fabric, or the reason why there are none."""
+        if self.across_ranks and not fabric.across_ranks:
+            return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
             nodes = [host(node.index) for node in fabric.nodes]
             return self._benchmark("host", tuple(self._pair_cells(nodes, diagonal=True)))
@@ -138,10 +162,16 @@ class Row(msgspec.Struct, frozen=True):
         if len(fabric.devices) < least:
             reason = f"needs two devices, {fabric.backend} has {len(fabric.devices)} selected"
             return self._benchmark(fabric.backend, (), fabric.reason or reason)
-        cells = self._device_cells(fabric.devices)
-        if self.layout is Layout.PAIRS:
-            memories = [parse_memory(device.memory) for device in fabric.devices]
-            cells = self._pair_cells(memories, diagonal=self.diagonal)
+        memories = [parse_memory(device.memory) for device in fabric.devices]
+        match self.layout:
+            case Layout.PAIRS:
+                cells = self._pair_cells(memories, diagonal=self.diagonal)
+            case Layout.TOGETHER:
+                cells = self._cell_of_all(memories)
+            case Layout.HALVES:
+                cells = self._half_cells(memories)
+            case _:
+                cells = self._device_cells(fabric.devices)
         return self._benchmark(fabric.backend, tuple(cells))
 
     def _benchmark(
@@ -155,6 +185,7 @@ class Row(msgspec.Struct, frozen=True):
             self.unit,
             self.parts,
             pairs=self.layout is Layout.PAIRS,
+            at_once=self.layout is Layout.HALVES,
             size=self.size,
             reason=reason,
         )
@@ -180,6 +211,22 @@ class Row(msgspec.Struct, frozen=True):
                 places = {"r": row, "c": column}
                 placed = [_place(transfer, places) for transfer in _template(self.cell)]
                 yield self._cell(row.label, column.label, placed)
+
+    def _cell_of_all(self, memories: Sequence[Memory]) -> Iterator[Cell]:
+        placed = [
+            _place(transfer, {"d": memory, "e": other})
+            for memory in memories
+            for transfer in _template(self.cell)
+            for other in memories
+            if other != memory
+        ]
+        yield self._cell(HOST_ROW, HOST_ROW, placed)
+
+    def _half_cells(self, memories: Sequence[Memory]) -> Iterator[Cell]:
+        for number, memory in enumerate(memories):
+            other = memories[(number + len(memories) // 2) % len(memories)]
+            placed = [_place(one, {"d": memory, "e": other}) for one in _template(self.cell)]
+            yield self._cell(f"{memory.label}->{other.label}", HOST_ROW, placed)
 
     def _cell(self, row: str, column: str, transfers: Sequence[Transfer]) -> Cell:
         return Cell(row, column, tuple(transfers), self.report, operation=self.operation)
@@ -239,13 +286,15 @@ def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
 
     def at(letter: Memory) -> Memory:
         place = places[chr(letter.index or 0)]
-        return Memory(place.space, place.index, letter.kind)
+        return Memory(place.space, place.index, letter.kind, place.rank)
 
     engine = transfer.engine
+    owner = at(engine.owner)
+    kind = _BETWEEN_HOSTS.get(engine.kind, engine.kind) if owner.is_host else engine.kind
     return Transfer(
         NULL if transfer.source.is_null else at(transfer.source),
         NULL if transfer.destination.is_null else at(transfer.destination),
-        Engine(at(engine.owner), engine.kind, engine.count),
+        Engine(owner, kind, engine.count),
         transfer.scale,
         transfer.both_ways,
         transfer.load,

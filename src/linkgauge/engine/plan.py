@@ -146,6 +146,8 @@ def make_plan(
     if parallel_pairs:
         named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
         plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
+    at_once = {benchmark.name for benchmark in benchmarks if benchmark.at_once}
+    plan = [_in_one_round(sheet) if sheet.benchmark in at_once else sheet for sheet in plan]
     numbers = count(first)
     return tuple(
         msgspec.structs.replace(
@@ -177,6 +179,11 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> Planned
         for number, cell in numbered
     )
     return msgspec.structs.replace(sheet, cells=tuple(cells))
+
+
+def _in_one_round(sheet: PlannedSheet) -> PlannedSheet:
+    cells = tuple(msgspec.structs.replace(cell, round=0) for cell in sheet.cells)
+    return msgspec.structs.replace(sheet, cells=cells)
 
 
 def _sheet(

@@ -24,6 +24,7 @@ from typing import get_args
 from .errors import NotationError
 from .transfer import (
     FULL_LOAD,
+    HOST_ENGINES,
     HOST_KINDS,
     NULL,
     Engine,
@@ -204,7 +205,7 @@ class _TransferParser:
         if name not in _KINDS:
             problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
             raise NotationError(problem, self.text, start)
-        if owner.is_device == (name == "cpu"):
+        if owner.is_device == (name in HOST_ENGINES):
             whose = f"{owner}" if owner.is_device else "a host's node"
             raise NotationError(f"{whose} has no engine {name!r}", self.text, start)
         count = None

@@ -17,7 +17,10 @@ from .arrays import ArrayOperation, counted_arrays, source_arrays
 from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .units import BANDWIDTH, Unit
 
-EngineKind = Literal["ce", "sm", "cpu"]
+EngineKind = Literal["ce", "sm", "cpu", "rma", "msg"]
+"""Copy engines, kernels, host threads; and between processes MPI's one-sided accesses and
+messages."""
+HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg")
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 """What the host does to hand work over to a device, and to hear that it is done."""
@@ -32,13 +35,15 @@ Operation = Literal[
     HandOver,
     "touch",
     "primes",
+    "broadcast",
     ArrayOperation,
     ProductOperation,
 ]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
 line, copies there and back, bounces flags between memories, times single copies by the device's
 events, hands over work that is nothing, has the kernel hand out fresh memory, searches prime
-numbers, works on arrays as STREAM does, or multiplies matrices."""
+numbers, stores what one memory holds in all others at once, works on arrays as STREAM does, or
+multiplies matrices."""
 ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
 """Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
@@ -105,8 +110,9 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def label(self) -> str:
-        """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`."""
-        return str(self.place).partition(":")[2]
+        """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`. Between
+        processes, each of which has one, the number of its process."""
+        return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
 
     def __str__(self) -> str:
         if self.is_null:
@@ -376,7 +382,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     `parts` names the matrices of the single transfers, if they are shown in addition to the
     headline (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a
     `sweep` are settings, not memories. `size` is bytes if the benchmark has its own; the cells of
-    `pairs` are of two devices each.
+    `pairs` are of two devices each; all cells `at_once` are measured at the same time.
     """
 
     name: str
@@ -387,5 +393,6 @@ class Benchmark(msgspec.Struct, frozen=True):
     parts: tuple[str, ...] = ()
     sweep: bool = False
     pairs: bool = False
+    at_once: bool = False
     size: int | None = None
     reason: str | None = None
