@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from linkgauge.machine.host import read_host
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.machine import Host
 from linkgauge.model.result import EngineSettings
 
@@ -15,6 +15,8 @@ ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
 SHAPED = ("cuda",)
 """Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
+ACROSS_RANKS = "mpi"
+"""What several processes without devices measure: the memories of their hosts, by MPI."""
 SIMULATED = "sim"
 """The backend of a simulated machine, its host included."""
 
@@ -29,6 +31,9 @@ def open_backend(
     A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
     `host` describes this machine; None reads it again.
     """
+    if name == ACROSS_RANKS:
+        several = "mpiexec -n 2 linkgauge run --backend mpi --prefix multinode"
+        raise Unsupported(f"it is of several processes: {several}")
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")

@@ -229,6 +229,8 @@ class Row(msgspec.Struct, frozen=True):
             yield self._cell(f"{memory.label}->{other.label}", HOST_ROW, placed)
 
     def _cell(self, row: str, column: str, transfers: Sequence[Transfer]) -> Cell:
+        if self.operation == "flag-ping-pong":
+            transfers = tuple(map(_by_flags, transfers))
         return Cell(row, column, tuple(transfers), self.report, operation=self.operation)
 
 
@@ -248,6 +250,7 @@ class Sweep(msgspec.Struct, frozen=True):
 
     on_host: ClassVar[bool] = True
     between_devices: ClassVar[bool] = False
+    across_ranks: ClassVar[bool] = False
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -262,6 +265,13 @@ class Sweep(msgspec.Struct, frozen=True):
         reason = None if cells else self.reason
         named = self.name, title, "host"
         return Benchmark(*named, cells, self.unit, sweep=True, size=size, reason=reason)
+
+
+def _by_flags(transfer: Transfer) -> Transfer:
+    """Flags are stored in the other side's memory, without its part: between hosts by rma."""
+    owner = transfer.engine.owner
+    engine = Engine(owner, "rma") if owner.is_host else transfer.engine
+    return Transfer(transfer.source, transfer.destination, engine)
 
 
 @cache

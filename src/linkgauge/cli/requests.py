@@ -10,6 +10,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from linkgauge.cluster.session import opened
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.profilers import find
@@ -17,7 +18,6 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import read_run
-from linkgauge.engine.session import opened
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import (

@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 import msgspec
 
 from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.cluster.session import opened as opened_session
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
-from linkgauge.engine.session import opened as opened_session
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.result import Run, Settings, Simulation

@@ -22,6 +22,14 @@ class Channel:
         self._poller.register(end, select.POLLIN)
         self._unread = bytearray()
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether a part of a message is here that `poll` of the socket does not show."""
+        return bool(self._unread)
+
     def send(self, message: bytes) -> None:
         """Raises OSError if the other end is gone."""
         self._socket.sendall(_LENGTH.pack(len(message)) + message)

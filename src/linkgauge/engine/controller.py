@@ -11,6 +11,7 @@ from itertools import groupby
 from linkgauge.backends.protocol import Tried
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.machine import Machine
+from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run, Settings
 from linkgauge.model.units import count_of
 
@@ -20,6 +21,7 @@ from .journal import (
     Closed,
     Left,
     Logged,
+    Lost,
     Measured,
     Record,
     assemble,
@@ -29,8 +31,8 @@ from .journal import (
     visits_of,
 )
 from .ranges import advice
-from .supervisor import Supervisor
 from .visits import CellAt, Visits
+from .workers import Workers
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
@@ -69,7 +71,7 @@ def now() -> str:
 
 def execute(
     records: Sequence[Record],
-    worker: Supervisor,
+    worker: Workers,
     sink: Sink,
     observer: Observer,
     doubts: Doubts = lambda run: (),
@@ -78,8 +80,8 @@ def execute(
     """Measures what these records of the plan lack; the first record is the plan itself. Cells
     that are then in doubt are visited once more, unless the records say that they were. Beside each
     visit, what the kernel wrote to its `log` is kept, and at the end the names of a profiler's
-    files. Ctrl-C ends the run with what was measured so far: `finished` is then null. Raises
-    ResultsError if the journal cannot be written."""
+    files. Ctrl-C ends the run with what was measured so far: `finished` is then null. So does
+    the loss of a rank, which is kept. Raises ResultsError if the journal cannot be written."""
     opened = opening(records)
     kept = _Records(records, sink, log)
 
@@ -108,6 +110,8 @@ def execute(
                 measure_what_is_left()
             _end_profile(opened.settings, worker, kept, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
+    except RankLost as ended:  # nothing can be asked of the others any more
+        kept.keep(Lost(ended.lost), Closed(now()))
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
         _end_profile(opened.settings, worker, kept, observer)
     return kept.run()
@@ -152,9 +156,7 @@ class _Records:
         return assemble(self._known, self.visits)
 
 
-def _end_profile(
-    settings: Settings, worker: Supervisor, kept: _Records, observer: Observer
-) -> None:
+def _end_profile(settings: Settings, worker: Workers, kept: _Records, observer: Observer) -> None:
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         kept.keep(Left(files))
 

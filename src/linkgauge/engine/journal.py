@@ -23,6 +23,7 @@ from linkgauge.model.inventory import Inventory
 from linkgauge.model.kernel_log import KernelLog, joined
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
 
 from .older import current
@@ -74,6 +75,12 @@ class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
     files: tuple[str, ...]
 
 
+class Lost(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
+    """The loss of this rank ended the run."""
+
+    rank: LostRank
+
+
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
     """The run broke off before this record and was resumed at this time by this command."""
 
@@ -88,7 +95,7 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
     after: Inventory | None = None
 
 
-Record = Opened | Measured | Again | Logged | Left | Resumed | Closed
+Record = Opened | Measured | Again | Logged | Left | Lost | Resumed | Closed
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
@@ -249,6 +256,7 @@ def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
             if cells or not sheet.cells
         ),
         profiler_files=left[-1] if left else (),
+        lost=next((record.rank for record in records if isinstance(record, Lost)), None),
     )
 
 

@@ -11,7 +11,7 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Transfer
+from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Memory, Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool
@@ -97,6 +97,7 @@ class Measurement:
         only_first = self.planned.report.is_first or self._is_chase
         spans = self.planned.report is Report.SPAN and len(self.planned.transfers) > 1
         shared = self.staging.lend(pool, self.backends, visit)
+        origins = self._origins(pool, visit)
         for number, (transfer, backend) in enumerate(
             zip(self.planned.transfers, self.backends, strict=True)
         ):
@@ -107,16 +108,18 @@ class Measurement:
             if transfer.load != FULL_LOAD and not endless:
                 raise Unsupported(f"{transfer}: a load is for what runs beside a latency")
             seed = first_seed if touches(transfer) else first_seed + number
+            if transfer.source in origins:
+                seed = first_seed + list(origins).index(transfer.source)
             if self._has_own_pattern(transfer):
                 seed = seed_of(self._settings.pattern or 0)
             source, destination = (
                 None
                 if memory.is_null or memory.is_cpu
-                else shared.get(memory)
+                else lent.get(memory)
                 or pool.lend(backend, memory, size * arrays, transfer.engine, 0 if same else visit)
-                for memory, arrays in (
-                    (transfer.source, source_arrays(self.planned.operation)),
-                    (transfer.destination, 1),
+                for memory, arrays, lent in (
+                    (transfer.source, source_arrays(self.planned.operation), shared | origins),
+                    (transfer.destination, 1, shared),
                 )
             )
             yield Copy(
@@ -130,6 +133,16 @@ class Measurement:
                 tracked=self.is_tracked,
                 warm_ups=SPAN_WARM_UPS if spans else None,
             )
+
+    def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
+        """Of a broadcast, the one buffer of each source, of which all its transfers are."""
+        origins: dict[Memory, Buffer] = {}
+        if self.planned.operation == "broadcast":
+            for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
+                if transfer.source not in origins:
+                    own = transfer.source, self._size * transfer.scale, transfer.engine
+                    origins[transfer.source] = pool.lend(backend, *own, visit)
+        return origins
 
     def fill(self) -> None:
         """Fills the source with the pattern, and the destination with a poison that differs in
@@ -236,6 +249,8 @@ class Measurement:
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, size in enumerate(self.planned.counted(self._size)):
+            if not size and self.planned.operation == "broadcast":
+                continue
             if number == 0 and self.planned.report.is_latency:
                 yield Part(0, 0, tuple(self.figure(timing, loops) for timing in timings), None)
                 continue

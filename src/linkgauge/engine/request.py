@@ -7,10 +7,11 @@ one machine make equal plans.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
-from linkgauge.backends import ACCELERATORS, SIMULATED
+from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, SIMULATED
 from linkgauge.benchmarks.catalog import select
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
@@ -34,6 +35,14 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
     prefixes: tuple[str, ...] = ()
     only_d2d: bool = False
     host_mode: HostMode | None = None
+
+    @property
+    def is_across_ranks(self) -> bool:
+        """Whether any of them is measured by several processes. Raises InputError for a name that
+        does not exist."""
+        if not self.names and not self.prefixes:
+            return False
+        return any(row.across_ranks for row in select(self.names, self.prefixes))
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         """The backends to open. Raises InputError for what is known to be wrong before that."""
@@ -69,6 +78,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
     transfers: str
 
+    is_across_ranks: ClassVar[bool] = False
+
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
         """Those that the transfers name."""
         parsed = parse_transfers(self.transfers)
@@ -94,6 +105,8 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
     streams: int = 32
     threads: int | None = None
     repeat: int = 1
+
+    is_across_ranks: ClassVar[bool] = False
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         return choose_backends(request.backends, request.settings.simulation)
@@ -144,11 +157,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
     """Accelerator backends to open. Raises InputError for one that does not exist."""
-    there = ACCELERATORS if simulation is None else (SIMULATED,)
+    here = ACCELERATORS if simulation is None else (SIMULATED,)
+    there = (*ACCELERATORS, ACROSS_RANKS) if simulation is None else here
     for name in asked:
         if name != "host" and name not in there:
             known = ", ".join(("host", *there))
             if simulation is not None and name in ACCELERATORS:
                 raise InputError(f"backend {name!r}: a simulated machine has {known}")
             raise InputError(f"unknown backend {name!r}: there are {known}")
-    return tuple(name for name in there if not asked or name in asked)
+    return tuple(name for name in there if name in (asked or here))

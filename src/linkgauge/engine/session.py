@@ -29,19 +29,19 @@ from .controller import Doubts, Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Journal, Opened
-from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
 from .process import WorkerProcess
 from .request import RunRequest
 from .rewriting import as_graphs, by_engine, in_memory
 from .supervisor import Supervisor
+from .workers import Workers
 
 
 class Session:
     """`machine` is the result of the last survey; `folder` is where the run is kept, null until it
     exists and if the run is not kept."""
 
-    def __init__(self, request: RunRequest, worker: Supervisor) -> None:
+    def __init__(self, request: RunRequest, worker: Workers) -> None:
         self.request = request
         self.folder: Path | None = None
         self._worker = worker
@@ -95,8 +95,8 @@ class Session:
         request = self.request
         collect_seldom()
         with ExitStack() as held:
-            devices = devices_measured(self.machine, plan)
-            held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
+            holding = self._worker.hold(self.machine, plan, wait=request.wait, tell=observer.say)
+            held.enter_context(holding)
             if request.tune:
                 self._tune(observer)
             opened = self._open(plan)
@@ -106,6 +106,7 @@ class Session:
                     self._worker.profile(request.settings.profiler, self.folder)
                 journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                 sink = held.enter_context(closing(journal)).append
+                self._worker.keep(self.folder / JOURNAL_FILE)
             log = held.enter_context(following(self.machine))
             observer.begun(self.machine)
             return execute((opened,), self._worker, sink, observer, doubts, log)

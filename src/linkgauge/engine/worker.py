@@ -56,6 +56,7 @@ class LocalWorker:
         self._backends: dict[str, Backend] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
         """By the cells' numbers and size, what their first visit established."""
+        self._only: Backend | None = None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """The host and the devices of these backends, and why a backend has none."""
@@ -69,7 +70,7 @@ class LocalWorker:
             except LinkgaugeError as reason:
                 unavailable[name] = str(reason)
         return Machine(
-            host=self._host,
+            host=self.host,
             devices=devices,
             unavailable=unavailable,
             linkgauge=__version__,
@@ -99,9 +100,15 @@ class LocalWorker:
             here, accelerators=tuple(found), unknown=(*here.unknown, *unknown)
         )
 
+    def measure_with(self, backend: Backend) -> None:
+        """From here on this is all backends at once."""
+        self._only = backend
+
     def _backend(self, name: str) -> Backend:
+        if self._only is not None:
+            return self._only
         if name not in self._backends:
-            self._backends[name] = self._simulated or open_backend(name, self._engines, self._host)
+            self._backends[name] = self._simulated or open_backend(name, self._engines, self.host)
         return self._backends[name]
 
     @property
@@ -114,13 +121,13 @@ class LocalWorker:
         return msgspec.structs.replace(engines, searches=False, calls_wait=profiler != "nsys")
 
     @cached_property
-    def _host(self) -> Host:
+    def host(self) -> Host:
         """Read when first needed: a replacement worker is not asked for a survey."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property
     def _pool(self) -> BufferPool:
-        available = self._host.memory_available
+        available = self.host.memory_available
         return BufferPool(None if available is None else int(available * POOL_SHARE))
 
     @cached_property

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from .inventory import Inventory
+from .ranks import Rank
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 
@@ -49,7 +50,7 @@ class Device(msgspec.Struct, frozen=True):
 
     @property
     def index(self) -> int:
-        return int(self.memory.rpartition(":")[2])
+        return int(self.memory.rpartition(":")[2].partition("@")[0])
 
 
 class Host(msgspec.Struct, frozen=True):
@@ -72,7 +73,8 @@ class Host(msgspec.Struct, frozen=True):
 class Machine(msgspec.Struct, frozen=True):
     """A host, its accelerators by backend, and why a backend has none. `linkgauge` is its own
     version and `commit` that of its checkout, if it runs from one; `simulated` names the
-    description if the machine is simulated; `inventory` is what else is known of it."""
+    description if the machine is simulated; `inventory` is what else is known of it. `ranks` are
+    the processes that measure, if they are several: the host is rank 0's."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
@@ -82,3 +84,9 @@ class Machine(msgspec.Struct, frozen=True):
     python: str = ""
     simulated: str | None = None
     inventory: Inventory | None = None
+    ranks: tuple[Rank, ...] = ()
+
+    @property
+    def all_devices(self) -> tuple[Device, ...]:
+        """Those of all backends."""
+        return tuple(device for devices in self.devices.values() for device in devices)

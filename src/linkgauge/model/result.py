@@ -19,6 +19,7 @@ from .kernel_log import KernelLog
 from .machine import Machine
 from .modes import Mode
 from .notes import Note, Profiled
+from .ranks import LostRank
 from .statistics import Summary
 from .transfer import Cell, Place, Report
 from .units import Better
@@ -344,7 +345,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`. `finished` is null if it was interrupted; `resumed` are
     the times at which it was resumed. `lines` are of what was measured at several sizes.
     `kernel_log` is null where nobody follows the log: of a simulated machine, and in files of
-    earlier versions. `profiler_files` are the names of what a profiler left in the run's folder."""
+    earlier versions. `profiler_files` are the names of what a profiler left in the run's folder.
+    `lost` is the rank whose loss ended the run, if it is of several."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -361,6 +363,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[Result, ...]
     lines: tuple[SizeLine, ...] = ()
     profiler_files: tuple[str, ...] = ()
+    lost: LostRank | None = None
 
     @property
     def is_profiled(self) -> bool:
@@ -380,13 +383,14 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Of the statuses alone: 0 all passed, 1 a failure, 3 an error or a timeout cost results, 4
+    """Of the statuses alone: 0 all passed, 1 a failure, 3 an error, a timeout or a lost rank cost
+    results, 4
     nothing was measured; if several apply, the first of 3, 1, 4. Nothing measured is never success.
     130 for a run without an end: it was interrupted."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}
-    if statuses & {"error", "timeout"}:
+    if run.lost is not None or statuses & {"error", "timeout"}:
         return 3
     if "fail" in statuses:
         return 1

@@ -353,9 +353,14 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     def counted(self, size: int) -> list[int]:
         """The bytes of one loop of each transfer that the figures count: payload once, but every
-        array of an operation on arrays."""
+        array of an operation on arrays; of a broadcast, what its source stores once for all."""
         times = counted_arrays(self.operation)
-        return [transfer.counted(size, self.report) * times for transfer in self.transfers]
+        counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
+        if self.operation == "broadcast":
+            sources = [transfer.source for transfer in self.transfers]
+            for at, source in enumerate(sources):
+                counted[at] *= sources.index(source) == at
+        return counted
 
     def bytes_reported(self, size: int) -> int:
         """The bytes of one loop that the headline figure counts."""

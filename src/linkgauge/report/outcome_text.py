@@ -33,7 +33,9 @@ def outcome_lines(run: Run, outcome: Outcome) -> Iterator[Text]:
     if run.simulated:
         line.append(" ").append(simulated())
     yield line
-    if outcome.verdict and (cause := _cause(run, outcome)) is not None:
+    if run.lost is not None:
+        yield Text.assemble(("lost", STATUS_STYLES["error"]), f": {run.lost}; the run ended there")
+    elif outcome.verdict and (cause := _cause(run, outcome)) is not None:
         yield Text.assemble("cause: ", cause)
 
 

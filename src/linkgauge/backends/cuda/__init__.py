@@ -138,6 +138,8 @@ class CudaBackend:
             return None
         if memory.space != self.name:
             return f"CUDA does not reach {memory}"
+        if memory.rank is not None:  # whoever opens another process's memory finds out
+            return None
         if not 0 <= (memory.index or 0) < len(self._devices):
             return f"there is no {memory}: this machine has {len(self._devices)} CUDA devices"
         return None if self._device(memory) is owner else self._no_access(owner, memory, transfer)
@@ -305,6 +307,10 @@ class CudaBackend:
         for known in self._devices:
             known.recall()
 
+    def device_of(self, memory: Memory) -> CudaDevice:
+        """A device of this process, by its memory."""
+        return self._device(memory)
+
     def multiprocessors(self, memory: Memory) -> int:
         """Number of multiprocessors of a device."""
         return self._device(memory).multiprocessors
@@ -382,7 +388,8 @@ class CudaBackend:
         if not self._engines.peer_access:
             return
         places = (*transfer.memories, transfer.engine.owner)
-        self._peers.connect(self._device(memory) for memory in places if memory.is_device)
+        here = (m for m in places if m.is_device and m.rank is None)
+        self._peers.connect(map(self._device, here))
 
 
 def _words_of_copy(before: tuple[Any, ...], stream: Any) -> tuple[int, ...]:

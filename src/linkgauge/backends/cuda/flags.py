@@ -48,24 +48,43 @@ class Side:
         self._launch.enqueue(stream)
 
 
+class Answerer:
+    """The side that answers, on a stream of its device: it need not be of the process that
+    begins."""
+
+    def __init__(self, device: CudaDevice, mine: int, theirs: int, stream: int = 0) -> None:
+        self.device = device
+        self._stream = device.stream(stream)
+        self._side = Side(device, mine, theirs)
+
+    def start(self, first: int, count: int) -> None:
+        self._side.start(self._stream, first, count)
+
+    def settle(self) -> None:
+        """Waits until it has answered, or given up."""
+        self.device.call("cuStreamSynchronize", self._stream)
+
+
 class FlagGroup(Gated):
-    """A flag from one device to another and back, a loop, by the first device's clock. Each side's
-    flag is in its own memory: the addresses `mine` and `theirs`."""
+    """A flag from a device to another side and back, a loop, by the device's clock. Each side's
+    flag is in its own memory: the addresses `mine` and `theirs`. The other side is `answerer`, or
+    of another process; `next` is the value to come."""
 
     most_loops = MOST
     pace = single_iterations(2)
 
-    def __init__(self, device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> None:
-        self._device, self._partner = device, partner
-        # On one device, the sides run beside each other.
-        self._streams = device.stream(0), partner.stream(1 if partner is device else 0)
-        self._next = _unused()
-        self._answers = Side(partner, theirs, mine)
+    def __init__(
+        self, device: CudaDevice, mine: int, theirs: int, answerer: Answerer | None = None
+    ) -> None:
+        self._device = device
+        self._stream = device.stream(0)
+        self._answerer = answerer
+        self.next = _unused()
         size = (_HEAD + 1 + WARM_UPS + MOST) * _WORD
         self._report = int(device.call("cuMemAlloc", size))
         try:
             self._begins = Side(device, mine, theirs, self._report)
-            self._await_ends()
+            self._settle()
         except BaseException:
             self.close()
             raise
@@ -76,32 +95,72 @@ class FlagGroup(Gated):
         if loops * laps > MOST:
             raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} are recorded")
         count = WARM_UPS + loops * laps
-        self._answers.start(self._streams[1], self._next, count)
-        self._begins.start(self._streams[0], self._next, count)
-        self._next += count
-        self._await_ends()
+        if self._answerer is not None:
+            self._answerer.start(self.next, count)
+        self._begins.start(self._stream, self.next, count)
+        self.next += count
+        self._settle()
         raw = bytearray((_HEAD + 1 + count) * _WORD)
         self._device.call("cuMemcpyDtoH", raw, self._report, len(raw))
         came, nanoseconds, ticks, *times = memoryview(raw).cast("Q")
         if came < count:
-            silent = f"cuda:{self._partner.index}"
-            raise TookTooLong(_CALL, _unanswered(silent, f" ({came} of {count} round trips)"))
+            detail = f" ({came} of {count} round trips)"
+            raise TookTooLong(_CALL, _unanswered(self._silent, detail))
         tick = nanoseconds * _NANO / ticks
         own = tuple((time - times[WARM_UPS]) * tick for time in times[WARM_UPS::loops])
         return Timing((own[-1],), own[-1], (None,), (own,))
 
-    def _await_ends(self) -> None:
-        for device, stream in zip((self._device, self._partner), self._streams, strict=True):
-            device.call("cuStreamSynchronize", stream)
+    @property
+    def _silent(self) -> str:
+        if self._answerer is None:
+            return "the other rank"
+        return f"cuda:{self._answerer.device.index}"
+
+    def _settle(self) -> None:
+        self._device.call("cuStreamSynchronize", self._stream)
+        if self._answerer is not None:
+            self._answerer.settle()
 
     def close(self) -> None:
-        """Waits until both sides have ended or given up; idempotent."""
+        """Waits until all of this process have ended or given up; idempotent."""
         super().close()
         report, self._report = self._report, 0
         if report:
             with suppress(BackendError):  # a lost device has already been reported
-                self._await_ends()
+                self._settle()
                 self._device.call("cuMemFree", report)
+
+
+class AnsweringGroup(Gated):
+    """Answers a `FlagGroup` of another process: the values from `next` on."""
+
+    most_loops = MOST
+    pace = single_iterations(2)
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+        self.next = 0
+
+    def wait(self) -> Timing:
+        loops, laps = self.pass_gate()
+        count = WARM_UPS + loops * laps
+        self._answerer.start(self.next, count)
+        self.next += count
+        self._answerer.settle()
+        return Timing((), 0.0)
+
+    def close(self) -> None:
+        """Waits until it has answered or given up; idempotent."""
+        super().close()
+        with suppress(BackendError):
+            self._answerer.settle()
+
+
+def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
+    """Flags between two devices of this process, at these addresses."""
+    # On one device, the sides run beside each other.
+    answerer = Answerer(partner, theirs, mine, stream=1 if partner is device else 0)
+    return FlagGroup(device, mine, theirs, answerer)
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:

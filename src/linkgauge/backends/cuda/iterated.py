@@ -10,7 +10,7 @@ from linkgauge.model.transfer import HAND_OVERS, Memory, Operation
 
 from .copy_ping_pong import ping_pong
 from .device import CudaDevice
-from .flags import FlagGroup, host_flags
+from .flags import device_flags, host_flags
 from .hand_overs import hand_over
 from .load import loaded
 from .memory import address_in
@@ -37,4 +37,4 @@ def _alone(device_of: Callable[[Memory], CudaDevice], copy: Copy, operation: Ope
     if source.is_host:
         return host_flags(device_of(destination), address_in(copy.source))
     ends = address_in(copy.source), address_in(copy.destination)
-    return FlagGroup(device_of(source), device_of(destination), *ends)
+    return device_flags(device_of(source), device_of(destination), *ends)

@@ -1,0 +1,181 @@
+"""The loop of a member: reads commands of rank 0, carries them out, answers.
+
+A thread reads, so that a sign of life is given, and the end of rank 0 noticed, whatever the member
+is at.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import msgspec
+
+from linkgauge.backends.protocol import Pattern
+from linkgauge.engine.channel import Channel
+from linkgauge.engine.locks import hold
+from linkgauge.model.errors import (
+    BackendError,
+    DeviceBusy,
+    InputError,
+    LinkgaugeError,
+    OutcomeKind,
+    Unsupported,
+)
+from linkgauge.model.machine import Device
+
+from . import messages
+from .launch import Launch
+from .member import Member
+from .members import SimMember, open_member
+from .messages import Command, Present, Reason, Refused, decode_command, encode
+
+LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
+"""Seconds between two moments in which an idle member makes progress."""
+
+
+class Agent:
+    """Serves rank 0 over a channel. `left` is called by the reading thread if rank 0 is gone
+    without a word; `kept` is where rank 0 keeps the run, once it said so."""
+
+    def __init__(self, channel: Channel, launch: Launch, left: Callable[[], None]) -> None:
+        self.kept: str | None = None
+        self._channel = channel
+        self._launch = launch
+        self._left = left
+        self._sending = threading.Lock()
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._made = ExitStack()
+        self._opened: Member | None = None
+
+    def serve(self) -> None:
+        """Until rank 0 says that the run is over, or is gone."""
+        threading.Thread(target=self._read, daemon=True).start()
+        with self._made:
+            while (command := self._next()) is not None:
+                try:
+                    found = self._carry_out(command)
+                except LinkgaugeError as error:
+                    self._say(Refused(Reason(_kind(error), str(error))))
+                except Exception as error:
+                    self._say(messages.Broke(f"{type(error).__name__}: {error}"))
+                    raise
+                else:
+                    self._say(messages.Done(msgspec.Raw(encode(found))))
+
+    def _next(self) -> Command | None:
+        """The next command. Meanwhile the member makes progress, if others depend on that: often at
+        first, as they then most likely do."""
+        if self._opened is None or not self._opened.others_wait:
+            return self._commands.get()
+        pause = LEAST_PAUSE
+        while True:
+            try:
+                return self._commands.get(timeout=pause)
+            except queue.Empty:
+                self._opened.make_progress()
+                pause = min(2 * pause, MOST_PAUSE)
+
+    def _read(self) -> None:
+        try:
+            while True:
+                command = decode_command(self._channel.receive())
+                match command:
+                    case messages.Ping():
+                        self._say(messages.Pong())
+                    case messages.Kept(journal):
+                        self.kept = journal
+                    case messages.End():
+                        self._commands.put(None)
+                        return
+                    case _:
+                        self._commands.put(command)
+        except (EOFError, OSError, msgspec.DecodeError):
+            self._left()
+            self._commands.put(None)
+
+    def _say(self, reply: messages.Reply) -> None:
+        with suppress(OSError), self._sending:  # who is gone is noticed by the reading thread
+            self._channel.send(encode(reply))
+
+    @property
+    def _member(self) -> Member:
+        if self._opened is None:
+            raise BackendError("member", "nothing is open")
+        return self._opened
+
+    def _carry_out(self, command: Command) -> object:
+        action = _ACTIONS.get(type(command))
+        if action is not None:
+            return action(self, command)
+        return _OF_MEMBER[type(command)](self._member, command)
+
+    def open(self, command: messages.Open) -> Present:
+        try:
+            member = open_member(command.backend, self._launch, command.settings)
+        except (Unsupported, InputError) as problem:
+            return Present(None, str(problem))
+        self._made.callback(member.close)
+        self._opened = member
+        return Present(member.device())
+
+    def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
+        member = self._member
+        if not isinstance(member, SimMember):
+            raise BackendError("simulate", "this member does not")
+        if isinstance(command, messages.Virtual):
+            return member.clock()
+        member.enter(command)
+        return None
+
+    def hold(self, command: messages.Hold) -> None:
+        """Raises DeviceBusy if another run holds the member's device."""
+        device: Device = self._member.device()
+        key = device.pci or device.uuid
+        if key:
+            self._made.enter_context(hold({key: device.memory}, wait=command.wait))
+
+
+def _kind(error: LinkgaugeError) -> OutcomeKind:
+    """What tells rank 0 which error to raise."""
+    if isinstance(error, DeviceBusy):
+        return "set-aside"
+    return "interrupted" if isinstance(error, InputError) else error.kind
+
+
+def _reason(found: str | Unsupported | None) -> Reason | None:
+    if found is None:
+        return None
+    return Reason(found.kind if isinstance(found, Unsupported) else "unsupported", str(found))
+
+
+_ACTIONS: Mapping[type, Callable[[Agent, Any], object]] = {
+    messages.Open: Agent.open,
+    messages.Hold: Agent.hold,
+    messages.Clock: lambda agent, command: time.monotonic(),
+    messages.Enter: Agent.simulate,
+    messages.Virtual: Agent.simulate,
+}
+"""What the agent does itself."""
+_OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
+    messages.Refuses: lambda member, of: _reason(member.refusal(of.transfer)),
+    messages.Remarks: lambda member, of: member.remarks(of.transfer),
+    messages.Allocate: lambda member, of: member.allocate(of),
+    messages.Free: lambda member, of: member.free(of.number),
+    messages.Fill: lambda member, of: member.fill(
+        of.number, of.size, Pattern(of.pattern), of.seed, of.inverted
+    ),
+    messages.Mismatch: lambda member, of: member.first_mismatch(
+        of.number, of.size, Pattern(of.pattern), of.seed
+    ),
+    messages.Checksum: lambda member, of: member.checksum(of.number, of.size),
+    messages.Prepare: lambda member, of: member.prepare(of.copies, of.operation),
+    messages.Arm: lambda member, of: member.arm(of.loops, of.laps),
+    messages.Begin: lambda member, of: member.begin(of),
+    messages.Close: lambda member, of: member.close_group(),
+}
+"""What its member does."""

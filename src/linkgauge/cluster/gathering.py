@@ -1,0 +1,188 @@
+"""How the ranks of a launch find each other: rank 0 listens, all others connect and say who they
+are.
+
+On one machine they meet by a name, and MPI is not needed for that. On several, rank 0's address
+goes to the others by MPI.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from linkgauge import __version__
+from linkgauge.engine.channel import Channel
+from linkgauge.model.errors import InputError
+from linkgauge.model.ranks import LostRank, Rank, RankLost
+
+from .agent import Agent
+from .launch import Launch
+from .links import CROWDED, Links
+from .messages import PROTOCOL, Card, decode_reply, encode
+from .wire import (
+    NotReached,
+    connect_here,
+    connect_there,
+    is_ours,
+    listen_anywhere,
+    listen_here,
+)
+from .world import leave, mpi_errors, world
+
+JOIN_SECONDS = 60.0
+"""What all ranks have to appear in; where they share CPUs, longer."""
+JOINING = "joining"
+
+
+def crowd_of(launch: Launch) -> float:
+    """Ranks of this machine to a CPU."""
+    cpus = len(os.sched_getaffinity(0))
+    return (launch.local_size or 1) / cpus
+
+
+def join_seconds(launch: Launch, limit: float | None) -> float:
+    return limit or JOIN_SECONDS * min(max(crowd_of(launch), 1.0), CROWDED)
+
+
+def card_of(launch: Launch, token: bytes = b"") -> Card:
+    return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, PROTOCOL, token)
+
+
+def serve_as_rank(launch: Launch, limit: float | None, left: Callable[[Agent], None]) -> Agent:
+    """Joins rank 0, and serves it until the run is over. `left` is called if rank 0 is gone. Raises
+    RankLost if it is never there."""
+    seconds = join_seconds(launch, limit)
+    token = b""
+    try:
+        if launch.on_one_machine:
+            end = connect_here(launch, seconds)
+        else:
+            host, port, token = _exchanged(launch, None)
+            end = connect_there(host, port, seconds)
+    except NotReached as error:
+        raise RankLost(LostRank(0, str(error), JOINING), "timeout") from error
+    channel = Channel(end)
+    channel.send(encode(card_of(launch, token)))
+    agent = Agent(channel, launch, lambda: left(agent))
+    agent.serve()
+    return agent
+
+
+def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
+    """Rank 0's address, which only it knows at first."""
+    mpi = world(launch)
+    with mpi_errors("MPI_Bcast"):
+        told: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
+    return told
+
+
+class Gathering:
+    """Rank 0's side: a member of its own in a thread, and links to the members of all ranks."""
+
+    def __init__(self, launch: Launch, limit: float | None) -> None:
+        self._launch = launch
+        self._token = b""
+        address = None
+        if launch.on_one_machine:
+            self._listening = listen_here(launch)
+        else:
+            self._listening, address = listen_anywhere()
+            self._token = address[2]
+        ours, theirs = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, args=(theirs, address), daemon=True)
+        self._thread.start()
+        self._channels = {0: Channel(ours)}
+        card = card_of(launch)
+        self._cards = {0: card}
+        try:
+            self._await_all(join_seconds(launch, limit))
+        except BaseException:
+            self._listening.close()
+            raise
+        self._listening.close()
+        ranks = [_rank(card) for card in self._cards.values()]
+        self.links = Links(self._channels, ranks, crowd=crowd_of(launch), limit=limit)
+
+    def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
+        """Rank 0's own member; before that, its part in telling the address."""
+        if address is not None:
+            _exchanged(self._launch, address)
+        Agent(Channel(end), self._launch, lambda: None).serve()
+        leave(self._launch)
+
+    def _await_all(self, seconds: float) -> None:
+        """Raises RankLost for the first rank that does not appear, or ends before all have;
+        InputError for one of another version."""
+        deadline = time.monotonic() + seconds
+        poller = select.poll()
+        poller.register(self._listening, select.POLLIN)
+        rank_of: dict[int, int] = {}
+        while len(self._cards) < self._launch.size:
+            ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1e3)
+            if not ready:
+                missing = min(set(range(self._launch.size)) - set(self._cards))
+                how = f"did not appear within {seconds:g} s"
+                raise RankLost(LostRank(missing, how, JOINING), "timeout")
+            for at, _ in ready:
+                if at == self._listening.fileno():
+                    if (rank := self._admit(deadline)) is not None:
+                        channel = self._channels[rank]
+                        poller.register(channel.fileno(), select.POLLIN)
+                        rank_of[channel.fileno()] = rank
+                else:
+                    raise RankLost(self._gone(rank_of[at]))
+
+    def _gone(self, rank: int) -> LostRank:
+        card = self._cards[rank]
+        return LostRank(rank, "ended", JOINING, card.host, card.process)
+
+    def _admit(self, deadline: float) -> int | None:
+        """Takes in who connects; None for somebody else. Raises InputError for a rank of another
+        version."""
+        accepted, _ = self._listening.accept()
+        here = accepted.family == socket.AF_UNIX
+        channel = Channel(accepted)
+        accepted.settimeout(max(0.1, deadline - time.monotonic()))
+        try:
+            card = decode_reply(channel.receive())
+        except (EOFError, OSError, msgspec.DecodeError):
+            return None
+        accepted.settimeout(None)
+        if not isinstance(card, Card) or (here and not is_ours(accepted)):
+            return None
+        if not here and not hmac.compare_digest(card.token, self._token):
+            return None
+        self._check(card)
+        self._cards[card.rank] = card
+        self._channels[card.rank] = channel
+        return card.rank
+
+    def _check(self, card: Card) -> None:
+        if (card.version, card.protocol) != (__version__, PROTOCOL):
+            raise InputError(
+                f"{_rank(card)} has linkgauge {card.version}, rank 0 has {__version__}: "
+                "install the same everywhere"
+            )
+        if card.rank in self._cards:
+            raise InputError(
+                f"{_rank(card)} is there twice: {_rank(self._cards[card.rank])} already is"
+            )
+
+    def close(self, patience: float) -> None:
+        """Lets all members leave, and waits for the one of this process."""
+        deadline = time.monotonic() + patience
+        self.links.close()
+        self._thread.join(patience)
+        if self.links.lost is None:
+            self.links.await_ends(deadline - time.monotonic())
+
+
+def _rank(card: Card) -> Rank:
+    return Rank(card.rank, card.host, card.process)

@@ -1,0 +1,52 @@
+"""What is kept of a run that a rank's loss ended before it had a journal, or with rank 0 itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linkgauge.engine.controller import now
+from linkgauge.engine.folder import create_run_folder
+from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened
+from linkgauge.engine.request import RunRequest
+from linkgauge.machine.host import read_host
+from linkgauge.model.machine import Machine
+from linkgauge.model.ranks import LostRank
+
+NO_DEVICE = "cpu"
+"""The folder of runs that came to no device."""
+
+
+def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
+    """Begins and ends a journal that says no more than this; None if nothing is to be kept. Raises
+    InputError or ResultsError if it cannot be written."""
+    if request.out is None:
+        return None
+    started = now()
+    folder = create_run_folder(Path(request.out), NO_DEVICE, request.label, started)
+    simulation = request.settings.simulation
+    opened = Opened(
+        id=folder.name,
+        label=request.label,
+        simulated=simulation is not None,
+        command=request.command,
+        started=started,
+        machine=Machine(read_host(), simulated=simulation.machine if simulation else None),
+        settings=request.settings,
+        plan=(),
+        options=request.options,
+    )
+    journal = Journal.begin(folder / JOURNAL_FILE, opened)
+    for record in (Lost(lost), Closed(now())):
+        journal.append(record)
+    journal.close()
+    return folder
+
+
+def add_loss(journal: Path, lost: LostRank) -> None:
+    """Ends the journal that rank 0 has left. Raises InputError if it is not there, on a machine
+    that does not share rank 0's files."""
+    reopened, records = Journal.reopen(journal)
+    if not any(isinstance(record, (Lost, Closed)) for record in records):
+        for record in (Lost(lost), Closed(now())):
+            reopened.append(record)
+    reopened.close()

@@ -1,0 +1,96 @@
+"""What the launcher (mpiexec, mpirun, srun) says of this process, read from its environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+from linkgauge.machine.tree import ROOT, Root, read_text
+from linkgauge.model.errors import InputError
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """This process is number `rank` of `size`, and number `local_rank` of those on its machine,
+    `local_size` in all (null: unknown). `job` is a name that all processes of one launch on one
+    machine know, and others do not have."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int | None = 1
+    job: str = ""
+
+    @property
+    def on_one_machine(self) -> bool:
+        return self.local_size == self.size
+
+
+class _Launcher(msgspec.Struct, frozen=True):
+    """The names of a launcher's environment variables; all of `job` together name the launch, and
+    without any the process does that started this one."""
+
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str | None = None
+    nodes: str | None = None
+    job: tuple[str, ...] = ()
+
+
+# Sources: Open MPI's mpirun(1), MPICH's src/pm/hydra, srun(1), Intel MPI's and MVAPICH's use Hydra.
+# An inner launcher comes first: mpiexec may itself be a step of Slurm's.
+_LAUNCHERS = (
+    _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+              "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",)),
+    _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    _Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+              nodes="SLURM_STEP_NUM_NODES", job=("SLURM_JOB_ID", "SLURM_STEP_ID")),
+)  # fmt: skip
+_STARTERS = ("hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted", "prterun",
+             "slurmstepd")  # fmt: skip
+"""Processes that start ranks, as the kernel shortens their names."""
+_NAME = 15
+
+
+def launched(environment: Mapping[str, str] = os.environ, root: Root = ROOT) -> Launch:
+    """How this process was started. Raises InputError for variables that are no numbers."""
+    for launcher in _LAUNCHERS:
+        if launcher.rank in environment and launcher.size in environment:
+            return _read(launcher, environment, root)
+    return Launch()
+
+
+def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> Launch:
+    def number(name: str | None) -> int | None:
+        written = environment.get(name) if name else None
+        if written is None:
+            return None
+        if not written.isdecimal():
+            raise InputError(f"the launcher's {name} is {written!r}: a number is expected")
+        return int(written)
+
+    rank, size = number(launcher.rank) or 0, number(launcher.size) or 1
+    if rank >= size:
+        raise InputError(f"the launcher's {launcher.rank} is {rank} of {size}")
+    local_size = number(launcher.local_size)
+    if number(launcher.nodes) == 1:
+        local_size = size
+    told = [environment[name] for name in launcher.job if name in environment]
+    job = ".".join(told) if told else f"p{_starter(root)}"
+    return Launch(rank, size, number(launcher.local_rank) or 0, local_size, job)
+
+
+def _starter(root: Root) -> int:
+    """The nearest ancestor that starts ranks: between it and this process may be a shell of each
+    rank's own. Else the parent."""
+    process = parent = os.getppid()
+    while process > 1:
+        status = read_text(root, f"proc/{process}/status") or ""
+        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        if fields.get("Name", "").strip() in {name[:_NAME] for name in _STARTERS}:
+            return process
+        above = fields.get("PPid", "0").strip()
+        process = int(above) if above.isdecimal() else 0
+    return parent

@@ -1,0 +1,229 @@
+"""Rank 0's links to the members: commands out, answers back, and who is gone.
+
+Every answer is waited for beside a look at all other links, so that the end of any rank is noticed
+while others are being asked. A rank that does not answer in time is asked for a sign of life, which
+a member gives whatever it is at: one that gives none is the culprit, not those that wait for it.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from linkgauge.engine.channel import Channel
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceBusy,
+    DeviceLost,
+    InputError,
+    LinkgaugeError,
+    NoPeerAccess,
+    TookTooLong,
+    Unsupported,
+)
+from linkgauge.model.ranks import LostRank, Rank, RankLost
+
+from .messages import (
+    Broke,
+    Command,
+    Done,
+    End,
+    Kept,
+    Ping,
+    Pong,
+    Reason,
+    Refused,
+    decode_reply,
+    encode,
+    hook,
+)
+
+PATIENCE, RATE = 30.0, 100e6
+"""An answer takes at most so long, and its bytes at this rate (bytes/s)."""
+SIGN_SECONDS = 2.0
+"""What a member has to give a sign of life."""
+CROWDED = 8.0
+"""Where ranks share CPUs, all of this takes as many times as long as there are ranks to a CPU; at
+most so many."""
+_A = TypeVar("_A")
+
+
+class Links:
+    """Links to all ranks, `ranks` by number. `doing` is what the run is at, in words; `crowd` is
+    the number of ranks to a CPU; `limit` (seconds) replaces the usual patience, if given. `lost` is
+    the rank that ended the run."""
+
+    def __init__(
+        self,
+        channels: Mapping[int, Channel],
+        ranks: Iterable[Rank],
+        *,
+        crowd: float = 1.0,
+        limit: float | None = None,
+    ) -> None:
+        self.channels = dict(channels)
+        self.ranks = {rank.number: rank for rank in ranks}
+        self.doing = "starting"
+        self.lost: RankLost | None = None
+        self._slow = min(max(crowd, 1.0), CROWDED)
+        self._limit = limit
+        self._poller = select.poll()
+        self._rank_of = {}
+        for number, channel in self.channels.items():
+            self._rank_of[channel.fileno()] = number
+            self._poller.register(channel.fileno(), select.POLLIN)
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        return tuple(sorted(self.channels))
+
+    def one(self, rank: int, command: Command, kind: type[_A], moved: int = 0) -> _A:
+        """The answer of one rank to a command that moves so many bytes."""
+        return self.ask((rank,), command, kind, moved)[rank]
+
+    def ask(
+        self, ranks: Collection[int], command: Command, kind: type[_A], moved: int = 0
+    ) -> dict[int, _A]:
+        """The answers of several ranks, which work on the command at the same time."""
+        return self.ask_each(dict.fromkeys(ranks, command), kind, moved)
+
+    def ask_each(
+        self, commands: Mapping[int, Command], kind: type[_A], moved: int = 0
+    ) -> dict[int, _A]:
+        """The answers of several ranks, each to a command of its own.
+
+        Raises RankLost if a rank ends or does not answer, whichever it is; else the first refusal,
+        once all have answered.
+        """
+        if self.lost is not None:
+            raise self.lost
+        for rank, command in commands.items():
+            self._send(rank, command)
+        replies = self._gather(set(commands), self._patience(moved))
+        for rank, reply in sorted(replies.items()):
+            if isinstance(reply, Refused):
+                raise self._refusal(rank, reply.reason)
+        return {
+            rank: msgspec.msgpack.decode(reply.result, type=kind, dec_hook=hook)
+            for rank, reply in replies.items()
+            if isinstance(reply, Done)
+        }
+
+    def tell(self, command: Kept) -> None:
+        """A command without an answer, to all. Whoever is gone is noticed at the next question."""
+        for rank in self.all:
+            with suppress(OSError):
+                self.channels[rank].send(encode(command))
+
+    def _patience(self, moved: int) -> float:
+        if self._limit is not None:
+            return self._limit
+        return self._slow * (PATIENCE + moved / RATE)
+
+    def _send(self, rank: int, command: Command) -> None:
+        try:
+            self.channels[rank].send(encode(command))
+        except OSError:
+            raise self._gone(rank, "ended") from None
+
+    def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused]:
+        """One answer of each, in at most so many seconds."""
+        replies: dict[int, Done | Refused] = {}
+        alive: set[int] = set()
+        deadline, asked = time.monotonic() + seconds, False
+        while waiting:
+            for rank in self._readable(deadline - time.monotonic()):
+                reply = self._receive(rank)
+                if isinstance(reply, Pong):
+                    alive.add(rank)
+                elif rank in waiting:
+                    waiting.remove(rank)
+                    replies[rank] = reply
+            if not waiting or time.monotonic() < deadline:
+                continue
+            if asked:
+                silent = sorted(waiting - alive) or sorted(waiting)
+                how = "gives no sign of life" if waiting - alive else "is stuck"
+                raise self._gone(silent[0], f"{how} after {seconds:.3g} s", "timeout")
+            for rank in waiting:
+                self._send(rank, Ping())
+            deadline, asked = time.monotonic() + self._slow * SIGN_SECONDS, True
+        return replies
+
+    def _readable(self, seconds: float) -> list[int]:
+        """The ranks whose link has something to read, or is gone."""
+        unread = [rank for rank, channel in self.channels.items() if channel.has_unread]
+        if unread:
+            return unread
+        return [self._rank_of[at] for at, _ in self._poller.poll(max(0.0, seconds) * 1e3)]
+
+    def _receive(self, rank: int) -> Done | Refused | Pong:
+        try:
+            reply = decode_reply(self.channels[rank].receive())
+        except (EOFError, OSError):
+            raise self._gone(rank, "ended") from None
+        except msgspec.DecodeError as error:
+            raise self._gone(rank, f"is not understood ({error})", "call") from error
+        if isinstance(reply, Broke):
+            raise self._gone(rank, f"failed ({reply.reason})", "exit")
+        if not isinstance(reply, (Done, Refused, Pong)):
+            raise self._gone(rank, "introduces itself again", "call")
+        return reply
+
+    def _gone(self, rank: int, how: str, kind: str = "crash") -> RankLost:
+        """The run ends here, because of this rank."""
+        lost = lost_rank(self.ranks.get(rank), rank, how, self.doing)
+        self.lost = RankLost(lost, kind)  # type: ignore[arg-type]  # one of the kinds above
+        return self.lost
+
+    def _refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
+        """What the member raised."""
+        named = f"rank {rank}"
+        match reason.kind:
+            case "unsupported" | "size" | "imex":
+                return Unsupported(reason.text)
+            case "peer":
+                return NoPeerAccess(reason.text)
+            case "memory":
+                return AllocationError(named, reason.text)
+            case "lost":
+                return DeviceLost(named, reason.text)
+            case "timeout":
+                return TookTooLong(named, reason.text)
+            case "set-aside":
+                return DeviceBusy(f"{self.ranks[rank]}: {reason.text}")
+            case "interrupted":
+                return InputError(f"{self.ranks[rank]}: {reason.text}")
+        return BackendError(named, reason.text)
+
+    def close(self) -> None:
+        """Lets all members leave: that of this process last, for it then waits for the others."""
+        for rank in reversed(self.all):
+            with suppress(OSError):
+                self.channels[rank].send(encode(End()))
+
+    def await_ends(self, seconds: float) -> None:
+        """Waits until the other ranks have ended, at most this long: a launcher ends those that are
+        left when rank 0 does."""
+        deadline = time.monotonic() + seconds
+        left = set(self.all) - {0}
+        while left and (now := time.monotonic()) < deadline:
+            for rank in left & set(self._readable(deadline - now)):
+                try:
+                    self.channels[rank].receive()
+                except (EOFError, OSError):
+                    left.discard(rank)
+                    self._poller.unregister(self.channels[rank].fileno())
+
+
+def lost_rank(rank: Rank | None, number: int, how: str, doing: str) -> LostRank:
+    """What is known of a rank that is gone."""
+    if rank is None:
+        return LostRank(number, how, doing)
+    return LostRank(number, how, doing, rank.host, rank.process, rank.memory)

@@ -1,0 +1,207 @@
+"""What a rank measures with: a member of the run, which carries out its part of what rank 0 asks.
+
+A member has one device. Its own memory is `cuda:0@2` in the run's notation, where 2 is its rank,
+and `cuda:0` to the backend that it holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.machine import Device
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+
+from .messages import Allocate, Allocated, Begin, Ended, Lent, Prepared, SharedCopy
+
+_T = TypeVar("_T")
+
+GATE_SPIN = 1e-3
+"""Seconds before a gate's time at which a member stops sleeping."""
+
+
+class Member(Protocol):
+    """Buffers are known by their number in the whole run. `others_wait` says that calls of other
+    members may not end before this one makes progress, even if it is idle."""
+
+    others_wait: bool
+
+    def make_progress(self) -> None: ...
+    def device(self) -> Device: ...
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None: ...
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
+    def allocate(self, command: Allocate) -> Allocated: ...
+    def free(self, number: int) -> None: ...
+    def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None: ...
+    def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None: ...
+    def checksum(self, number: int, size: int) -> int: ...
+    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared: ...
+    def arm(self, loops: int, laps: int) -> None: ...
+    def begin(self, command: Begin) -> Ended: ...
+    def close_group(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def own(memory: Memory) -> Memory:
+    """A memory as the backend knows it that has it."""
+    return Memory(memory.space, memory.index, memory.kind)
+
+
+def await_time(at: float | None) -> float:
+    """Waits until the monotonic clock reads this, and returns what it reads then."""
+    if at is not None:
+        while (left := at - time.monotonic()) > 0:
+            if left > 2 * GATE_SPIN:
+                time.sleep(left - GATE_SPIN)
+    return time.monotonic()
+
+
+class BackendMember:
+    """A member with a backend of this process. `buffers` are those that it allocated, and those of
+    others that it has opened."""
+
+    others_wait = False
+
+    def make_progress(self) -> None:
+        """Nobody depends on that."""
+
+    def __init__(self, rank: int, backend: Backend, device: Device) -> None:
+        self.rank = rank
+        self.backend = backend
+        self.buffers: dict[int, Buffer] = {}
+        self._device = device
+        self._group: Group | None = None
+        self._timed: tuple[tuple[int, int], ...] = ()
+        """The places of the copies that this member times: in the cell, and in its group."""
+
+    def device(self) -> Device:
+        memory = f"{self._device.memory}@{self.rank}"
+        return msgspec.structs.replace(self._device, memory=memory)
+
+    def local(self, memory: Memory) -> Memory:
+        """A memory as its backend knows it; another rank's keeps its rank."""
+        return own(memory) if memory.rank == self.rank else memory
+
+    def transfer(self, transfer: Transfer) -> Transfer:
+        engine = transfer.engine
+        return Transfer(
+            self.local(transfer.source),
+            self.local(transfer.destination),
+            Engine(self.local(engine.owner), engine.kind, engine.count),
+            transfer.scale,
+            transfer.both_ways,
+            transfer.load,
+        )
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        return self.backend.refusal(self.transfer(transfer))
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
+
+    def allocate(self, command: Allocate) -> Allocated:
+        memory = self.local(command.memory)
+        owner = self.local(command.engine.owner)
+        if owner.rank is not None:  # another rank's engine reaches it through its own device
+            owner = memory.place
+        engine = Engine(owner, command.engine.kind, command.engine.count)
+        buffer = self.backend.allocate(memory, command.size, engine)
+        self.buffers[command.number] = buffer
+        placement = msgspec.structs.replace(buffer.placement(), memory=str(command.memory))
+        return Allocated(placement, buffer.warnings, self.handle(buffer))
+
+    def handle(self, buffer: Buffer) -> bytes:
+        """What other members open the buffer with."""
+        return b""
+
+    def free(self, number: int) -> None:
+        buffer = self.buffers.pop(number, None)
+        if buffer is not None:
+            buffer.free()
+
+    def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        self.backend.fill(self._known(number), size, pattern, seed, inverted)
+
+    def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None:
+        return self.backend.first_mismatch(self._known(number), size, pattern, seed)
+
+    def checksum(self, number: int, size: int) -> int:
+        return self.backend.checksum(self._known(number), size)
+
+    def _known(self, number: int) -> Buffer:
+        if number not in self.buffers:
+            raise BackendError("buffer", f"number {number} is not allocated here")
+        return self.buffers[number]
+
+    def is_mine(self, copy: SharedCopy) -> bool:
+        """Whether this member carries the copy out, and times it."""
+        return copy.transfer.engine.owner.rank == self.rank
+
+    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+        self.close_group()
+        places = [place for place, copy in enumerate(copies) if self.is_mine(copy)]
+        self._timed = tuple((place, number) for number, place in enumerate(places))
+        if not places:
+            return Prepared()
+        return self.use(self.backend.prepare([self.copy(copies[p]) for p in places], operation))
+
+    def use(self, group: Group) -> Prepared:
+        """This group is what the next samples are of."""
+        self._group = group
+        return Prepared(group.pace, group.most_loops)
+
+    def copy(self, copy: SharedCopy) -> Copy:
+        """The copy as the backend carries it out."""
+        return Copy(
+            self.transfer(copy.transfer),
+            self.opened(copy.source),
+            self.opened(copy.destination),
+            copy.size,
+            copy.seed,
+            copy.interference,
+            copy.endless,
+            copy.tracked,
+            copy.warm_ups,
+        )
+
+    def opened(self, lent: Lent | None) -> Buffer | None:
+        """The buffer that a copy names; raises BackendError for one that cannot be had here."""
+        return None if lent is None else self._known(lent.number)
+
+    def arm(self, loops: int, laps: int) -> None:
+        if self._group is not None:
+            self._group.arm(loops, laps)
+
+    def begin(self, command: Begin) -> Ended:
+        opened = await_time(command.at)
+        if self._group is None:
+            return Ended(opened, {})
+        self._group.open()
+        timing = self._group.wait()
+        return Ended(
+            opened,
+            {place: timing.seconds[number] for place, number in self._timed},
+            _of(self._timed, timing.checksums),
+            _of(self._timed, timing.progress),
+        )
+
+    def close_group(self) -> None:
+        group, self._group = self._group, None
+        self._timed = ()
+        if group is not None:
+            group.close()
+
+    def close(self) -> None:
+        self.close_group()
+        for number in tuple(self.buffers):
+            self.free(number)
+        self.backend.close()
+
+
+def _of(timed: Sequence[tuple[int, int]], values: Sequence[_T]) -> Mapping[int, _T]:
+    return {place: values[number] for place, number in timed if number < len(values)}

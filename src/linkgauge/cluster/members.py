@@ -1,0 +1,71 @@
+"""Members by what they measure with: a simulated device, or a GPU. Those without share the memory
+of their hosts by MPI (mpi.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.backends import ACROSS_RANKS, SIMULATED, open_backend
+from linkgauge.backends.sim import SimBackend, simulate
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import InputError, Unsupported
+from linkgauge.model.result import Settings
+from linkgauge.model.transfer import Memory, Operation
+
+from .launch import Launch
+from .member import BackendMember, Member, own
+from .messages import Enter, Prepared, SharedCopy
+
+
+def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
+    """The member of this rank. Raises Unsupported or InputError, in one line, if it has no such
+    device."""
+    if backend == ACROSS_RANKS:
+        from .mpi import open_mpi
+
+        return open_mpi(launch)
+    if backend == SIMULATED:
+        return SimMember(launch.rank, settings)
+    if backend == "cuda":
+        from .cuda import open_cuda
+
+        opened = open_backend(backend, settings.engines, read_host())
+        return open_cuda(launch, opened)
+    raise InputError(f"backend {backend} shares no memory between processes: cuda, mpi do")
+
+
+class SimMember(BackendMember):
+    """Rank r has device r of the simulated machine. Every member simulates all of the machine, as
+    all others do at the same time: its buffers are of all ranks, and it carries out all copies, but
+    reports its own alone."""
+
+    backend: SimBackend
+
+    def __init__(self, rank: int, settings: Settings) -> None:
+        if settings.simulation is None:
+            raise InputError("no machine to simulate")
+        backend = simulate(settings.simulation, settings.engines)
+        devices = backend.devices()
+        if rank >= len(devices):
+            name = settings.simulation.machine
+            raise Unsupported(f"{name} has {len(devices)} devices: rank {rank} has none")
+        super().__init__(rank, backend, devices[rank])
+
+    def local(self, memory: Memory) -> Memory:
+        return own(memory)
+
+    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+        self.close_group()
+        self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))
+        prepared = self.use(self.backend.prepare([self.copy(copy) for copy in copies], operation))
+        return prepared if self._timed else Prepared()
+
+    def enter(self, command: Enter) -> None:
+        cells = {
+            number: [self.transfer(transfer) for transfer in transfers]
+            for number, transfers in command.cells.items()
+        }
+        self.backend.enter(cells, command.phase, command.visit, command.taken)
+
+    def clock(self) -> float:
+        return self.backend.clock()

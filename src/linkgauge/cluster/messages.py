@@ -1,0 +1,240 @@
+"""Messages between rank 0, which controls a run, and the member of it in every rank. A command is
+answered once, in the order in which commands come, but for those that say that they have no
+answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from linkgauge.backends.protocol import Pace
+from linkgauge.model.errors import OutcomeKind, Phase
+from linkgauge.model.machine import Device
+from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.result import Placement, Settings
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+
+PROTOCOL = 1
+"""The version of these messages: ranks understand each other's cards whatever theirs is."""
+
+
+class Card(msgspec.Struct, frozen=True, tag=True):
+    """What a member says first: who it is. `token` shows that it is of this launch."""
+
+    rank: int
+    host: str
+    process: int
+    version: str
+    protocol: int = PROTOCOL
+    token: bytes = b""
+
+
+class Kept(msgspec.Struct, frozen=True, tag=True):
+    """Where the run is kept, for whoever has to write down that rank 0 is gone. No answer."""
+
+    journal: str
+
+
+class Open(msgspec.Struct, frozen=True, tag=True):
+    """Open what the member measures with: its device of this backend. Answered by `Present`."""
+
+    backend: str
+    settings: Settings
+
+
+class Present(msgspec.Struct, frozen=True):
+    """The member's device; or the `problem` that leaves it without one."""
+
+    device: Device | None
+    problem: str | None = None
+
+
+class Hold(msgspec.Struct, frozen=True, tag=True):
+    """Keep other runs from measuring the member's device: it, or null."""
+
+    wait: bool
+
+
+class Clock(msgspec.Struct, frozen=True, tag=True):
+    """The member's monotonic clock, in seconds."""
+
+
+class Virtual(msgspec.Struct, frozen=True, tag=True):
+    """The time of the member's simulated machine, in seconds."""
+
+
+class Refuses(msgspec.Struct, frozen=True, tag=True):
+    """Answered by a `Reason`: null if the member carries the transfer out."""
+
+    transfer: Transfer
+
+
+class Remarks(msgspec.Struct, frozen=True, tag=True):
+    transfer: Transfer
+
+
+class Allocate(msgspec.Struct, frozen=True, tag=True):
+    """Allocate buffer `number`, for this engine. Answered by `Allocated`."""
+
+    number: int
+    memory: Memory
+    size: int
+    engine: Engine
+
+
+class Allocated(msgspec.Struct, frozen=True):
+    """`handle` is what other members open the buffer with; empty if they need none."""
+
+    placement: Placement
+    warnings: tuple[str, ...]
+    handle: bytes
+
+
+class Free(msgspec.Struct, frozen=True, tag=True):
+    """Free a buffer of one's own, or let go of another rank's."""
+
+    number: int
+
+
+class Fill(msgspec.Struct, frozen=True, tag=True):
+    number: int
+    size: int
+    pattern: int
+    seed: int
+    inverted: bool
+
+
+class Mismatch(msgspec.Struct, frozen=True, tag=True):
+    number: int
+    size: int
+    pattern: int
+    seed: int
+
+
+class Checksum(msgspec.Struct, frozen=True, tag=True):
+    number: int
+    size: int
+
+
+class Lent(msgspec.Struct, frozen=True):
+    """A buffer as copies name it."""
+
+    number: int
+    memory: Memory
+    size: int
+    handle: bytes
+
+
+class SharedCopy(msgspec.Struct, frozen=True):
+    """A `Copy` whose buffers are several ranks'."""
+
+    transfer: Transfer
+    source: Lent | None
+    destination: Lent | None
+    size: int
+    seed: int
+    interference: bool = False
+    endless: bool = False
+    tracked: bool = False
+    warm_ups: int | None = None
+
+
+class Prepare(msgspec.Struct, frozen=True, tag=True):
+    """Prepare one's part of these copies. Answered by `Prepared`."""
+
+    copies: tuple[SharedCopy, ...]
+    operation: Operation
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """The pace is null if the member times none of the copies."""
+
+    pace: Pace | None = None
+    most_loops: int = 1 << 30
+
+
+class Arm(msgspec.Struct, frozen=True, tag=True):
+    loops: int
+    laps: int
+
+
+class Begin(msgspec.Struct, frozen=True, tag=True):
+    """Open the gate when the member's own clock reads `at` (null: at once), and wait for the end.
+    Answered by `Ended`."""
+
+    at: float | None = None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """When the gate opened, by the member's own clock, and of each copy that the member times, by
+    its place: its seconds, its checksum, and its progress since the gate opened."""
+
+    opened: float
+    seconds: Mapping[int, float]
+    checksums: Mapping[int, int | None] = {}
+    progress: Mapping[int, tuple[float, ...]] = {}
+
+
+class Close(msgspec.Struct, frozen=True, tag=True):
+    """Close what is prepared, if anything is."""
+
+
+class Enter(msgspec.Struct, frozen=True, tag=True):
+    """A phase of cells begins on a simulated machine."""
+
+    cells: Mapping[int, tuple[Transfer, ...]]
+    phase: Phase
+    visit: int
+    taken: int
+
+
+class Ping(msgspec.Struct, frozen=True, tag=True):
+    """Answered at once by `Pong`, whatever else the member does."""
+
+
+class End(msgspec.Struct, frozen=True, tag=True):
+    """The run is over: leave. No answer."""
+
+
+Command = (
+    Kept | Open | Hold | Clock | Virtual | Refuses | Remarks | Allocate | Free | Fill | Mismatch
+    | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
+)  # fmt: skip
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why something cannot be done, and which kind of outcome that makes."""
+
+    kind: OutcomeKind
+    text: str
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """`result` is an encoded value of the type that the command says."""
+
+    result: msgspec.Raw
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The command failed, and the member continues."""
+
+    reason: Reason
+
+
+class Broke(msgspec.Struct, frozen=True, tag=True):
+    """The member met an unexpected error, and ends."""
+
+    reason: str
+
+
+class Pong(msgspec.Struct, frozen=True, tag=True):
+    """An answer to `Ping`."""
+
+
+Reply = Card | Done | Refused | Broke | Pong
+
+encode = msgspec.msgpack.Encoder(enc_hook=encode_hook).encode
+hook = decode_hook()
+decode_command = msgspec.msgpack.Decoder(Command, dec_hook=hook).decode
+decode_reply = msgspec.msgpack.Decoder(Reply, dec_hook=hook).decode

@@ -1,0 +1,254 @@
+"""Members without devices: the memories of their hosts, between which MPI moves bytes.
+
+`rma` is one-sided: the engine's owner puts (MPI_Put, if it has the source) or gets (MPI_Get) into
+or from a window of the other rank, and flushes. `msg` are messages (MPI_Isend, MPI_Irecv); with the
+destination's engine they are asked for, with the source's the last is acknowledged. A broadcast is
+MPI's. Time is taken by the engine's owner, from before the first call until everything is there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from linkgauge.backends import native
+from linkgauge.backends.protocol import Pace, Pattern
+from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.machine.host import read_host
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.machine import Device, Node
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import Memory, Operation, Transfer
+from linkgauge.model.units import approximate_size
+
+from .launch import Launch
+from .member import await_time
+from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
+from .mpi_flags import FlagSide
+from .mpi_streams import Part, Stream, broadcast_streams, message_stream, run
+from .world import mpi_errors, world
+
+PACE = Pace(seconds=0.02, loops=2)
+SLOW_CALLS = 50e-6
+"""Seconds of a copy below which the calls that Python makes are part of its figure."""
+_BY_PYTHON = "what Python takes to call MPI is part of their time"
+
+
+class _Block:
+    """A buffer: memory of this process, or its window, which all ranks have a part of."""
+
+    def __init__(self, address: int, size: int, pages: Any = None, window: Any = None) -> None:
+        self.address = address
+        self.size = size
+        self.pages = pages
+        self.window = window
+
+
+class MpiMember:
+    """This process and its host's memory. MPI moves others' bytes, and ends their collective calls,
+    only while it is called (MPI 4.1, 2.9: progress)."""
+
+    others_wait = True
+
+    def __init__(self, launch: Launch, mpi: Any) -> None:
+        self._mpi = mpi
+        self._comm = mpi.COMM_WORLD
+        self._rank = launch.rank
+        self._host = read_host()
+        self._cpus = sorted(os.sched_getaffinity(0))
+        self._node = _home(self._host.nodes, self._cpus)
+        self._blocks: dict[int, _Block] = {}
+        self._copies: Sequence[SharedCopy] = ()
+        self._operation: Operation = "copy"
+        self._loops = 0
+        self._flags: FlagSide | None = None
+        self._shortest: float | None = None
+        """Seconds of a loop of the copies prepared last."""
+
+    def make_progress(self) -> None:
+        self._comm.Iprobe()
+
+    def device(self) -> Device:
+        free = self._node.memory_available or self._node.memory_total or 0
+        library = self._mpi.Get_library_version().split(",")[0].splitlines()[0]
+        return Device(
+            memory=f"host:{self._node.index}@{self._rank}",
+            model="host memory",
+            memory_bytes=free,
+            largest_buffer=free,
+            driver=" ".join(library.split())[:80],
+            shares_host_memory=True,
+            near=self._node.index,
+        )
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        if transfer.engine.kind not in ("rma", "msg") or transfer.both_ways:
+            return f"{transfer}: between hosts, MPI moves bytes one way, by rma or msg"
+        if any(memory.kind or not memory.is_host for memory in transfer.memories):
+            return f"{transfer}: MPI moves bytes between pinned host memories"
+        if len(transfer.memories) < 2 or transfer.source == transfer.destination:
+            return f"{transfer}: MPI moves bytes between two ranks"
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if self._operation == "broadcast":
+            by = "MPI_Ibcast"
+        elif transfer.engine.kind == "msg":
+            by = "MPI_Isend and MPI_Irecv"
+        else:
+            pushes = transfer.engine.owner.rank == transfer.source.rank
+            by = "MPI_Put" if pushes else "MPI_Get"
+        said = [f"between host memories, by {by}"]
+        if self._shortest is not None and self._shortest < SLOW_CALLS:
+            said.append(f"copies of less than {SLOW_CALLS * 1e6:g} us: {_BY_PYTHON}")
+        return tuple(said)
+
+    def allocate(self, command: Allocate) -> Allocated:
+        mine = command.memory.rank == self._rank
+        what = f"allocate {approximate_size(command.size)} of {command.memory}"
+        if command.engine.kind == "rma":
+            with mpi_errors(what):
+                window = self._mpi.Win.Allocate(command.size if mine else 0, 1, comm=self._comm)
+                window.Lock_all()
+            address = self._mpi.Get_address(window.tomemory()) if mine else 0
+            self._blocks[command.number] = _Block(address, command.size, window=window)
+            node = native.node_of(address, command.size) if mine else None
+            return Allocated(Placement(str(command.memory), command.size, node), (), b"")
+        return self._allocate_own(command)
+
+    def _allocate_own(self, command: Allocate) -> Allocated:
+        memory, index = Memory("host", self._node.index), self._node.index
+        alone = len(self._host.nodes) == 1
+        kind = native.KINDS[""]
+        pages, placement = native.allocate(memory, command.size, kind, index, alone, self._cpus)
+        self._blocks[command.number] = _Block(pages.address, command.size, pages)
+        warnings = tuple(native.misplaced(memory, placement))
+        return Allocated(placement, warnings, b"")
+
+    def free(self, number: int) -> None:
+        block = self._blocks.pop(number, None)
+        if block is None:
+            return
+        if block.pages is not None:
+            block.pages.close()
+        if block.window is not None:
+            with mpi_errors("MPI_Win_free"):
+                block.window.Unlock_all()
+                block.window.Free()
+
+    def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        native.fill(self._own(number).address, size, pattern, seed, inverted, self._cpus)
+        self._settle(number)
+
+    def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None:
+        self._settle(number)
+        return native.first_mismatch(self._own(number).address, size, pattern, seed, self._cpus)
+
+    def checksum(self, number: int, size: int) -> int:
+        self._settle(number)
+        return native.checksum(self._own(number).address, size, self._cpus)
+
+    def _settle(self, number: int) -> None:
+        """Makes the window's private and public copy agree (MPI 4.1, 12.4: memory models)."""
+        if (window := self._own(number).window) is not None:
+            window.Sync()
+
+    def _own(self, number: int) -> _Block:
+        if number not in self._blocks:
+            raise BackendError("buffer", f"number {number} is not allocated here")
+        return self._blocks[number]
+
+    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+        self.close_group()
+        self._copies, self._operation, self._shortest = copies, operation, None
+        if operation == "flag-ping-pong":
+            check_alone(copies)  # type: ignore[arg-type]  # counts them
+            self._flags = self._flag_side(copies[0])
+            return Prepared(self._flags.pace if self._times(copies[0]) else None)
+        if operation not in ("copy", "broadcast"):
+            raise lacking("mpi", operation)
+        return Prepared(PACE if any(map(self._times, copies)) else None)
+
+    def _times(self, copy: SharedCopy) -> bool:
+        return copy.transfer.engine.owner.rank == self._rank
+
+    def _flag_side(self, copy: SharedCopy) -> FlagSide:
+        if copy.source is None or copy.destination is None:
+            raise Unsupported(f"{copy.transfer}: flags bounce between two memories")
+        begins = copy.transfer.source.rank == self._rank
+        ends = copy.source, copy.destination
+        mine, theirs = ends if begins else ends[::-1]
+        window, own = self._own(theirs.number).window, self._own(mine.number)
+        return FlagSide(self._mpi, own.address, window, theirs.memory.rank or 0, begins=begins)
+
+    def arm(self, loops: int, laps: int) -> None:
+        self._loops = loops * laps
+        if self._flags is not None:
+            self._flags.arm(loops, laps)
+
+    def begin(self, command: Begin) -> Ended:
+        opened = await_time(command.at)
+        if self._flags is not None:
+            return self._flags.bounce(opened)
+        with mpi_errors("move bytes by MPI"):
+            ends = self._one_sided() if self._operation == "copy" else {}
+            ends |= run(self._mpi, list(self._streams()))
+        seconds = {place: end - opened for place, end in ends.items()}
+        if seconds:
+            self._shortest = min(seconds.values()) / self._loops
+        return Ended(opened, seconds)
+
+    def _one_sided(self) -> dict[int, float]:
+        """Puts or gets what this rank carries out; when each copy had ended, by its place."""
+        ends: dict[int, float] = {}
+        for place, copy in enumerate(self._copies):
+            if copy.transfer.engine.kind != "rma" or not self._times(copy):
+                continue
+            source, destination = copy.source, copy.destination
+            if source is None or destination is None:
+                raise Unsupported(f"{copy.transfer}: moves nothing between ranks")
+            puts = copy.transfer.source.rank == self._rank
+            near, far = (source, destination) if puts else (destination, source)
+            window, target = self._own(far.number).window, far.memory.rank or 0
+            origin = self._memory(near.number, copy.size)
+            call = partial(window.Put if puts else window.Get, origin, target)
+            for _ in range(self._loops):
+                call()
+            window.Flush(target)
+            ends[place] = time.monotonic()
+        return ends
+
+    def _memory(self, number: int, size: int) -> list[Any]:
+        """The first bytes of a buffer, as mpi4py takes them."""
+        address = self._own(number).address
+        return [self._mpi.memory.fromaddress(address, size), self._mpi.BYTE]
+
+    def _streams(self) -> list[Stream]:
+        """This rank's part of the messages; beside one-sided copies, the word of their end."""
+        part = Part(self._comm, self._rank, self._loops, self._memory)
+        if self._operation == "broadcast":
+            return broadcast_streams(part, self._copies)
+        made = (message_stream(part, place, copy) for place, copy in enumerate(self._copies))
+        return [stream for stream in made if stream is not None]
+
+    def close_group(self) -> None:
+        self._copies, self._flags = (), None
+
+    def close(self) -> None:
+        """Frees windows with all other ranks, in the order in which all have them."""
+        self.close_group()
+        for number in sorted(self._blocks):
+            self.free(number)
+
+
+def _home(nodes: Sequence[Node], cpus: Sequence[int]) -> Node:
+    """The node with most of the CPUs that this process may use."""
+    return max(nodes, key=lambda node: len({*node.cpus} & {*cpus}))
+
+
+def open_mpi(launch: Launch) -> MpiMember:
+    """Raises InputError where there is no MPI."""
+    return MpiMember(launch, world(launch))

@@ -1,0 +1,309 @@
+"""The backend that rank 0 measures with: all members of the run as one.
+
+The engine allocates, fills, prepares, samples and verifies with it as with any backend of its own
+process; each call becomes a command to the ranks that it concerns. Nothing crosses between
+processes while a clock runs: each transfer is timed by the member whose engine carries it out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
+
+from linkgauge.backends import SIMULATED
+from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing
+from linkgauge.model.errors import BackendError, Phase, Unsupported
+from linkgauge.model.machine import Device
+from linkgauge.model.result import Placement
+from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+
+from . import messages
+from .clocks import Clocks
+from .links import Links
+from .messages import Ended, Lent, Prepared, Reason, SharedCopy
+
+START_SECONDS, MOST_START_SECONDS = 2e-3, 0.1
+"""Members that start together are told when this long before; twice as long each time that one is
+late, up to the second."""
+APART = (1.0, 0.1, 0.01)
+"""Shares of a copy's time: a figure says which of them its starts differ by, if any."""
+
+
+class RankBuffer:
+    """A buffer in the memory of another rank."""
+
+    def __init__(self, lent: Lent, placement: Placement, warnings: tuple[str, ...]) -> None:
+        self.lent = lent
+        self.memory = lent.memory
+        self.size = lent.size
+        self.warnings = warnings
+        self._placement = placement
+        self.release = _nothing
+
+    def placement(self) -> Placement:
+        return self._placement
+
+    def free(self) -> None:
+        release, self.release = self.release, _nothing
+        release()
+
+
+def _nothing() -> None:
+    return None
+
+
+class RankBackend:
+    """The members of all ranks, opened; `devices` are theirs."""
+
+    def __init__(self, name: str, links: Links, devices: Iterable[Device]) -> None:
+        self.name = name
+        self._links = links
+        self._devices = tuple(devices)
+        self._numbers = count()
+        self._refusals: dict[Transfer, str | Unsupported | None] = {}
+        self._users: dict[int, set[int]] = {}
+        """The ranks that know a buffer, by its number."""
+        self._clocks = Clocks(links)
+        self._group: RankGroup | None = None
+
+    def devices(self) -> tuple[Device, ...]:
+        return self._devices
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        if transfer not in self._refusals:
+            kind, asked = Reason | None, messages.Refuses(transfer)
+            reason = self._links.one(_owner(transfer), asked, kind)  # type: ignore[arg-type]
+            self._refusals[transfer] = None if reason is None else _refused(reason)
+        return self._refusals[transfer]
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        asked = messages.Remarks(transfer)
+        said = self._links.one(_owner(transfer), asked, tuple[str, ...])
+        return said if self._group is None else (*said, *self._group.remarks())
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """One-sided accesses need memory that MPI knows."""
+        return memory, engine.kind == "rma"
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> RankBuffer:
+        number = next(self._numbers)
+        owner = memory.rank or 0
+        ranks = self._links.all if self._is_everyones(engine) else (owner,)
+        command = messages.Allocate(number, memory, size, engine)
+        answers = self._links.ask(ranks, command, messages.Allocated, size)
+        self._users[number] = set(ranks)
+        own = answers[owner]
+        buffer = RankBuffer(Lent(number, memory, size, own.handle), own.placement, own.warnings)
+        buffer.release = lambda: self._free(number, owner)
+        return buffer
+
+    def _is_everyones(self, engine: Engine) -> bool:
+        """Whether all ranks take part in an allocation: MPI's windows belong to all, and each
+        member simulates the whole machine."""
+        return self.name == SIMULATED or engine.kind == "rma"
+
+    def _free(self, number: int, owner: int) -> None:
+        """Whoever opened it lets go of it before its owner frees it; a window, all at once."""
+        users = self._users.pop(number)
+        together = len(users) == len(self._links.all)
+        for ranks in (users,) if together else (users - {owner}, {owner}):
+            self._links.ask(ranks, messages.Free(number), type(None))
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        lent = _own(buffer).lent
+        command = messages.Fill(lent.number, size, int(pattern), seed, inverted)
+        ranks = self._links.all if self.name == SIMULATED else (lent.memory.rank or 0,)
+        self._links.ask(ranks, command, type(None), size)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        lent = _own(buffer).lent
+        command = messages.Mismatch(lent.number, size, int(pattern), seed)
+        kind = int | None
+        return self._links.one(lent.memory.rank or 0, command, kind, size)  # type: ignore[arg-type]
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        lent = _own(buffer).lent
+        command = messages.Checksum(lent.number, size)
+        return self._links.one(lent.memory.rank or 0, command, int, size)
+
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> RankGroup:
+        shared = tuple(map(_shared, copies))
+        ranks = self._parties(shared, operation)
+        for copy in shared:
+            for lent in (copy.source, copy.destination):
+                if lent is not None:
+                    self._users[lent.number].add(_owner(copy.transfer))
+        self._group = RankGroup(self._links, ranks, shared, operation, self._clocks)
+        return self._group
+
+    def _parties(self, copies: Sequence[SharedCopy], operation: Operation) -> Collection[int]:
+        """The ranks that a group concerns."""
+        if self.name == SIMULATED or operation == "broadcast":
+            return self._links.all
+        memories = {m for c in copies for m in (*c.transfer.memories, c.transfer.engine.owner)}
+        return sorted({memory.rank or 0 for memory in memories})
+
+    def close(self) -> None:
+        """Does nothing: members close what they have when the run is over."""
+
+
+class SimRankBackend(RankBackend):
+    """The same of a simulated machine, which has a clock of its own."""
+
+    def clock(self) -> float:
+        return self._links.one(0, messages.Virtual(), float)
+
+    def enter(
+        self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
+    ) -> None:
+        known = {number: tuple(transfers) for number, transfers in cells.items()}
+        command = messages.Enter(known, phase, visit, taken)
+        self._links.ask(self._links.all, command, type(None))
+
+
+class RankGroup(Gated):
+    """Copies of several ranks. Those of several engines start together, by clocks that were
+    compared; one alone starts at once."""
+
+    def __init__(
+        self,
+        links: Links,
+        ranks: Collection[int],
+        copies: Sequence[SharedCopy],
+        operation: Operation,
+        clocks: Clocks,
+    ) -> None:
+        self._links = links
+        self._ranks = ranks
+        self._count = len(copies)
+        self._owners = sorted({_owner(copy.transfer) for copy in copies})
+        self._clocks = clocks
+        self._moved = sum(copy.size for copy in copies)
+        self._start = START_SECONDS
+        self._apart: tuple[int, float] = (0, 0.0)
+        """The most loops so far, and the greatest difference of their starts, as a share of the
+        shortest copy's time."""
+        self._ended: dict[int, Ended] = {}
+        command = messages.Prepare(tuple(copies), operation)
+        try:
+            prepared = links.ask(ranks, command, Prepared, self._moved)
+        except BackendError:
+            self.close()
+            raise
+        self.most_loops = min(one.most_loops for one in prepared.values())
+        self.pace = _common([one.pace for one in prepared.values() if one.pace is not None])
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        super().arm(loops, laps)
+        self._links.ask(self._ranks, messages.Arm(loops, laps), type(None), self._bytes)
+
+    def open(self) -> None:
+        super().open()
+
+    def wait(self) -> Timing:
+        offsets = dict.fromkeys(self._ranks, 0.0)
+        commands: dict[int, messages.Command] = dict.fromkeys(self._ranks, messages.Begin())
+        at = 0.0
+        moved = self._bytes
+        if len(self._owners) > 1:
+            offsets = self._clocks.ahead(self._ranks)
+            at = time.monotonic() + self._start
+            commands = {rank: messages.Begin(at + offsets[rank]) for rank in self._ranks}
+        loops = math.prod(self.pass_gate())
+        ended = self._links.ask_each(commands, Ended, moved)
+        opened = {rank: one.opened - offsets[rank] for rank, one in ended.items()}
+        if len(self._owners) > 1:
+            self._judge_start(loops, opened, at, ended)
+        return self._timing(ended, opened)
+
+    @property
+    def _bytes(self) -> int:
+        loops, laps = self._armed or (1, 1)
+        return self._moved * loops * laps
+
+    def _judge_start(
+        self, loops: int, opened: Mapping[int, float], at: float, ended: Mapping[int, Ended]
+    ) -> None:
+        """How far apart they started; with more time beforehand, the next may do better."""
+        starts = [opened[rank] for rank in self._owners]
+        shortest = min(s for one in ended.values() for s in one.seconds.values())
+        apart = (max(starts) - min(starts)) / shortest
+        most, before = self._apart
+        if loops >= most:  # those of the warm-up do not count
+            self._apart = loops, max(apart, before) if loops == most else apart
+        if max(starts) - at > START_SECONDS / 2:
+            self._start = min(2 * self._start, MOST_START_SECONDS)
+
+    def _timing(self, ended: Mapping[int, Ended], opened: Mapping[int, float]) -> Timing:
+        seconds = [0.0] * self._count
+        checksums: list[int | None] = [None] * self._count
+        progress: list[tuple[float, ...]] = [()] * self._count
+        first = min(opened[rank] for rank in self._owners)
+        for rank, one in ended.items():
+            for place, own in one.seconds.items():
+                seconds[place] = own
+                checksums[place] = one.checksums.get(place)
+                since = opened[rank] - first if len(self._owners) > 1 else 0.0
+                times = one.progress.get(place, (0.0, own))
+                progress[place] = tuple(since + when for when in times)
+        span = max(times[-1] for times in progress) - min(times[0] for times in progress)
+        return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
+
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the figure must know of the starts."""
+        passed = next((share for share in APART if self._apart[1] > share), None)
+        if passed is None:
+            return ()
+        return (f"ranks started more than {passed:.0%} of a copy's time apart",)
+
+    def close(self) -> None:
+        super().close()
+        if self._links.lost is None:
+            self._links.ask(self._ranks, messages.Close(), type(None))
+
+
+def _common(paces: Sequence[Pace]) -> Pace:
+    """A pace that suits all of them."""
+    if len(paces) == 1:
+        return paces[0]
+    return Pace(
+        seconds=max(pace.seconds for pace in paces),
+        loops=max(pace.loops for pace in paces),
+        most=min(pace.most for pace in paces),
+        steps=paces[0].steps,
+    )
+
+
+def _owner(transfer: Transfer) -> int:
+    """The rank that carries a transfer out."""
+    return transfer.engine.owner.rank or 0
+
+
+def _own(buffer: Buffer) -> RankBuffer:
+    if not isinstance(buffer, RankBuffer):
+        raise TypeError(f"not a buffer of a rank: {buffer!r}")
+    return buffer
+
+
+def _shared(copy: Copy) -> SharedCopy:
+    return SharedCopy(
+        copy.transfer,
+        None if copy.source is None else _own(copy.source).lent,
+        None if copy.destination is None else _own(copy.destination).lent,
+        copy.size,
+        copy.seed,
+        copy.interference,
+        copy.endless,
+        copy.tracked,
+        copy.warm_ups,
+    )
+
+
+def _refused(reason: Reason) -> str | Unsupported:
+    if reason.kind == "unsupported":
+        return reason.text
+    refused = Unsupported(reason.text)
+    refused.kind = reason.kind
+    return refused

@@ -1,0 +1,90 @@
+"""Sockets between ranks: on one machine by a name that only this launch has, else over TCP."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import struct
+import time
+from contextlib import suppress
+
+from linkgauge.model.errors import LinkgaugeError
+
+from .launch import Launch
+
+BACKLOG = 4096
+AGAIN_SECONDS = 0.05
+"""Delay before the next attempt to connect."""
+TOKEN_BYTES = 16
+_CREDENTIALS = struct.Struct("3i")
+"""Linux' ucred: process, user and group."""
+
+
+class NotReached(LinkgaugeError):
+    """Rank 0 is not there."""
+
+
+def name_of(launch: Launch, what: str) -> str:
+    """A name in the abstract namespace, which vanishes with the process that has it."""
+    return f"\0linkgauge/ranks/{os.getuid()}/{launch.job}/{what}"
+
+
+def listen_here(launch: Launch) -> socket.socket:
+    """Rank 0's end, for ranks on its machine."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(name_of(launch, "0"))
+    listening.listen(BACKLOG)
+    return listening
+
+
+def connect_here(launch: Launch, seconds: float) -> socket.socket:
+    """Raises NotReached if rank 0 is not there in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        connecting = socket.socket(socket.AF_UNIX)
+        try:
+            connecting.connect(name_of(launch, "0"))
+        except OSError:
+            connecting.close()
+        else:
+            return connecting
+        if time.monotonic() > deadline:
+            raise NotReached(f"did not appear within {seconds:g} s")
+        time.sleep(AGAIN_SECONDS)
+
+
+def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
+    """Rank 0's end, for ranks on other machines, and its address: host, port, and the token that
+    ranks of this launch show, as anybody may connect."""
+    listening = socket.create_server(("", 0), backlog=BACKLOG)
+    token = secrets.token_bytes(TOKEN_BYTES)
+    return listening, (socket.gethostname(), listening.getsockname()[1], token)
+
+
+def connect_there(host: str, port: int, seconds: float) -> socket.socket:
+    """Raises NotReached if nobody answers in time."""
+    try:
+        connected = socket.create_connection((host, port), seconds)
+    except OSError as error:
+        raise NotReached(f"is not reached at {host}:{port}: {error.strerror or error}") from error
+    connected.settimeout(None)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
+
+
+def is_ours(accepted: socket.socket) -> bool:
+    """Whether this user has the other end of a socket of this machine."""
+    credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
+
+
+def is_first(launch: Launch) -> socket.socket | None:
+    """The mark of the one rank of this machine that writes down that rank 0 is gone; None for all
+    others."""
+    mark = socket.socket(socket.AF_UNIX)
+    with suppress(OSError):
+        mark.bind(name_of(launch, "heir"))
+        return mark
+    mark.close()
+    return None

@@ -1,0 +1,172 @@
+"""What measures a run of several ranks: the engine's own worker, with all members as its backend.
+
+Rank 0 has no process between itself and what it measures: a member that crashes or hangs is another
+rank, whose loss ends the run, as MPI's does.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+import linkgauge
+from linkgauge import __version__
+from linkgauge.backends import ACROSS_RANKS, SIMULATED
+from linkgauge.backends.protocol import Tried
+from linkgauge.engine.messages import FIRST, Visit
+from linkgauge.engine.reasons import DOING
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.machine.source import commit
+from linkgauge.model.errors import InputError, Phase
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.machine import Device, Machine
+from linkgauge.model.ranks import RankLost
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Profiler, Settings
+
+from .clocks import compare
+from .gathering import Gathering
+from .launch import Launch
+from .messages import Hold, Kept, Open, Present
+from .remote import RankBackend, SimRankBackend
+
+LEAVE_SECONDS = 10.0
+"""What all members have to leave in."""
+GPUS = "cuda"
+
+
+class ClusterWorker:
+    """Has the methods of a `Supervisor`."""
+
+    def __init__(self, launch: Launch, settings: Settings) -> None:
+        self._settings = settings
+        self._launch = launch
+        self._gathering = Gathering(launch, settings.timeout)
+        self.links = self._gathering.links
+        self._worker = LocalWorker(settings, self._enter)
+        self._machine: Machine | None = None
+
+    def _enter(self, phase: Phase) -> None:
+        self.links.doing = DOING[phase]
+
+    def survey(self, accelerators: Sequence[str]) -> Machine:
+        """All ranks with their devices: of the one backend that all have."""
+        if self._machine is None:
+            self.links.doing = "opening devices"
+            self._machine = self._survey(accelerators)
+            self.links.doing = "planning"
+        return self._machine
+
+    def _survey(self, accelerators: Sequence[str]) -> Machine:
+        name, devices = self._open(accelerators)
+        compared = {rank: compare(self.links, rank) for rank in self.links.all}
+        for number, rank in self.links.ranks.items():
+            offset, device = compared[number], devices[number]
+            self.links.ranks[number] = msgspec.structs.replace(
+                rank,
+                memory=device.memory,
+                model=device.model,
+                ahead=offset.ahead,
+                unsure=offset.unsure,
+            )
+        kind = SimRankBackend if name == SIMULATED else RankBackend
+        backend = kind(name, self.links, devices.values())
+        simulation = self._settings.simulation
+        self._worker.measure_with(backend)
+        return Machine(
+            host=self._worker.host,
+            devices={name: tuple(devices.values())},
+            linkgauge=__version__,
+            commit=commit(Path(linkgauge.__file__)),
+            python=platform.python_version(),
+            simulated=simulation.machine if simulation else None,
+            inventory=self.look(()),
+            ranks=tuple(self.links.ranks[number] for number in self.links.all),
+        )
+
+    def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Device]]:
+        """The backend that the ranks measure with, and the device of each: GPUs where all have one,
+        their hosts' memories where none has. Raises InputError where only some have."""
+        if self._settings.simulation is not None:
+            return SIMULATED, self._devices(SIMULATED)
+        if ACROSS_RANKS in accelerators:
+            return ACROSS_RANKS, self._devices(ACROSS_RANKS)
+        found = self._ask_for(GPUS)
+        without = {rank: one for rank, one in found.items() if one.device is None}
+        if not without:
+            return GPUS, {rank: one.device for rank, one in found.items() if one.device}
+        if len(without) == len(found) and tuple(accelerators) != (GPUS,):
+            return ACROSS_RANKS, self._devices(ACROSS_RANKS)
+        rank, present = next(iter(without.items()))
+        others = f", nor have {len(without) - 1} more ranks" if len(without) > 1 else ""
+        raise InputError(
+            f"{self.links.ranks[rank]} has no GPU ({present.problem}){others}: "
+            "--backend mpi measures the hosts' memories"
+        )
+
+    def _ask_for(self, backend: str) -> dict[int, Present]:
+        return self.links.ask(self.links.all, Open(backend, self._settings), Present)
+
+    def _devices(self, backend: str) -> dict[int, Device]:
+        devices = {}
+        for rank, present in sorted(self._ask_for(backend).items()):
+            if present.device is None:
+                raise InputError(f"{self.links.ranks[rank]}: {present.problem}")
+            devices[rank] = present.device
+        return devices
+
+    def look(self, accelerators: Sequence[str]) -> Inventory:
+        """Everything else that is known of rank 0's machine."""
+        return self._worker.look(())
+
+    @contextmanager
+    def hold(
+        self,
+        machine: Machine,
+        plan: Sequence[PlannedSheet],
+        *,
+        wait: bool,
+        tell: Callable[[str], None],
+    ) -> Iterator[None]:
+        """Each device is held by the first rank that has it, until the run is over. Raises
+        DeviceBusy if another run measures one."""
+        first: dict[tuple[str, str], int] = {}
+        for number, device in zip(self.links.all, machine.all_devices, strict=True):
+            if (key := device.pci or device.uuid) and machine.simulated is None:
+                first.setdefault((self.links.ranks[number].host, key), number)
+        self.links.doing = "taking the devices"
+        self.links.ask(set(first.values()), Hold(wait), type(None))
+        yield
+
+    def keep(self, journal: Path) -> None:
+        """Tells all ranks, of which one may have to write that rank 0 is gone."""
+        self.links.tell(Kept(str(journal.resolve())))
+
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]:
+        """Raises RankLost once a rank is gone: the cells that it cost were returned before."""
+        if self.links.lost is not None:
+            raise self.links.lost
+        return self._worker.measure(cells, size, visit)
+
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
+        raise InputError("--tune is of one process: run it without a launcher first")
+
+    def profile(self, profiler: Profiler, folder: Path) -> None:
+        raise InputError(f"--{profiler} is of one process: run it without a launcher")
+
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
+        return ()
+
+    def close(self) -> None:
+        if self.links.lost is None:
+            try:
+                self.links.doing = "leaving"
+                self._worker.close()
+            except RankLost:
+                pass  # it is over anyway
+        self._gathering.close(LEAVE_SECONDS)

@@ -1,0 +1,44 @@
+"""What a session measures with: processes of this machine, or ranks of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from linkgauge.backends.protocol import Tried
+from linkgauge.model.inventory import Inventory
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Profiler
+
+from .messages import FIRST, Visit
+
+
+class Workers(Protocol):
+    """`Supervisor` is one, and documents the methods."""
+
+    def survey(self, accelerators: Sequence[str]) -> Machine: ...
+    def look(self, accelerators: Sequence[str]) -> Inventory: ...
+    def hold(
+        self,
+        machine: Machine,
+        plan: Sequence[PlannedSheet],
+        *,
+        wait: bool,
+        tell: Callable[[str], None],
+    ) -> AbstractContextManager[None]:
+        """Keeps other runs from measuring the plan's devices. Raises DeviceBusy."""
+        ...
+
+    def keep(self, journal: Path) -> None:
+        """The run is kept here."""
+        ...
+
+    def measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
+    ) -> tuple[CellResult, ...]: ...
+    def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool: ...
+    def profile(self, profiler: Profiler, folder: Path) -> None: ...
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]: ...
+    def close(self) -> None: ...
