@@ -18,6 +18,7 @@ from .host_pages import PAGES
 from .host_sweeps import SWEEPS
 from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
+from .overlap import OVERLAP
 from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
@@ -33,6 +34,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *COLLECTIVES,
     *GPU,
     *CONCURRENCY,
+    *OVERLAP,
     *LATENCY_OF_DEVICES,
 )
 
