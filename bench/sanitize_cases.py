@@ -116,6 +116,7 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
     _chase(backend)
     _flags(backend)
     _load(backend)
+    yield from _beside_kernel(backend)
 
 
 def _gate(backend: CudaBackend) -> Iterator[str]:
@@ -301,6 +302,24 @@ def _load(backend: CudaBackend) -> None:
     copies += [Copy(parse_transfer(f"{LOCAL} at 50%"), *ends, 3 * load.TILE, 1)]
     with suppress(BackendError):  # of its rate, which there is none
         backend.prepare(copies, "launch").close()
+    _free(*ends)
+
+
+def _beside_kernel(backend: CudaBackend) -> Iterator[str]:
+    """A kernel that computes, and a copy beside it."""
+    transfer = parse_transfer("host:0 -> cuda:0 by ce")
+    ends = _ends(backend, transfer, LARGE)
+    copies = [
+        Copy(parse_transfer(IDLE), None, None, LARGE, 1),
+        Copy(transfer, *ends, LARGE, 1),
+    ]
+    prepared = backend.prepare(copies, "overlap")
+    prepared.arm(LOOPS)
+    prepared.open()
+    prepared.wait()
+    if isinstance(prepared, Checked) and (wrong := prepared.mismatch()) is not None:
+        yield wrong
+    prepared.close()
     _free(*ends)
 
 

@@ -34,10 +34,10 @@ def start(loading):
 
 
 def end(loading):
-    while not loading._told[0]:
+    while not loading._signals[0]:
         time.sleep(0.001)
     time.sleep(0.01)
-    loading._told[1] = 1
+    loading._signals[1] = 1
 
 
 def copy_of(backend, text, size=SIZE):

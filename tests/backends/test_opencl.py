@@ -198,7 +198,7 @@ def test_an_enqueue_that_fails_leaves_no_queue_hanging(plain: opencl.OpenCL, at:
     copies = [copy_of(plain, parse_transfer(text), 4096) for text in CONCURRENT[0]]
     group = plain.prepare(copies)
     assert isinstance(group, OpenCLGroup)
-    lane = group._lanes[1]
+    lane = group.lanes[1]
     (enqueue,), calls = lane._commands, iter(range(9))
 
     def failing(**options: Any) -> Any:

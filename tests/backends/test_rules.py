@@ -4,7 +4,9 @@ import pytest
 
 from linkgauge.backends.host import HostBackend
 from linkgauge.backends.opencl import refusals as opencl
-from linkgauge.backends.rules import no_node, of_copy_engine, of_threads
+from linkgauge.backends.protocol import Copy
+from linkgauge.backends.rules import check_overlap, no_node, of_copy_engine, of_threads
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.notation import parse_memory, parse_transfer
 from sim_machine import backend as simulated
@@ -90,3 +92,22 @@ def test_a_simulated_copy_engine_does_no_more_than_one_of_opencl(text):
     refused = opencl.refusal(parse_transfer(text.format("opencl")), facts, [0])
     assert refused is not None
     assert simulated().refusal(parse_transfer(text.format("sim"))) == refused
+
+
+@pytest.mark.parametrize(
+    ("transfers", "reason"),
+    [
+        (["null -> null by cuda:0.sm", "host:0 -> cuda:0 by ce", "cuda:0 -> host:0 by sm"], None),
+        (["null -> null by host:0.cpu", "host:0 -> host:0 by cpu"], "is a kernel"),
+        (["null -> null by cuda:0.sm"], "there is no copy beside it"),
+        (["null -> null by cuda:0.sm", "host:0 -> cuda:1 by ce"], "a kernel of cuda:0 is its copy"),
+        (["null -> null by cuda:0.sm", "null -> cuda:0 by sm"], "a kernel of cuda:0 is its copy"),
+    ],
+)
+def test_beside_a_kernel_run_copies_of_its_device(transfers, reason):
+    copies = [Copy(parse_transfer(text), None, None, 64, 1) for text in transfers]
+    if reason is None:
+        assert check_overlap(copies) == (copies[0], copies[1:])
+        return
+    with pytest.raises(Unsupported, match=reason):
+        check_overlap(copies)

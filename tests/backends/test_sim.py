@@ -48,6 +48,30 @@ def test_a_line_goes_from_cpu_to_cpu_as_far_as_their_nodes_are(pair, nanoseconds
     assert group.wait().seconds[0] / 5 / 2 == pytest.approx(nanoseconds * 1e-9)
 
 
+def overlapped(machine, engine):
+    """A cell of a kernel and copies both ways, as the engine measures it."""
+    text = "null -> null by sim:0.sm & host:0 -> sim:0 by sim:0.{0} & sim:0 -> host:0 by sim:0.{0}"
+    transfers = parse_transfers(text.format(engine))
+    planned = PlannedCell("both", "0", transfers, Report.HIDDEN, operation="overlap")
+    settings = Settings((1 << 20,))
+    cell = Measurement(planned, 1 << 20, settings, [machine] * 3)
+    (result,) = measure_together([cell], settings, BufferPool()).cells
+    return whole(result, settings=settings)
+
+
+def test_a_kernel_hides_copies_by_copy_engines_whole():
+    cell = overlapped(backend(), "ce")
+    assert (cell.status, cell.verified, cell.stopped) == ("pass", True, "samples")
+    assert cell.samples == pytest.approx([1.0] * 11)
+    computing, *copying = (part.summary.median for part in cell.parts)
+    assert max(copying) == pytest.approx(computing)
+    assert [part.bytes for part in cell.parts] == [0, 1 << 20, 1 << 20]
+
+
+def test_a_kernel_hides_nothing_of_copies_by_kernels_which_queue_behind_it():
+    assert overlapped(backend(), "sm").headline == pytest.approx(0.0, abs=1e-9)
+
+
 def test_devices_are_those_of_the_description():
     devices = backend().devices()
     assert [device.memory for device in devices] == ["sim:0", "sim:1", "sim:2", "sim:3"]

@@ -113,3 +113,36 @@ def test_work_is_handed_over_again_and_again_or_it_is_unsupported(subject, opera
         assert list(times) == sorted(set(times))
     group.close()
     group.close()
+
+
+def test_copies_run_without_and_with_a_kernel_or_it_is_unsupported(subject):
+    backend, device = subject.backend, subject.multiplier.rpartition(".")[0]
+    if subject.multiplier.endswith("cpu*1"):
+        pytest.skip("the host has no kernels")
+    text = f"null -> null by {device}.sm & host:0 -> {device} by ce & {device} -> host:0 by ce"
+    transfers = parse_transfers(text)
+    if any(backend.refusal(transfer) for transfer in transfers):
+        return
+    size = (1 << 20) + 48
+    kernel, *others = transfers
+    copies = [Copy(kernel, None, None, size, 1)]
+    for transfer in others:
+        ends = [backend.allocate(end, size, transfer.engine) for end in transfer.memories]
+        copies.append(Copy(transfer, *ends, size, 3))
+    group = backend.prepare(copies, "overlap")
+    for copy in copies[1:]:
+        backend.fill(copy.source, size, Pattern.WORDS, 3, inverted=False)
+        backend.fill(copy.destination, size, Pattern.WORDS, 3, inverted=True)
+    for call in (group.wait, group.open):
+        with pytest.raises(BackendError):
+            call()
+    for _ in range(2):
+        timing = run(group, 2)
+        assert len(timing.seconds) == len(timing.checksums) == len(timing.progress) == 3
+        assert min(*timing.seconds, timing.span) > 0
+    assert group.mismatch() is None
+    for copy in copies[1:]:
+        assert backend.first_mismatch(copy.destination, size, Pattern.WORDS, 3) is None
+    group.close()
+    group.close()
+    release(*copies)

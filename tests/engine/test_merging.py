@@ -113,3 +113,15 @@ def test_a_journal_without_visits_counts_each_sample_as_a_gate():
     cell = merged(CellResult(**{name: getattr(old, name) for name in old.__struct_fields__
                                 if name not in ("visits", "seconds")}))  # fmt: skip
     assert cell.visits == ((1,) * 9,)
+
+
+def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
+    transfers = parse_transfers("null -> null by fake:0.sm & host:0 -> fake:0 by ce")
+    shares, times = tuple(0.5 + n / 100 for n in range(11)), tuple(1.0 + n for n in range(11))
+    cell = CellResult(
+        "H2D", "0", transfers, Report.HIDDEN, "pass", samples=shares, visits=((1,) * 11,),
+        parts=(Part(0, 0, times, None), Part(1, 64, times, None)),
+    )  # fmt: skip
+    found = merged(cell, settings=Settings((64,), samples=11))
+    assert found.summary.slow_p95 < found.summary.median
+    assert all(part.summary.slow_p95 > part.summary.median for part in found.parts)

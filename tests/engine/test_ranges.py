@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeBackend
-from linkgauge.engine import ranges
+from linkgauge.engine import measurement, ranges
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.messages import Visit
@@ -119,6 +119,7 @@ def test_a_range_ends_where_sampling_fails(seen):
 
 def test_without_a_profiler_nothing_is_loaded_or_marked(monkeypatch):
     monkeypatch.setattr(ranges, "import_module", lambda name: pytest.fail(f"{name} is loaded"))
+    monkeypatch.setattr(measurement, "range_name", lambda *of: pytest.fail(f"{of} is named"))
     (cell,) = measure(PLAIN, COPY)
     assert (cell.status, cell.notes) == ("pass", ())
 

@@ -322,6 +322,8 @@ class Backend(Protocol):
         loop. `flag-ping-pong`: a store by the source's side that the destination's polls for, and
         one back. `timed-copy`: a copy, by the device's clock. `launch` and others of HAND_OVERS:
         what the host calls, until it knows the end. Copies after the first of these load the link.
+        `overlap`: the first is a kernel that computes, the others are copies of its device; seconds
+        are those without the other, the span is that of all at once.
         `touch`: the destination's pages are given back and faulted in anew. `primes`: threads
         search prime numbers, an event a loop. Raises Unsupported for an operation that it lacks,
         in general or for this copy."""

@@ -75,6 +75,7 @@ _LACKING: Mapping[Operation, str] = {
     "timed-copy": "times no single copies by events",
     "primes": "searches no prime numbers",
     "touch": "hands out no fresh memory",
+    "overlap": "computes beside no copies",
 }
 
 
@@ -139,13 +140,28 @@ def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
 
 def check_work(copies: Sequence[Copy], operation: Operation) -> None:
     """Raises Unsupported for a copy from null to null, and for work that has a memory. What is
-    beside work that is handed over loads the link."""
-    works = operation == "primes" or operation in (*PRODUCTS, *HAND_OVERS)
-    for copy in copies[:1] if operation in HAND_OVERS else copies:
+    beside work that is handed over loads the link; what is beside a kernel that computes copies."""
+    first_alone = (*HAND_OVERS, "overlap")
+    works = operation == "primes" or operation in (*PRODUCTS, *first_alone)
+    for copy in copies[:1] if operation in first_alone else copies:
         if (not copy.transfer.memories) != works:
             problem = f"{operation} takes no memory" if copy.transfer.memories else "moves nothing"
             where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and its like"
             raise Unsupported(f"{copy.transfer}: {problem} ({where})")
+
+
+def check_overlap(copies: Sequence[Copy]) -> tuple[Copy, Sequence[Copy]]:
+    """The work of a kernel, and the copies of the same device that run beside it. Raises
+    Unsupported for anything else."""
+    (first, *others), owner = copies, copies[0].transfer.engine.owner
+    if not owner.is_device or first.transfer.engine.kind != "sm":
+        raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
+    if not others:
+        raise Unsupported(f"{first.transfer}: there is no copy beside it")
+    for copy in others:
+        if len(copy.transfer.memories) < 2 or copy.transfer.engine.owner != owner:
+            raise Unsupported(f"{copy.transfer}: what runs beside a kernel of {owner} is its copy")
+    return first, others
 
 
 def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:

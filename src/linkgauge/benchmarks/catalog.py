@@ -19,6 +19,7 @@ from .host_sweeps import SWEEPS
 from .latency import LATENCY_OF_DEVICES
 from .memory_stream import MEMORY_STREAM
 from .multinode import BETWEEN_PROCESSES
+from .overlap import OVERLAP
 from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
@@ -34,6 +35,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *COLLECTIVES,
     *GPU,
     *CONCURRENCY,
+    *OVERLAP,
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,
 )

@@ -116,7 +116,8 @@ class _Together:
             clock = self._virtual[0].clock if self._virtual else time.monotonic
             cpu_clock = None if self._virtual else time.process_time
             devices = {of: by for cell in self._cells for of, by in cell.devices.items()}
-            names = [cell.range_name(self._visit.benchmark) for cell in self._cells]
+            # Formed one by one, and only where a profiler asks for them.
+            names = (cell.range_name(self._visit.benchmark) for cell in self._cells)
             with (
                 sensing(devices, threaded=not self._virtual) as sensed,
                 marked(names, self._profiler),

@@ -10,6 +10,7 @@ from linkgauge.model.counters import total
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.notes import Note, Remark
+from linkgauge.model.overlap import hidden
 from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
 from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Memory, Report, Transfer
 
@@ -81,6 +82,9 @@ class Measurement:
             return timing.seconds[0] / loops / self.steps
         if self.planned.report is Report.RATE:
             return sum(self._rate(seconds, loops) for seconds in timing.seconds)
+        if self.planned.report is Report.HIDDEN:
+            computing, *copying = timing.seconds
+            return hidden(computing, max(copying), timing.span)
         return headline(self.planned, self._size, timing, loops, definition)
 
     def _rate(self, seconds: float, loops: int) -> float:
@@ -257,6 +261,8 @@ class Measurement:
             times = [timing.seconds[number] for timing in timings]
             if self.planned.report is Report.RATE:
                 figures = tuple(self._rate(seconds, loops) for seconds in times)
+            elif self.planned.report is Report.HIDDEN:
+                figures = tuple(seconds / loops for seconds in times)
             else:
                 figures = tuple(size * loops / seconds for seconds in times)
             yield Part(number, size, figures, None)

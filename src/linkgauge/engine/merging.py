@@ -14,6 +14,7 @@ from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
+from linkgauge.model.transfer import Report
 from linkgauge.model.units import Better
 
 from .coverage import proven_coverage
@@ -168,7 +169,10 @@ def _finish(
 
 
 def _better(cell: CellResult, part: Part | None = None) -> Better:
-    """Which figures of a cell, or of a part, are better: what runs beside a latency is a rate."""
+    """Which figures of a cell, or of a part, are better: what runs beside a latency is a rate, and
+    what is hidden has times."""
+    if cell.report is Report.HIDDEN:
+        return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
     return "lower" if cell.report.is_latency and not is_rate else "higher"
 

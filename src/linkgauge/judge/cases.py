@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.transfer import Transfer
+from linkgauge.model.transfer import Report, Transfer
 
 from .findings import Evidence
 from .wiring import Touched, Wiring, both_name
@@ -34,7 +34,10 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Samples as times of the same work: of a bandwidth, its reciprocals."""
+        """Samples as times of the same work: of a bandwidth, its reciprocals. A share that is
+        hidden is none, and scatters the more the nearer it is to 0."""
+        if self.cell.report is Report.HIDDEN:
+            return ()
         if self.result.better == "lower":
             return self.cell.samples
         return tuple(1 / sample for sample in self.cell.samples if sample > 0)

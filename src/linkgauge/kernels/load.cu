@@ -4,20 +4,20 @@
 
 // Tiles of a thread's 16 bytes each, over and over from the first to the last, the blocks in turn.
 // A block begins a tile every `pace` nanoseconds (0: at once), and the blocks one after another, so
-// that the link carries an even stream. `told` is in the host's memory: its first word becomes 1 as
-// the load begins, and its second one ends it, as do `limit` nanoseconds. Whatever the time, each
+// that the link carries an even stream. `signals` are in the host's memory: the first becomes 1 as
+// the load begins, and the second one ends it, as do `limit` nanoseconds. Whatever the time, each
 // byte is copied once.
 //
 // done: whether it is over; tiles copied until then; when it began and when it was over, in
 // nanoseconds: 0 if that was the limit's doing.
 extern "C" __global__ void load(uint4* destination, const uint4* source, u64 tiles, u64 pace,
-                                volatile u64* told, u64 limit, volatile u64* done)
+                                volatile u64* signals, u64 limit, volatile u64* done)
 {
     const u64 began = nanoseconds();
     const bool first = threadIdx.x == 0, leads = first && blockIdx.x == 0;
     if (leads) {
         done[2] = began;
-        told[0] = 1;
+        signals[0] = 1;
     }
     u64 due = began + pace * blockIdx.x / gridDim.x;
     u64 copied = 0;
@@ -25,8 +25,8 @@ extern "C" __global__ void load(uint4* destination, const uint4* source, u64 til
     for (u64 tile = blockIdx.x;; tile += gridDim.x) {
         bool ends = over;
         if (first && !over) {
-            if (leads && (told[1] != 0 || nanoseconds() - began > limit)) {
-                if (told[1] != 0)
+            if (leads && (signals[1] != 0 || nanoseconds() - began > limit)) {
+                if (signals[1] != 0)
                     done[3] = nanoseconds();
                 done[0] = 1;
             }

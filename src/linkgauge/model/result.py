@@ -19,6 +19,7 @@ from .kernel_log import KernelLog
 from .machine import Machine
 from .modes import Mode
 from .notes import Note, Profiled
+from .overlap import ALL
 from .ranks import LostRank
 from .statistics import Summary
 from .transfer import Cell, Place, Report
@@ -47,7 +48,9 @@ class CellKey(NamedTuple):
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """The separate figure of one concurrent transfer; `transfer` indexes the cell's transfers.
+    """The separate figure of one concurrent transfer; `transfer` indexes the cell's transfers. Of a
+    cell that reports what is hidden, it is the time of a loop in seconds, without the kernel or
+    without the copies.
 
     `bytes` is what one loop moves, counted as the headline does.
     """
@@ -143,9 +146,12 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def headline(self) -> float | None:
-        """The figure of the cell: the median of its samples, or the best where that is reported."""
+        """The figure of the cell: the median of its samples, or the best where that is reported. No
+        more than all of a time is hidden."""
         if self.summary is None:
             return None
+        if self.report is Report.HIDDEN:
+            return min(ALL, self.summary.median)
         return self.summary.max if self.report is Report.BEST else self.summary.median
 
 

@@ -33,6 +33,7 @@ Operation = Literal[
     "flag-ping-pong",
     "timed-copy",
     HandOver,
+    "overlap",
     "touch",
     "primes",
     "broadcast",
@@ -41,9 +42,9 @@ Operation = Literal[
 ]
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
 line, copies there and back, bounces flags between memories, times single copies by the device's
-events, hands over work that is nothing, has the kernel hand out fresh memory, searches prime
-numbers, stores what one memory holds in all others at once, works on arrays as STREAM does, or
-multiplies matrices."""
+events, hands over work that is nothing, copies while a kernel computes, has fresh memory handed
+out, searches prime numbers, stores what one memory holds in all others at once, works on arrays as
+STREAM does, or multiplies matrices."""
 ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
 """Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
@@ -268,6 +269,8 @@ class Report(StrEnum):
     """Seconds that one step of the first transfer's operation takes."""
     RATE = "rate"
     """Steps of the operation per second, of all transfers together."""
+    HIDDEN = "hidden"
+    """The share of the time of copies, or of the first's kernel, that the other one hides."""
     ENQUEUE = "enqueue"
     """In files of earlier versions: the latency of an enqueue."""
 
@@ -329,6 +332,9 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
 BEST_OF = 5
 """Samples of a cell that reports the best."""
+OVERLAP_SAMPLES = 11
+"""Samples of a cell that reports what is hidden: a share near 0 has no relative precision that more
+of them could reach."""
 PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
 """Samples of products on a device, of two each, and on the host."""
 
@@ -346,6 +352,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         """The number of samples, where it is part of what is measured."""
         if self.report is Report.BEST:
             return BEST_OF
+        if self.report is Report.HIDDEN:
+            return OVERLAP_SAMPLES
         if self.operation not in PRODUCTS:
             return None
         on_device = any(transfer.engine.owner.is_device for transfer in self.transfers)

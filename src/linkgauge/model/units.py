@@ -49,8 +49,16 @@ FLOPS = Unit(
     "2 n³ floating-point operations of a product of two n × n matrices",
     "rate",
 )
+HIDDEN = Unit(
+    "1 (hidden)",
+    "%",
+    0.01,
+    "higher",
+    "of the shorter of two times, that of copies and that of a kernel, each alone",
+    "time hidden",
+)
 
-UNITS = {unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, RATE, FLOPS)}
+UNITS = {unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, RATE, FLOPS, HIDDEN)}
 
 
 def unit_of(symbol: str) -> Unit:

@@ -22,6 +22,7 @@ from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
 from .matrix import ABSENT, Matrix, grid, matrices, shown
+from .overlap_text import time_matrices
 from .pages import page_lines
 from .remote import remote_lines
 from .run_notes import mode_lines
@@ -210,7 +211,8 @@ def _load_lines(result: Result) -> Iterator[Text]:
 
 def _more_lines(result: Result) -> Iterator[Text]:
     """Matrices of other figures of the same cells."""
-    for title, matrix in (*each_matrix(result), *more_matrices(result)):
+    more = (*each_matrix(result), *more_matrices(result), *time_matrices(result))
+    for title, matrix in more:
         yield Text(title)
         figures = matrix.figures
         yield from matrix_lines(

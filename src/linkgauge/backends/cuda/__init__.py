@@ -20,13 +20,13 @@ from linkgauge.backends.protocol import (
     Buffer,
     Copy,
     Group,
-    Pace,
     Pattern,
     Tried,
 )
 from linkgauge.backends.rules import (
     check_alone,
     check_copy_engine,
+    check_overlap,
     check_own_arrays,
     check_work,
     lacking,
@@ -43,13 +43,15 @@ from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transf
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work
+from .chase import chase
 from .compiler import Compiler
+from .compute import beside_kernel
 from .device import CudaDevice
 from .driver import Driver, open_driver
 from .enqueuing import Call, EnqueuingGroup
 from .group import CudaGroup
 from .iterated import iterated
-from .launches import chase_launches, copy_launch, link_launch, read_launch, write_launch
+from .launches import copy_launch, read_launch, write_launch
 from .matmul import Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
@@ -57,15 +59,11 @@ from .pageable import PageableGroup
 from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
 from .settings import DEFAULT, IN_KERNEL_LOOPS, CopySettings, chosen, defaults
-from .verify import Verifier, new_word, run
-from .work import InPieces, KernelWork, PeerCopy, ReadWork, StreamWork, copying
+from .verify import Verifier, new_word
+from .work import KernelWork, PeerCopy, ReadWork, StreamWork, copying
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
-CHASE_STRIDE = 128
-CHASE_ACCESSES = 60_000
-"""nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, divided among the
-multiprocessors. A loop here makes this many accesses."""
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -212,6 +210,8 @@ class CudaBackend:
             return self.prepare_with(copies, None, operation)
         if operation in ITERATED:
             return self._iterated(copies, operation)
+        if operation == "overlap":
+            return self._beside_kernel(copies)
         check_alone(copies)
         if operation in PRODUCTS:
             self._settle(copies)
@@ -251,18 +251,19 @@ class CudaBackend:
             raise
 
     def _chase(self, copy: Copy) -> CudaGroup:
-        """For `MEMORY -> null by cuda:N.sm`: one thread, on each multiprocessor in turn, follows
-        pointers 128 bytes apart through the source."""
+        """For `MEMORY -> null by cuda:N.sm`."""
         self._connect(copy.transfer)
-        device, ring = self._device(copy.transfer.engine.owner), ours(copy.source)
-        count = max(1, copy.size // CHASE_STRIDE)
-        run(ring.home, link_launch(ring.home, ring.address, count, CHASE_STRIDE))
-        each = max(1, CHASE_ACCESSES // device.multiprocessors)
-        launches = chase_launches(device, ring.address, count, CHASE_STRIDE, each)
-        work = InPieces(device, [launch.enqueue for launch in launches])
-        group = CudaGroup(self._driver, [work])
-        group.pace = Pace(loops=1, steps=each * len(launches))
-        return group
+        device = self._device(copy.transfer.engine.owner)
+        return chase(self._driver, device, ours(copy.source), copy.size)
+
+    def _beside_kernel(self, copies: Sequence[Copy]) -> Group:
+        """Copies beside a kernel that computes, the first of them."""
+        first, others = check_overlap(copies)
+        copying = self.prepare_with(others, None)
+        if isinstance(copying, CudaGroup):
+            return beside_kernel(self._driver, self._device(first.transfer.engine.owner), copying)
+        copying.close()
+        raise Unsupported("only copies that a gate holds back begin with a kernel")
 
     def _enqueuing(self, copy: Copy) -> EnqueuingGroup:
         """The host's part of a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from .device import CudaDevice
 from .launches import gate_launch
+from .memory import pinned_words
 
 GATE_SECONDS = 10.0
 """A gate opens by itself after this long: the sample is lost, the device is not."""
@@ -21,11 +22,8 @@ class StartGate:
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._home = devices[0]
-        enums = self._home.driver.enums
-        flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
-        size = 2 * ctypes.sizeof(ctypes.c_uint32)
-        self._address: int | None = int(self._home.call("cuMemHostAlloc", size, flags))
-        self._state = (ctypes.c_uint32 * 2).from_address(self._address)
+        self._state = pinned_words(self._home, ctypes.c_uint32, 2)
+        self._address: int | None = ctypes.addressof(self._state)
         limit = int(seconds * 1e9)
         try:
             self._launches = {

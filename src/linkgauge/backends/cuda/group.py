@@ -47,6 +47,7 @@ class CudaGroup:
     def __init__(
         self, driver: Driver, works: Sequence[StreamWork], *, aligned: bool = True
     ) -> None:
+        self.works = tuple(works)
         self._driver = driver
         self._aligned = aligned
         self._may_block = any(

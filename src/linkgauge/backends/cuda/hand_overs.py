@@ -15,6 +15,7 @@ from linkgauge.model.transfer import HandOver
 from . import flags
 from .device import CudaDevice, Launch
 from .enqueuing import address_of
+from .memory import pinned_words
 
 _AWAIT = "doorbell"
 _Named = tuple[str, Sequence[int]]
@@ -83,12 +84,11 @@ def _graph_launch(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
 
 def _doorbell(device: CudaDevice, made: ExitStack) -> Iterator[_Named]:
     """A kernel that stores a number in the host's memory, until the host sees it there."""
-    enums = device.driver.enums
-    shared = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
-    word = int(device.call("cuMemHostAlloc", ctypes.sizeof(ctypes.c_uint64), shared))
+    words = pinned_words(device, ctypes.c_uint64, 1)
+    word = ctypes.addressof(words)
     made.callback(_released, device, "cuMemFreeHost", word)
     launch = _loaded(device, made, "answer", word, None)
-    ctypes.c_uint64.from_address(word).value = 0
+    words[0] = 0
     yield "cuLaunchKernel", launch.words(device.stream(0))
     # The number that is waited for is the next launch's argument.
     yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))

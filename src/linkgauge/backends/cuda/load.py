@@ -13,7 +13,7 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.transfer import FULL_LOAD, Memory
 
 from .device import CudaDevice, Launch
-from .memory import address_in
+from .memory import address_in, pinned_words
 
 THREADS, UNIT = 512, 16
 TILE = THREADS * UNIT
@@ -45,17 +45,15 @@ class Load:
         self._blocks = max(1, device.multiprocessors * 3 // 4)
         self._pace = ctypes.c_uint64(0)
         with ExitStack() as made:
-            enums = device.driver.enums
-            flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
-            told = int(device.call("cuMemHostAlloc", 2 * _WORD, flags))
-            made.callback(device.call, "cuMemFreeHost", told)
-            self._told = (ctypes.c_uint64 * 2).from_address(told)
+            self._signals = pinned_words(device, ctypes.c_uint64, 2)
+            signals = ctypes.addressof(self._signals)
+            made.callback(device.call, "cuMemFreeHost", signals)
             self._done = int(device.call("cuMemAlloc", 4 * _WORD))
             made.callback(device.call, "cuMemFree", self._done)
             made.callback(self.stop)
             ends = address_in(copy.destination), address_in(copy.source)
             limit = int(LIMIT / _NANO)
-            arguments = (*ends, copy.size // TILE, self._pace, told, limit, self._done)
+            arguments = (*ends, copy.size // TILE, self._pace, signals, limit, self._done)
             kernel = device.kernel("load", "load")
             self._launch = Launch(device, kernel, (self._blocks, THREADS), arguments)
             self._run(0.0)  # loads the kernel
@@ -75,18 +73,18 @@ class Load:
     def start(self) -> None:
         """Begins, and waits until it copies."""
         device = self._device
-        self._told[0] = self._told[1] = 0
+        self._signals[0] = self._signals[1] = 0
         device.enter()
         device.driver.call("cuMemsetD8Async", self._done, 0, 4 * _WORD, self._stream)
         self._launch.enqueue(self._stream)
         deadline = time.monotonic() + LIMIT
-        while not self._told[0]:
+        while not self._signals[0]:
             if time.monotonic() > deadline:
                 raise TookTooLong("load", f"not begun within {LIMIT:g} s")
 
     def stop(self) -> float:
         """Ends it. Its rate in bytes/s; 0 if it had ended by itself before."""
-        self._told[1] = 1
+        self._signals[1] = 1
         self._device.call("cuStreamSynchronize", self._stream)
         raw = bytearray(4 * _WORD)
         self._device.call("cuMemcpyDtoH", raw, self._done, len(raw))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -73,6 +75,18 @@ def ours(buffer: Buffer | None) -> CudaBuffer:
 def address_in(buffer: Buffer | None) -> int:
     """The address of this backend's buffer."""
     return ours(buffer).address
+
+
+_Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
+
+
+def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
+    """Words of host memory that the host and all devices see at the same address, their contents
+    undefined. Whoever has them frees them: cuMemFreeHost of their address."""
+    enums = device.driver.enums
+    flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
+    size = count * ctypes.sizeof(kind)
+    return (kind * count).from_address(int(device.call("cuMemHostAlloc", size, flags)))
 
 
 def allocate(

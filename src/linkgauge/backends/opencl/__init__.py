@@ -2,21 +2,24 @@
 
 `ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules: reasons for
 refusal (refusals), devices and error translation (runtime), buffers (buffer, device_memory,
-host_memory), concurrent timed copies (group), copies there and back (copy_ping_pong) and pointer
-chases (chase).
+host_memory), concurrent timed copies (group), a kernel beside them (compute), copies there and
+back (copy_ping_pong) and pointer chases (chase).
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from linkgauge.backends.iterations import single_iterations
+from linkgauge.backends.overlap import OverlapGroup, fit
 from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import (
     check_alone,
     check_copy_engine,
+    check_overlap,
     check_own_arrays,
     check_work,
     lacking,
@@ -124,6 +127,8 @@ class OpenCL:
             unit = self._unit(copies[0].transfer.engine.owner)
             self._of_chase = tuple(near_cache(unit, copies[0].size))
             return self._keep(chase(unit, copies))
+        if operation == "overlap":
+            return self._beside_kernel(copies)
         if operation != "copy" and operation not in ARRAYS:
             raise lacking(self.name, operation)
         return self._keep(self._copying(copies, operation))
@@ -142,6 +147,21 @@ class OpenCL:
         from .hand_overs import hand_over
 
         return hand_over(unit, operation)
+
+    def _beside_kernel(self, copies: Sequence[Copy]) -> OverlapGroup:
+        """Copies without and with a kernel that takes about as long, the first of them."""
+        from .compute import ComputeLane
+        from .group import OpenCLGroup
+
+        first, others = check_overlap(copies)
+        copying = self._copying(others, "copy")
+        kernel = ComputeLane(self._unit(first.transfer.engine.owner))
+        groups = copying, OpenCLGroup([kernel]), OpenCLGroup([kernel, *copying.lanes])
+        with ExitStack() as made:
+            for group in groups:
+                made.callback(self._keep(group).close)
+            fit(kernel, groups[1], copying)
+            return OverlapGroup(*groups, made.pop_all(), kernel)
 
     def _copying(self, copies: Sequence[Copy], operation: Operation) -> OpenCLGroup:
         """Copies, or operations on arrays, side by side."""

@@ -157,14 +157,14 @@ class OpenCLGroup:
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._gates: list[cl.UserEvent] = []
         self._opened: float | None = None
-        self._lanes = list(lanes)
-        devices = {lane.unit.facts.device.memory for lane in self._lanes}
-        platforms = {lane.unit.facts.platform for lane in self._lanes}
+        self.lanes = list(lanes)
+        devices = {lane.unit.facts.device.memory for lane in self.lanes}
+        platforms = {lane.unit.facts.platform for lane in self.lanes}
         # Devices that are part of the host use its clock. The clocks of other devices need not
         # agree: their span is measured by the host's clock.
         self._one_clock = len(devices) == 1 or (
             len(platforms) == 1
-            and all(lane.unit.facts.device.shares_host_memory for lane in self._lanes)
+            and all(lane.unit.facts.device.shares_host_memory for lane in self.lanes)
         )
 
     @property
@@ -184,11 +184,11 @@ class OpenCLGroup:
         try:
             with calling("clCreateUserEvent"):
                 # A user event belongs to one context, and lanes may use several.
-                contexts = dict.fromkeys(lane.unit.domain for lane in self._lanes)
+                contexts = dict.fromkeys(lane.unit.domain for lane in self.lanes)
                 gates = {domain: cl.UserEvent(domain.context) for domain in contexts}
                 self._gates = list(gates.values())
             with calling("clEnqueueNDRangeKernel"):
-                for lane in self._lanes:
+                for lane in self.lanes:
                     lane.arm(loops, laps, gates[lane.unit.domain])
         except BaseException:
             self._let_go()
@@ -208,17 +208,17 @@ class OpenCLGroup:
             raise BackendError("wait", "the gate is not open")
         try:
             with calling("clFinish"):
-                for lane in self._lanes:
+                for lane in self.lanes:
                     lane.queue.finish()
             elapsed = time.monotonic() - opened
-            times = [lane.times() for lane in self._lanes]
+            times = [lane.times() for lane in self.lanes]
         finally:
             self._let_go()
         span = (max(own[-1] for own in times) - min(own[0] for own in times)) * _NANO
         return Timing(
             seconds=tuple((own[-1] - own[0]) * _NANO for own in times),
             span=span if self._one_clock else elapsed,
-            checksums=tuple(lane.sums.total() if lane.sums else None for lane in self._lanes),
+            checksums=tuple(lane.sums.total() if lane.sums else None for lane in self.lanes),
             progress=tuple(
                 tuple((at - origin) * _NANO for at in own)
                 for own, origin in zip(times, self._origins(times), strict=True)
@@ -227,11 +227,11 @@ class OpenCLGroup:
 
     def _most_commands(self, loops: int) -> int:
         """Of all lanes, in a lap of so many loops."""
-        return max(lane.commands_of(loops) for lane in self._lanes)
+        return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
         """Approximate opening of the gate by each lane's clock: the first start on that clock."""
-        devices = [lane.unit.facts.device.memory for lane in self._lanes]
+        devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
@@ -239,7 +239,7 @@ class OpenCLGroup:
     def close(self) -> None:
         """Idempotent. Opens a closed gate first: commands behind it cannot be cancelled."""
         self._let_go()
-        self._lanes = []
+        self.lanes = []
 
     def __del__(self) -> None:
         # Its events would wait for copies behind a gate that nothing can open any more.
@@ -250,10 +250,10 @@ class OpenCLGroup:
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)
-        for lane in self._lanes if self._gates else ():
+        for lane in self.lanes if self._gates else ():
             with suppress(cl.Error):  # a lost device has already been reported
                 lane.queue.finish()
-        for lane in self._lanes:
+        for lane in self.lanes:
             lane.clear()
         self._gates = []
         self._opened = None

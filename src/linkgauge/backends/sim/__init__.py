@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 
 from msgspec.structs import replace
 
 from linkgauge.backends.iterations import single_iterations
+from linkgauge.backends.overlap import OverlapGroup
 from linkgauge.backends.protocol import (
     RESULTS,
     Buffer,
     Copy,
+    Group,
     Pace,
     Pattern,
 )
@@ -25,6 +28,7 @@ from linkgauge.backends.rules import (
     check_copy_engine,
     check_exchanges,
     check_flags,
+    check_overlap,
     check_own_arrays,
     check_work,
     exchange_refusal,
@@ -34,6 +38,7 @@ from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
+from linkgauge.model.map import Flow
 from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
 from linkgauge.model.motion import Movement, Work, movements, steady
 from linkgauge.model.result import EngineSettings, Simulation
@@ -57,7 +62,7 @@ STRIDE = 128
 """Bytes between consecutive pointers of a chase, as in nvbandwidth."""
 _KNOWN = (
     "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
-    *ARRAYS, *PRODUCTS,
+    "overlap", *ARRAYS, *PRODUCTS,
 )  # fmt: skip
 
 
@@ -196,7 +201,7 @@ class SimBackend:
     def checksum(self, buffer: Buffer, size: int) -> int:
         return _own(buffer).checksum(size)
 
-    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> SimGroup:
+    def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
         if operation not in _KNOWN:
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
@@ -214,6 +219,8 @@ class SimBackend:
             moving = self._moving(copies, demands)
             makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
             return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
+        if operation == "overlap":
+            return self._beside_kernel(copies, demands, sigmas)
         check_alone(copies)
         if operation in ("copy-ping-pong", "timed-copy"):  # one way is as long as the other
             check_copy_engine(copies[0])
@@ -231,6 +238,20 @@ class SimBackend:
         single = operation in ITERATED
         pace = single_iterations(steps) if single else Pace(loops=1, steps=steps)
         return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
+
+    def _beside_kernel(
+        self, copies: Sequence[Copy], demands: Sequence[Demand], sigmas: Sequence[float]
+    ) -> OverlapGroup:
+        """Copies without and with a kernel that takes as long as they do and crosses nothing."""
+        first, others = check_overlap(copies)
+        moving = self._moving(others, demands[1:])
+        seconds = max(movement.end for movement in moving)
+        kernel = replace(demands[0], flow=Flow((), first.size / seconds), startup=0.0)
+        copying = SimGroup(others, moving, sigmas[1:], self._course)
+        computing = SimGroup([first], [steady(seconds)], sigmas[:1], self._course)
+        together = self._moving(copies, [kernel, *demands[1:]])
+        both = SimGroup(copies, together, sigmas, self._course, self._stall)
+        return OverlapGroup(copying, computing, both, ExitStack())
 
     def _moving(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> tuple[Movement, ...]:
         bounded = any(not copy.endless for copy in copies)

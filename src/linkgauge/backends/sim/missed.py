@@ -75,7 +75,7 @@ def _often(fault: Fault, met: _Met) -> bool:
 
 
 def _copies(_fault: Fault, met: _Met) -> bool:
-    return met.cell.operation == "copy"
+    return met.cell.operation in ("copy", "overlap")
 
 
 def _scatters(_fault: Fault, met: _Met) -> bool:

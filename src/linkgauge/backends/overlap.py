@@ -1,0 +1,100 @@
+"""Copies beside a kernel that computes: both alone, then both at once."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Protocol
+
+from .protocol import Gated, Group, Pace, Timing
+
+FACTOR, SUMMAND = -1.0, 1.0
+"""A kernel's step is x · FACTOR + SUMMAND: x is what it was after an even number of them, exactly.
+They are arguments, so that no compiler finds that nothing needs to be computed."""
+_SECONDS = 0.005
+"""Copies are timed for at least as long where a kernel is fitted to them."""
+_CLOSE = 1.1
+"""Ratio of two times that are about equal."""
+_GROWTH = 16.0
+"""A kernel grows by at most this factor at a time: a short one tells little of a long one."""
+_MOST_TRIES = 16
+_LEAST = 1e-9
+
+
+class Computing(Protocol):
+    """A kernel that computes in registers alone, `rounds` of a few hundred steps for each loop."""
+
+    rounds: float
+
+    def mismatch(self) -> str | None:
+        """What was wrong with its results so far, None if all were right."""
+        ...
+
+
+def launched(rounds: float, loops: int) -> int:
+    """Rounds of a launch, which makes those of all loops."""
+    return max(1, round(rounds * loops))
+
+
+class OverlapGroup(Gated):
+    """A sample is `copies` without a kernel, `computing` without copies and then `together`, each
+    behind a gate of its own. Seconds are those without the other, of copies from their common
+    start; the span is that of all together. `kernel` is what computes, if it can be wrong; `made`
+    has the groups and what they use, and is closed by close()."""
+
+    def __init__(
+        self,
+        copies: Group,
+        computing: Group,
+        together: Group,
+        made: ExitStack,
+        kernel: Computing | None = None,
+    ) -> None:
+        self._copies, self._computing, self._together = copies, computing, together
+        self._made, self._kernel = made, kernel
+        self.most_loops = together.most_loops
+        self.pace = Pace(copies.pace.seconds, loops=1)
+
+    def wait(self) -> Timing:
+        loops, laps = self.pass_gate()
+        copies, computing, together = (
+            run(group, loops * laps) for group in (self._copies, self._computing, self._together)
+        )
+        begin = min(own[0] for own in copies.progress)
+        seconds = computing.span, *(own[-1] - begin for own in copies.progress)
+        return Timing(
+            seconds=seconds,
+            span=together.span,
+            checksums=(None,) * len(seconds),
+            progress=tuple((0.0, own) for own in seconds),
+        )
+
+    def mismatch(self) -> str | None:
+        """What the kernel computed wrongly, alone or beside copies."""
+        return self._kernel.mismatch() if self._kernel is not None else None
+
+    def close(self) -> None:
+        super().close()
+        self._made.close()
+
+
+def fit(kernel: Computing, computing: Group, copies: Group) -> None:
+    """Has the kernel take about as long as the copies, as measured here: where one is much shorter,
+    little is left to hide it behind. How close it comes does not matter, since each sample measures
+    both."""
+    run(copies, 1)  # the first one also pays for page tables
+    loops, wanted = 1, run(copies, 1).span
+    while wanted < _SECONDS and loops < copies.most_loops:
+        loops = min(4 * loops, copies.most_loops)
+        wanted = run(copies, loops).span
+    for _ in range(_MOST_TRIES):
+        ratio = wanted / max(run(computing, loops).span, _LEAST)
+        if 1 / _CLOSE < ratio < _CLOSE:
+            return
+        kernel.rounds *= min(ratio, _GROWTH)
+
+
+def run(group: Group, loops: int) -> Timing:
+    """So many loops behind the group's own gate."""
+    group.arm(loops)
+    group.open()
+    return group.wait()

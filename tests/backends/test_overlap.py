@@ -1,0 +1,119 @@
+"""Copies without and with a kernel that is fitted to them, over groups that only pretend."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from linkgauge.backends.overlap import OverlapGroup, fit, launched
+from linkgauge.backends.protocol import Checked, Gated, Pace, Timing, follows
+from linkgauge.model.errors import BackendError
+
+
+class Kernel:
+    """A kernel that takes a fixed time, and some for each round."""
+
+    rounds = 1.0
+
+    def __init__(self, start=5e-6, each=0.6e-6):
+        self.start, self.each = start, each
+
+    def seconds(self, loops):
+        return self.start + self.each * launched(self.rounds, loops)
+
+    def mismatch(self):
+        return None
+
+
+class Pretended(Gated):
+    """Spans that `seconds` makes of loops; the second of `ways` copies starts a little later."""
+
+    pace, most_loops = Pace(0.02), 64
+
+    def __init__(self, seconds, ways=1, done=None):
+        self.seconds, self.ways = seconds, ways
+        self.done = [] if done is None else done
+
+    def wait(self):
+        loops, laps = self.pass_gate()
+        self.done.append((self, loops * laps))
+        span = self.seconds(loops * laps)
+        own = tuple((0.1 * way, span if way == self.ways - 1 else span / 2)
+                    for way in range(self.ways))  # fmt: skip
+        return Timing(tuple(end - begin for begin, end in own), span, (None,) * self.ways, own)
+
+    def close(self):
+        super().close()
+        self.done.append((self, "closed"))
+
+
+def group_of(copies, computing, together, kernel=None):
+    made = ExitStack()
+    for one in (copies, computing, together):
+        made.callback(one.close)
+    return OverlapGroup(copies, computing, together, made, kernel)
+
+
+def test_each_sample_is_copies_then_the_kernel_then_both_of_as_many_loops():
+    done = []
+    copies, computing, both = (Pretended(lambda n, s=s: s * n, done=done) for s in (2, 3, 4))
+    group = group_of(copies, computing, both)
+    group.arm(5)
+    assert done == []  # nothing runs before the gate opens
+    group.open()
+    timing = group.wait()
+    assert done == [(copies, 5), (computing, 5), (both, 5)]
+    assert (timing.seconds, timing.span) == ((15, 10), 20)
+    assert timing.progress == ((0.0, 15), (0.0, 10))
+
+
+def test_copies_both_ways_are_timed_from_their_common_start():
+    group = group_of(Pretended(lambda n: 2.0, 2), Pretended(lambda n: 2.0), Pretended(lambda n: 3))
+    group.arm(1)
+    group.open()
+    assert group.wait().seconds == (2.0, 1.0, 2.0)
+
+
+def test_calls_out_of_order_raise_and_closing_twice_closes_each_group():
+    done = []
+    group = group_of(*(Pretended(lambda n: 1.0, done=done) for _ in range(3)))
+    for call in (group.wait, group.open):
+        with pytest.raises(BackendError):
+            call()
+    group.close()
+    group.close()
+    assert [what for _, what in done] == ["closed"] * 3
+
+
+def test_it_says_what_the_kernel_says_of_its_results():
+    kernel = Kernel()
+    kernel.mismatch = lambda: "wrong"
+    pretended = [Pretended(lambda n: 1.0) for _ in range(3)]
+    checked = group_of(*pretended, kernel)
+    assert follows(checked, Checked)
+    assert checked.mismatch() == "wrong"
+    assert group_of(*pretended).mismatch() is None
+
+
+@pytest.mark.parametrize("copy", [4e-6, 1e-3, 0.5])
+@pytest.mark.parametrize("each", [1e-9, 0.6e-6, 2e-5])
+def test_the_kernel_is_made_as_long_as_the_copies(copy, each):
+    kernel = Kernel(each=each)
+    done = []
+    copies = Pretended(lambda loops: copy * loops)
+    fit(kernel, Pretended(kernel.seconds, done=done), copies)
+    loops = max(loops for _, loops in copies.done)
+    assert kernel.seconds(loops) == pytest.approx(copy * loops, rel=0.1)
+    assert loops in (64, 1) or copy * loops >= 0.005
+    # No try takes longer than the copies by more than a fraction.
+    assert all(kernel.seconds(n) <= 1.2 * copy * n for _, n in done)
+
+
+def test_a_kernel_that_cannot_be_as_short_as_the_copies_is_as_short_as_it_can():
+    kernel = Kernel(start=1.0)
+    fit(kernel, computing := Pretended(kernel.seconds), Pretended(lambda loops: 1e-3 * loops))
+    assert launched(kernel.rounds, 1) == 1
+    assert len(computing.done) < 50
+
+
+def test_a_launch_makes_the_rounds_of_all_loops_and_at_least_one():
+    assert [launched(0.25, loops) for loops in (1, 4, 40)] == [1, 1, 10]
