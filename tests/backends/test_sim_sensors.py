@@ -34,6 +34,14 @@ def test_what_the_product_is_may_be_stated():
     ]  # fmt: skip
 
 
+def test_a_library_may_not_tell_the_rate_of_links():
+    told = PRODUCT.replace("count: 2}", "count: 2, rate_told: false}")
+    one, _ = SimBackend(parse_description(told), []).inventory()
+    assert [(link.active, link.rate) for link in one.links] == [
+        (True, None), (True, None), (False, None),
+    ]  # fmt: skip
+
+
 MACHINE = """
 source: a test
 host:

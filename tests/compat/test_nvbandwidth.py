@@ -337,15 +337,6 @@ class TestTrouble:
     def test_nothing_known_is_nothing_measured(self, nvbandwidth):
         assert nvbandwidth("-t", "bogus").code == 1
 
-    def test_tests_of_several_processes_are_refused_with_the_reason(self, nvbandwidth):
-        why = "(multinode tests need a process for each device, under mpirun"
-        done = nvbandwidth("-t", "multinode_bisect_write_ce")
-        assert done.code == 1
-        assert f"ERROR: Testcase multinode_bisect_write_ce not found! {why}" in done.out
-        done = nvbandwidth("-p", "multinode")
-        assert done.code == 1
-        assert why in done.err
-
     def test_what_needs_two_devices_is_waived_with_one(self, nvbandwidth):
         done = nvbandwidth(*QUICK, on=where(ONE_DEVICE))
         assert done.code == 0

@@ -46,6 +46,8 @@ class DeviceSet(msgspec.Struct, frozen=True):
     profile: str | None = None
     sizes: tuple[int, ...] = ()
     """Bytes that were asked for, where benchmarks have sizes of their own."""
+    hosts: tuple[str, ...] = ()
+    """The name of each device's host, if they are of several processes and it is known."""
 
     @property
     def across_ranks(self) -> bool:

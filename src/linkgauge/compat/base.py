@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,6 +56,16 @@ class Context(msgspec.Struct, frozen=True):
     @property
     def devices(self) -> tuple[Device, ...]:
         return self.fabric.devices
+
+
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+"""Where Open MPI, MPICH with its relatives, and srun say how many processes they started."""
+
+
+def one_of_several() -> bool:
+    """Whether mpirun says that it started several processes. What lists tests asks this; what
+    measures asks the fabric of its Context."""
+    return any((digits(os.environ.get(name, "")) or 0) > 1 for name in _SIZES)
 
 
 class Quiet(Observer):

@@ -1,4 +1,5 @@
-"""`linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, single-node tests.
+"""`linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, with its multinode tests where mpirun
+started several processes.
 
 Never uses the settings tuned for linkgauge: one stream, nvbandwidth's kernel geometry, fixed counts
 of samples and loops.
@@ -8,23 +9,27 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge import __version__
+from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.utilisation import utilisation
 from linkgauge.judge.verdict import judge_result
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
+from linkgauge.model.transfer import Benchmark
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.run_text import make_console
 
-from .base import Context, Quiet, UsageError, Where, measure, opened
-from .nvbandwidth_cases import BY_NAME, CASES, Testcase, find, hint, with_prefixes
-from .nvbandwidth_figures import TestMatrix, grid, outcome
+from .base import Context, Quiet, UsageError, Where, measure, one_of_several, opened
+from .nvbandwidth_cases import BY_NAME, Testcase, cases_of, find, hint, with_prefixes
+from .nvbandwidth_figures import Misprint, Outcome, TestMatrix, axes, outcome
 from .nvbandwidth_json import JsonPrinter
 from .nvbandwidth_options import DEFAULT_SIZE, HELP, NvbandwidthOptions, nvbandwidth_options
 from .nvbandwidth_system import system_of
@@ -37,21 +42,32 @@ Printer = TextPrinter | JsonPrinter
 
 class Dialect(msgspec.Struct, frozen=True):
     """The differences between nvbandwidth and the tools derived from it: `header` is printed first,
-    `options` reads the arguments."""
+    `options` reads the arguments, `misprints` are those of tests by name."""
 
     name: str
     version: str
     header: tuple[str, ...]
     help: str
     options: Callable[[Sequence[str]], NvbandwidthOptions]
+    misprints: Mapping[str, tuple[Misprint, ...]]
 
 
+_BETWEEN = "multinode_device_to_device_"
+_ROWS = Misprint("CPU(row)", "GPU(row)")
+WRITES_AS_READS = {f"{_BETWEEN}bidirectional_memcpy_write_ce": (Misprint("Read", "Write"),)}
 NVBANDWIDTH = Dialect(
     "nvbandwidth",
     "v0.8",
     ("nvbandwidth Version: v0.8", f"Built from Git version: {GIT_VERSION}", ""),
     f"nvbandwidth CLI:\n{HELP}",
     nvbandwidth_options,
+    {
+        f"{_BETWEEN}memcpy_read_sm": (Misprint("memcpy CE", "memcpy SM"),),
+        f"{_BETWEEN}bidirectional_memcpy_read_ce": (_ROWS,),
+        f"{_BETWEEN}bidirectional_memcpy_read_sm": (_ROWS,),
+        f"{_BETWEEN}bidirectional_memcpy_write_sm": (_ROWS,),
+    }
+    | {name: (_ROWS, *writes) for name, writes in WRITES_AS_READS.items()},
 )
 
 
@@ -75,10 +91,10 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
         print(dialect.help)
         return 0
     if options.list:
-        _list()
+        _list(cases_of(several=one_of_several()))
         return 0
     try:
-        return _run(options, where, printer)
+        return _run(dialect, options, where, printer)
     except LinkgaugeError as error:
         printer.fail(str(error))
         return error.exit_code
@@ -87,61 +103,97 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
 run = partial(speak, NVBANDWIDTH)
 
 
-def _list() -> None:
+def _list(cases: Sequence[Testcase]) -> None:
     print("Index, Name:\n\tDescription\n=======================")
-    for index, case in enumerate(CASES):
+    for index, case in enumerate(cases):
         print(f"{index}, {case.name}:", *(f"\t{line}" for line in case.about), "", sep="\n")
 
 
-def _asked(options: NvbandwidthOptions) -> tuple[str, ...]:
-    """Names or indices of tests. Raises UsageError."""
+@contextmanager
+def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
+    """The machine, which has devices. Raises InputError if there is none, with what to do if a test
+    between processes is asked for first: those can do without."""
+    advice = ""
+    if not one_of_several():
+        option = "-p" if options.testcase_prefixes else "-t"
+        for asked in (options.testcase_prefixes or options.testcase)[:1]:
+            advice = hint(f"{tool} {option}", asked)
+    with ExitStack() as held:
+        try:
+            context = held.enter_context(opened(where, options.settings))
+        except InputError as error:
+            raise InputError(f"{error}{advice}") from error
+        if not context.devices:
+            nothing = (
+                f"there is no accelerator to measure: backend {context.backend} has no devices"
+            )
+            raise InputError(nothing + advice)
+        yield context
+
+
+def _asked(
+    tool: str, options: NvbandwidthOptions, *, several: bool
+) -> list[tuple[str, Testcase | str]]:
+    """Names or indices of tests, each with the test or why there is none. Raises UsageError."""
+    cases = cases_of(several=several)
+
+    def advised(problem: str, option: str, asked: str) -> str:
+        return problem if several else problem + hint(f"{tool} {option}", asked)
+
+    names = options.testcase or tuple(case.name for case in cases)
+    if prefixes := options.testcase_prefixes:
+        names = with_prefixes(prefixes, cases)
+        if not names:
+            problem = "Specified list of testcase prefixes did not match any testcases"
+            raise UsageError(advised(problem, "-p", prefixes[0]))
+    found = [(name, find(name, cases)) for name in names]
+    return [
+        (name, advised(case, "-t", name) if isinstance(case, str) else case) for name, case in found
+    ]
+
+
+def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
+    """The row over the fabric. A test of one process is skipped where there are several, none of
+    which has all devices."""
+    if fabric.across_ranks and not row.across_ranks:
+        fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
+    return row.lay_out(fabric)
+
+
+def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
+    """Measures the requested tests, in the order in which they were requested."""
     if options.testcase and options.testcase_prefixes:
         raise UsageError(
             "You cannot specify both testcase and testcasePrefix options at the same time"
         )
-    if options.testcase_prefixes:
-        names = with_prefixes(options.testcase_prefixes)
-        if not names:
-            raise UsageError(
-                "Specified list of testcase prefixes did not match any testcases"
-                + hint(options.testcase_prefixes[0])
-            )
-        return names
-    return options.testcase or tuple(BY_NAME)
-
-
-def _run(options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
-    """Measures the requested tests, in the order in which they were requested."""
-    found = [(asked, find(asked)) for asked in _asked(options)]
-    cases = [case for _, case in found if isinstance(case, Testcase)]
-    rows = [case.row for case in cases]
-    if options.test_local_copy:
-        rows = [case.row_with_local_copies for case in cases]
     if options.buffer_size < DEFAULT_SIZE:
         printer.warn(
             "NOTE: You have chosen a buffer size that is smaller than the default buffer size. It "
             f"is suggested to use the default buffer size ({DEFAULT_SIZE}MB) to achieve maximal "
             "peak bandwidth."
         )
-    with opened(where, options.settings) as context:
-        if not context.devices:
-            raise InputError(
-                f"there is no accelerator to measure: backend {context.backend} has no devices"
-            )
+    with _opened(dialect.name, options, where) as context:
+        found = _asked(dialect.name, options, several=context.fabric.across_ranks)
         printer.system(system_of(context))
-        reporting = _Reporting(found, options, context, printer)
-        code = 0
-        if rows:
-            benchmarks = [row.lay_out(context.fabric) for row in rows]
-            measured = measure(context, benchmarks, observer=reporting)
-            code = exit_code(measured)
-            if measured.finished is None:
-                reporting.of_interrupted(measured.results)
-            for note in note_lines(measured):
-                make_console(stderr=True).print(note)
+        reporting = _Reporting(dialect, found, options, context, printer)
+        cases = [case for _, case in found if isinstance(case, Testcase)]
+        code = _measure(cases, options, context, reporting) if cases else 0
     reporting.of_missing()
     printer.end()
     return code or (UsageError.exit_code if len(cases) < len(found) else 0)
+
+
+def _measure(
+    cases: Sequence[Testcase], options: NvbandwidthOptions, context: Context, reporting: _Reporting
+) -> int:
+    rows = [case.row_with_local_copies if options.test_local_copy else case.row for case in cases]
+    benchmarks = [_lay_out(row, context.fabric) for row in rows]
+    measured = measure(context, benchmarks, observer=reporting)
+    if measured.finished is None:
+        reporting.of_interrupted(measured.results)
+    for note in note_lines(measured):
+        make_console(stderr=True).print(note)
+    return exit_code(measured)
 
 
 class _Reporting(Quiet):
@@ -149,11 +201,13 @@ class _Reporting(Quiet):
 
     def __init__(
         self,
+        dialect: Dialect,
         found: Sequence[tuple[str, Testcase | str]],
         options: NvbandwidthOptions,
         context: Context,
         printer: Printer,
     ) -> None:
+        self._dialect = dialect
         self._left = deque(found)
         self._devices = context.devices
         self._outcome = partial(
@@ -167,7 +221,17 @@ class _Reporting(Quiet):
         self._left.popleft()
         case = BY_NAME[result.benchmark]
         shown = self._outcome(result, case)
-        self._printer.show(msgspec.structs.replace(shown, shares=self._shares(result, case)))
+        self._show(replace(shown, shares=self._shares(result, case)))
+
+    def _show(self, shown: Outcome) -> None:
+        """In the tool's own words, wrong ones too: parsers know them."""
+        for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
+            shown = misprint.in_headings(shown)
+            self.say(
+                f"{shown.name}: its headings say {misprint.written}, as those of "
+                f"{self._dialect.name} do: {misprint.meant} is meant"
+            )
+        self._printer.show(shown)
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
         """Reports the part of a test that was measured before Ctrl-C."""
@@ -176,10 +240,10 @@ class _Reporting(Quiet):
             return
         for result in results[-1:]:
             if result.benchmark == case.name and result.cells:
-                cut = msgspec.structs.replace(result, status="error")
+                cut = replace(result, status="error")
                 shown = self._outcome(cut, case)
                 reasons = (*shown.reasons, f"interrupted after {len(result.cells)} cells")
-                self._printer.show(msgspec.structs.replace(shown, reasons=reasons))
+                self._show(replace(shown, reasons=reasons))
 
     def of_missing(self) -> None:
         """Reports the nonexistent tests that come next."""
@@ -187,12 +251,14 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Percentages of the theoretical figures, for copies between devices."""
-        if self._expectations is None or not case.row.between_devices:
+        """Percentages of the theoretical figures, for copies between devices of one process: what
+        joins those of several is not known."""
+        if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         shares = utilisation(judge_result(result, self._expectations))
         if not shares:
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
         percent = {at: 100 * share for at, share in shares.items()}
-        return grid(case, f"{case.name}_utilization", heading, self._devices, percent)
+        over = axes(result, case, self._devices)
+        return over.grid(f"{case.name}_utilization", heading, percent)

@@ -1,5 +1,5 @@
-"""nvbandwidth's 35 tests with its list texts and headings; benchmarks/copies.py defines what they
-measure.
+"""nvbandwidth's 35 tests of one process and the 13 that it has besides if there are several, with
+list texts and headings; benchmarks/copies.py and multinode.py define what they measure.
 
 Names, order and headings are the interface of nvbandwidth 0.8.
 """
@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH
+from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
@@ -22,6 +23,8 @@ _READ = "Read: the device of the row pulls from the device of the column."
 _WRITE = "Write: the device of the row pushes to the device of the column."
 _PAIRS = "Bandwidth between each pair of devices that reach each other."
 _PAIRS_BOTH = "Both directions at once between each pair of devices; each of them and their total."
+_PREFIX = "multinode_"
+_OF_PROCESSES = "Each device is of another process."
 _TOTAL = "Total bandwidth, from the first copy's start to the last one's end, for each device."
 
 # Rows and columns, with the arrow between them in the heading, and the list text.
@@ -83,7 +86,29 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "memcpy local GPU(column) bandwidth (GB/s)",
         "Copy between two buffers of the same device, by copy engines.",
     ),
-}
+    "multinode_device_to_device_all_to_one_write_sm": (
+        "memcpy SM All Gpus -> GPU(column) total bandwidth (GB/s)",
+        "Copies from all others to one device, by them; the sum of their rates.", _OF_PROCESSES,
+    ),
+    "multinode_device_to_device_all_from_one_read_sm": (
+        "memcpy SM All Gpus <- GPU(column) total bandwidth (GB/s)",
+        "Copies from one device to all others, by them; the sum of their rates.", _OF_PROCESSES,
+    ),
+    "multinode_device_to_device_broadcast_one_to_all_sm": (
+        "multicast SM GPU(column) -> All Gpus total bandwidth (GB/s)",
+        "One device stores in the memories of all others at once.", _OF_PROCESSES,
+    ),
+    "multinode_device_to_device_broadcast_all_to_all_sm": (
+        "multicast SM All -> All Gpus total bandwidth (GB/s)",
+        "Each device stores in the memories of all others at once; the sum of their rates.",
+        _OF_PROCESSES,
+    ),
+    "multinode_bisect_write_ce": (
+        "Bisect benchmarking, simultaneous write CE BW",
+        "Each device writes to the one half of all further on, all at the same time.",
+        _OF_PROCESSES,
+    ),
+}  # fmt: skip
 """The line above the matrix, and the list text."""
 
 
@@ -106,8 +131,9 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """Includes the diagonal for copies between pairs of devices."""
-        return replace(self.row, diagonal=self.is_of_pairs and self.row.unit is BANDWIDTH)
+        """Includes the diagonal for copies between pairs of devices of one process."""
+        has_local = self.is_of_pairs and self.row.unit is BANDWIDTH and not self.row.across_ranks
+        return replace(self.row, diagonal=has_local)
 
 
 def _case(row: Row) -> Testcase:
@@ -117,7 +143,9 @@ def _case(row: Row) -> Testcase:
         heading, *about = _OTHERS[row.name]
         return Testcase(row, heading, tuple(about))
     name, _, kind = row.name.rpartition("_")
-    ends, *about = _COPIES[name]
+    ends, *about = _COPIES[name.removeprefix(_PREFIX)]
+    if row.across_ranks:
+        about.append(_OF_PROCESSES)
     row_label, arrow, column_label = ends.split()
     total = "Total " if row.parts else ""
     between = f"{row_label}(row) {arrow} {column_label}(column)"
@@ -127,26 +155,35 @@ def _case(row: Row) -> Testcase:
 
 CASES = tuple(map(_case, NVBANDWIDTH))
 """In the order of their indices."""
-BY_NAME = {case.name: case for case in CASES}
+_OF_SEVERAL = tuple(map(_case, MULTINODE))
+BY_NAME = {case.name: case for case in (*CASES, *_OF_SEVERAL)}
 
 
-def hint(asked: str) -> str:
-    """An additional hint for a name or prefix that no test has."""
-    if not asked.startswith("multinode"):
+def cases_of(*, several: bool) -> tuple[Testcase, ...]:
+    """Those of one process or of several, in the order of their indices: nvbandwidth has the tests
+    between processes only where it is built for several, after all others."""
+    return (*CASES, *_OF_SEVERAL) if several else CASES
+
+
+def hint(command: str, asked: str) -> str:
+    """What to do about a name or prefix that only tests of several processes have; `command` is
+    the tool with the option before it."""
+    if not any(case.name.startswith(asked) for case in _OF_SEVERAL):
         return ""
     return (
-        " (multinode tests need a process for each device, under mpirun: linkgauge has the "
-        "single-process tests only)"
+        " (multinode tests need a process for each device: "
+        f"mpirun -n 2 linkgauge as {command} {asked})"
     )
 
 
-def find(asked: str) -> Testcase | str:
-    """The test of this name or index, or why there is none."""
+def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
+    """The test of this name or index among `cases`, or why there is none."""
     if (index := digits(asked)) is not None:
-        return CASES[index] if index < len(CASES) else f"Testcase index {asked} out of bound!"
-    return BY_NAME.get(asked) or f"Testcase {asked} not found!{hint(asked)}"
+        return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
+    case = BY_NAME.get(asked)
+    return case if case is not None and case in cases else f"Testcase {asked} not found!"
 
 
-def with_prefixes(prefixes: Sequence[str]) -> tuple[str, ...]:
-    """The names that begin with one of these."""
-    return tuple(name for name in BY_NAME if name.startswith(tuple(prefixes)))
+def with_prefixes(prefixes: Sequence[str], cases: Sequence[Testcase]) -> tuple[str, ...]:
+    """The names among `cases` that begin with one of these."""
+    return tuple(case.name for case in cases if case.name.startswith(tuple(prefixes)))

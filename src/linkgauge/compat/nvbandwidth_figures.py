@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
+from linkgauge.benchmarks.table import HOST_ROW, Layout
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Part, Result
@@ -45,6 +47,20 @@ class Outcome(msgspec.Struct, frozen=True):
     shares: TestMatrix | None = None
 
 
+class Misprint(msgspec.Struct, frozen=True):
+    """What a tool writes in the headings of a test where it means something else."""
+
+    written: str
+    meant: str
+
+    def in_headings(self, shown: Outcome) -> Outcome:
+        matrices = tuple(
+            replace(matrix, heading=matrix.heading.replace(self.meant, self.written))
+            for matrix in shown.matrices
+        )
+        return replace(shown, matrices=matrices)
+
+
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
 ) -> Outcome:
@@ -73,18 +89,42 @@ def _reasons(result: Result) -> Iterator[str]:
             yield f"({cell.row}, {cell.column}): {cell.reason}"
 
 
-def grid(
-    case: Testcase,
-    name: str,
-    heading: str,
-    devices: Sequence[Device],
-    figures: Mapping[tuple[str, str], float | None],
-) -> TestMatrix:
-    """A matrix over these devices (the host is one row), of figures by row and column."""
-    columns = tuple(parse_memory(device.memory).label for device in devices)
-    rows = columns if case.is_of_pairs else ("0",)
-    ordered = tuple(tuple(figures.get((row, column)) for column in columns) for row in rows)
-    return TestMatrix(name, heading, rows, columns, ordered)
+class Axes(msgspec.Struct, frozen=True):
+    """The rows and columns of a test's matrices, and what is shown in place of the rows."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def grid(
+        self, name: str, heading: str, figures: Mapping[tuple[str, str], float | None]
+    ) -> TestMatrix:
+        """The matrix of these figures, by row and column."""
+        ordered = tuple(
+            tuple(figures.get((row, column)) for column in self.columns) for row in self.rows
+        )
+        return TestMatrix(name, heading, self.labels, self.columns, ordered)
+
+
+def axes(result: Result, case: Testcase, devices: Sequence[Device]) -> Axes:
+    """Those of a test over these devices; the host is one row."""
+    each = tuple(parse_memory(device.memory).label for device in devices)
+    match case.row.layout:
+        case Layout.PAIRS:
+            return Axes(each, each, each)
+        case Layout.TOGETHER:
+            return Axes((HOST_ROW,), (HOST_ROW,), (HOST_ROW,))
+        case Layout.HALVES:
+            width = len(str(len(devices) - 1))
+            labels = tuple(_ends(cell.transfers[0], width) for cell in result.cells)
+            return Axes(tuple(cell.row for cell in result.cells), (HOST_ROW,), labels)
+        case _:
+            return Axes((HOST_ROW,), each, (HOST_ROW,))
+
+
+def _ends(transfer: Transfer, width: int) -> str:
+    """`0->2`: the numbers of both processes, as wide as the longest."""
+    return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
 
 def _matrices(
@@ -92,6 +132,7 @@ def _matrices(
 ) -> Iterator[TestMatrix]:
     """The matrices of the parts, then the headline's: with parts, that is their sum."""
     scale = unit_of(result.unit).scale
+    over = axes(result, case, devices)
     passed: dict[tuple[str, str], CellResult] = {
         cell.place: cell for cell in result.cells if cell.status == "pass"
     }
@@ -107,10 +148,10 @@ def _matrices(
     for number, name in enumerate(result.parts):
         own = {at: value(cell.parts[number]) for at, cell in passed.items()}
         heading = case.heading.replace(" Total ", f" {name.capitalize()} ")
-        yield grid(case, f"{case.name}_{name}", heading, devices, own)
+        yield over.grid(f"{case.name}_{name}", heading, own)
         figures = {at: (total or 0.0) + (own[at] or 0.0) for at, total in figures.items()}
     suffix = "_total" if result.parts else ""
-    yield grid(case, case.name + suffix, case.heading, devices, figures)
+    yield over.grid(case.name + suffix, case.heading, figures)
 
 
 def _samples(result: Result) -> Iterator[str]:
@@ -142,4 +183,6 @@ def _route(transfer: Transfer) -> str:
 
 
 def _place(memory: Memory) -> str:
+    if memory.rank is not None:
+        return f"Multinode node {memory.rank}"
     return "Host" if memory.is_host else f"Device {memory.index}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .nvbandwidth_figures import Outcome, TestMatrix
-from .nvbandwidth_system import System
+from .nvbandwidth_system import Located, System
 
 Value = dict[str, "Value"] | list["Value"] | str | int | float
 
@@ -25,9 +25,7 @@ class JsonPrinter:
     def system(self, system: System) -> None:
         self._content["CUDA Runtime Version"] = system.cuda
         self._content["Driver Version"] = system.driver
-        self._content["GPU Device list"] = [
-            f"{index}: {name}: ({system.hostname})" for index, name in system.devices
-        ]
+        self._content["GPU Device list"] = [_listed(device) for device in system.devices]
 
     def missing(self, asked: str, problem: str) -> None:
         self._tests.append({"name": asked, "status": "Not Found", "error": problem})
@@ -61,6 +59,14 @@ class JsonPrinter:
 
     def _print(self) -> None:
         print(styled({self._root: self._content}), end="\n\n", flush=True)
+
+
+def _listed(device: Located) -> str:
+    """With the number of the process that measures it, if there are several, in place of its
+    index, which another host's device may have, too."""
+    number = device.index if device.process is None else device.process
+    at = "" if device.hostname is None else f": ({device.hostname})"
+    return f"{number}: {device.name}{at}"
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from .nvbandwidth_figures import Outcome, TestMatrix
 from .nvbandwidth_system import System
@@ -31,8 +32,7 @@ class TextPrinter:
             f"CUDA Driver Version: {system.cuda}",
             f"Driver Version: {system.driver}",
             "",
-            system.hostname,
-            *(f"Device {index}: {name}" for index, name in system.devices),
+            *(_processes(system) if system.has_processes else _devices(system)),
             "",
         )
 
@@ -74,6 +74,20 @@ class TextPrinter:
 
     def end(self) -> None:
         _say(NOTE)
+
+
+def _devices(system: System) -> Iterator[str]:
+    yield system.hostname
+    for device in system.devices:
+        yield f"Device {device.index}: {device.name}"
+
+
+def _processes(system: System) -> Iterator[str]:
+    """A line for each: its number, as wide as the last one's, its host if known, and its device."""
+    width = len(str(len(system.devices) - 1))
+    for device in system.devices:
+        at = "" if device.hostname is None else f" ({device.hostname})"
+        yield f"Process {device.process:>{width}}{at}: device {device.index}: {device.name}"
 
 
 def _lines(matrix: TestMatrix) -> list[str]:

@@ -1,4 +1,4 @@
-"""`linkgauge as sailbandwidth`: PPU's adaptation of nvbandwidth, v2.1.0, single-process tests.
+"""`linkgauge as sailbandwidth`: PPU's adaptation of nvbandwidth, v2.1.0.
 
 Source: "PCCL: sailbandwidth user guide (v2.1)".
 """
@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from .base import Once
-from .nvbandwidth import Dialect, speak
+from .nvbandwidth import WRITES_AS_READS, Dialect, speak
 from .nvbandwidth_options import HELP, NvbandwidthOptions, make_parser, number, parse
 
 _HELP = HELP.replace("plain \n" + " " * 33, "plain ")
@@ -60,6 +60,7 @@ SAILBANDWIDTH = Dialect(
     ("sailbandwidth Version: v2.1.0",),
     f"sailbandwidth CLI:\n{_HELP}{_OWN_HELP}",
     sailbandwidth_options,
+    WRITES_AS_READS,
 )
 
 run = partial(speak, SAILBANDWIDTH)

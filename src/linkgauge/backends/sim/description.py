@@ -113,12 +113,13 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     the two directions together. Payload uses payload ÷ `efficiency` of its direction (for kernels:
     ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`) of the opposite one,
     for requests and acknowledgements. `latency` is the round-trip time that the link adds to one
-    access; `jitter` is the relative standard deviation that it adds to a figure. PCI registers show
-    the other fields.
+    access; `jitter` is the relative standard deviation that it adds to a figure. Unless its
+    `rate_told`, the vendor's library does not report it. PCI registers show the other fields.
     """
 
     kind: LinkType
     rate: Rate | None = None
+    rate_told: bool = True
     count: Count = 1
     both: Rate | None = None
     efficiency: Efficiency = Efficiency()

@@ -108,7 +108,7 @@ class SimTelemetry:
                     kind,
                     active=number < active,
                     version=version,
-                    rate=link.rate / count,
+                    rate=link.rate / count if link.common.rate_told else None,
                     remote=remote,
                     errors=errors,
                 )
