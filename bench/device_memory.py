@@ -30,7 +30,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 from linkgauge.model.units import parse_size
 from references import compiled_by_nvcc
 from turns import Ratio, ratio, seconds, take_turns, watched

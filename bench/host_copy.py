@@ -33,10 +33,11 @@ from linkgauge.machine.environment import hypervisor
 from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.machine import Host, Node
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings, Placement
+from linkgauge.model.result import Placement
+from linkgauge.model.settings import EngineSettings
 from linkgauge.model.statistics import median_interval
-from linkgauge.model.transfer import Memory
 from linkgauge.model.units import approximate_size
 from references import compiled
 

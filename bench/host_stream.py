@@ -43,10 +43,10 @@ from linkgauge.machine.host import read_host
 from linkgauge.machine.tree import ROOT, read_text
 from linkgauge.model.arrays import ARRAYS, HOST_MODES, ArrayWork
 from linkgauge.model.machine import Host, Node
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 from linkgauge.model.statistics import median_interval
-from linkgauge.model.transfer import Memory
 from references import compiled
 
 SOURCE = Path(__file__).with_name("stream_loops.c")

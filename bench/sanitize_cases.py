@@ -19,7 +19,7 @@ from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings, Pieces
+from linkgauge.model.settings import EngineSettings, Pieces
 from linkgauge.model.transfer import Operation, Transfer
 
 LARGE = (1 << 20) + 7

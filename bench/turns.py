@@ -12,8 +12,8 @@ from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.protocol import Group
 from linkgauge.engine.telemetry import sensing
 from linkgauge.model.inventory import Reading
+from linkgauge.model.memory import Memory
 from linkgauge.model.statistics import median_interval
-from linkgauge.model.transfer import Memory
 
 DEVICE = Memory("cuda", 0)
 _SEED = 16

@@ -75,7 +75,7 @@ def cpus_of(machine: str | None) -> list[int]:
         return sorted(os.sched_getaffinity(0))
     from linkgauge.backends.sim import simulate
     from linkgauge.backends.sim.description import load
-    from linkgauge.model.result import EngineSettings, Simulation
+    from linkgauge.model.settings import EngineSettings, Simulation
 
     host = simulate(Simulation(*load(machine)), EngineSettings()).host()
     return sorted(cpu for node in host.nodes for cpu in node.cpus)

@@ -51,7 +51,8 @@ from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence, Finding, evidence_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import CellResult, EngineSettings, Run, Settings, Simulation
+from linkgauge.model.result import CellResult, Run
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from sim_kit import Silent
 
 SEED = os.environ.get("LINKGAUGE_SEED", "0")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from linkgauge.backends.sim.description import load
 from linkgauge.compat import base, tool
 from linkgauge.compat.base import UsageError, Where
-from linkgauge.model.result import Simulation
+from linkgauge.model.settings import Simulation
 
 ONE_DEVICE = """
 source: a test's

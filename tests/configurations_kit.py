@@ -8,7 +8,8 @@ from fakes import device, machine
 from linkgauge.model.inventory import HostDetails, Inventory, PciFunction
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, Result, Run, Settings
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 

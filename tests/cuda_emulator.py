@@ -15,7 +15,7 @@ from cuda_kit import Bindings, Status, gpu
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.model.machine import Node
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 KERNELS = files("linkgauge.kernels")
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.dram import Ceilings
 from linkgauge.judge.expect import Expectations
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.units import BANDWIDTH
 from sim_kit import Silent
 

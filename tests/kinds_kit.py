@@ -9,7 +9,8 @@ from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.result import CellResult, PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 CHECKS = {"memory": "out-of-memory", "lost": "lost", "timeout": "hang", "call": None}

@@ -13,7 +13,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.machine.read_inventory import read_inventory
 from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import EngineSettings, Simulation
+from linkgauge.model.settings import EngineSettings, Simulation
 from sim_tree import tree_of
 
 CPU = "sys/devices/system/cpu"

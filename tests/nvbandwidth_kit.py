@@ -7,7 +7,8 @@ import msgspec
 import nvbandwidth_figures as figures
 from fakes import device, machine
 from linkgauge.model.notation import encode_hook, parse_transfers
-from linkgauge.model.result import CellResult, Part, Result, Run, Settings
+from linkgauge.model.result import CellResult, Part, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 from nvbandwidth_figures import HOST_TESTS, PARTS, TESTS, UNITS

@@ -18,7 +18,8 @@ from linkgauge.backends import open_backend, opencl
 from linkgauge.backends.protocol import Buffer, Copy, Pattern
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Node
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Transfer
 
 cl = pytest.importorskip("pyopencl", reason="pip install '.[opencl]'")
 try:

@@ -12,7 +12,8 @@ from fakes import device, machine
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.compat import nvbandwidth as tool_module
 from linkgauge.compat.base import Context
-from linkgauge.model.result import CellResult, Part, Result, Run, Settings
+from linkgauge.model.result import CellResult, Part, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Cell
 

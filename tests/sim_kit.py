@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from linkgauge.engine.journal import Opened
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import PlannedCell, PlannedSheet, Settings, Simulation
+from linkgauge.model.result import PlannedCell, PlannedSheet
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 
 MACHINE = """

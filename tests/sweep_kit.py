@@ -2,7 +2,8 @@
 
 from fakes import machine
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Result, Run, Settings
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import format_size

@@ -11,7 +11,7 @@ from linkgauge.engine.session import Session
 from linkgauge.engine.varying import Experiment, Rounds, Variant, measure_rounds, plan_all
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.judge.differences import InRound, compare
-from linkgauge.model.result import Settings, Simulation, Surroundings
+from linkgauge.model.settings import Settings, Simulation, Surroundings
 from linkgauge.model.variation import Setting
 
 NODES = 40

@@ -1,7 +1,7 @@
 """A cell as a run shows it, from what a visit of it gave."""
 
 from linkgauge.engine.merging import merge
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 FIXED = Settings((1,), samples=1)
 

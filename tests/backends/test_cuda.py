@@ -27,7 +27,7 @@ from linkgauge.backends.cuda.work import slices
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 NODES = (Node(0, (0, 1)), Node(1, (2, 3)))
 

@@ -12,7 +12,7 @@ from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.protocol import Checked, Copy, Pattern, follows
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 SIZE = 8192
 BOTH = "null -> null by cuda:0.sm & host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce"

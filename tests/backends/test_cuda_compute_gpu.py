@@ -8,7 +8,7 @@ from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.overlap import hidden
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
 SIZE = 64 << 20

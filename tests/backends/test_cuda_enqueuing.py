@@ -14,7 +14,7 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 
 class Enqueued:

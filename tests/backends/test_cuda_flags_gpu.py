@@ -11,7 +11,7 @@ from linkgauge.backends.protocol import Copy
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import TookTooLong
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
 PATHS = ("host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm")

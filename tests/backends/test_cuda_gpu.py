@@ -12,7 +12,7 @@ from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 MiB = 1 << 20
 

@@ -13,7 +13,7 @@ from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.nvml import NvmlTelemetry
 from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, TookTooLong
 from linkgauge.model.machine import Node
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 GPU_IS_LOST = 15
 

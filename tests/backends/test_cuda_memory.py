@@ -12,7 +12,7 @@ from linkgauge.backends.cuda.memory import MANAGED_SHARE, allocate, pinned_words
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
-from linkgauge.model.transfer import host
+from linkgauge.model.memory import host
 
 SIZE = 8192
 

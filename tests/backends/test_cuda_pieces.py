@@ -7,7 +7,7 @@ from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings, Pieces
+from linkgauge.model.settings import EngineSettings, Pieces
 
 SIZES = [1, 15, 4095, 4096, 4097, 100_003, 1 << 20, (16 << 20) + 5]
 PATHS = ["host:0/staging -> cuda:0", "cuda:0 -> host:0/staging", "cuda:0 -> cuda:0"]

@@ -16,7 +16,8 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer, parse_transfers
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import EngineSettings, PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole
 

@@ -12,7 +12,7 @@ from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS, operations_of, size_of
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 pytestmark = pytest.mark.gpu
 MiB = 1 << 20

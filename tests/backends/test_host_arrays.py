@@ -16,7 +16,8 @@ from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 CPU = read_host().nodes[0].cpus[0]

@@ -28,7 +28,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 CPU = read_host().nodes[0].cpus[0]
 COPY, READ, WRITE = _native.Op.COPY, _native.Op.READ, _native.Op.WRITE

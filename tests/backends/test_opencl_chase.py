@@ -24,7 +24,8 @@ from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import CellResult, PlannedCell, Settings
+from linkgauge.model.result import CellResult, PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from opencl_kit import SEED, cl, copy_of, opened
 

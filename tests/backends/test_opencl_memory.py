@@ -17,8 +17,8 @@ from linkgauge.backends.opencl.runtime import OpenCLDevice, calling, discover
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError
 from linkgauge.model.machine import Node
+from linkgauge.model.memory import host
 from linkgauge.model.notation import parse_memory, parse_transfer
-from linkgauge.model.transfer import host
 from opencl_kit import SEED, backend_of, cl, copy_of, opencl_error, run
 
 

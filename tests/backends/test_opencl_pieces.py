@@ -7,7 +7,7 @@ from linkgauge.backends.protocol import Copy, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings, Pieces
+from linkgauge.model.settings import EngineSettings, Pieces
 
 pytest.importorskip("pyopencl")
 

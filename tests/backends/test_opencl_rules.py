@@ -15,8 +15,9 @@ from linkgauge.backends import open_backend
 from linkgauge.backends.opencl import refusals as refusals
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.transfer import Engine, Memory, Transfer
+from linkgauge.model.transfer import Engine, Transfer
 
 
 def facts(

@@ -9,9 +9,11 @@ from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.errors import AllocationError, BackendError, InputError, Unsupported
+from linkgauge.model.memory import host
 from linkgauge.model.notation import parse_memory, parse_transfers
-from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
-from linkgauge.model.transfer import Engine, Report, Transfer, host
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
+from linkgauge.model.transfer import Engine, Report, Transfer
 from sim_machine import backend, copies
 from visit_kit import whole
 

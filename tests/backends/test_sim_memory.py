@@ -8,8 +8,8 @@ from fakes import content
 from linkgauge.backends.protocol import Pattern
 from linkgauge.backends.sim.memory import WINDOW, MemoryBudget, SimBuffer, exchange, move
 from linkgauge.model.errors import AllocationError
+from linkgauge.model.memory import host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import host
 
 PLACE = parse_memory("sim:0")
 SIZES = st.sampled_from([1, 511, 1024, WINDOW - 1, WINDOW, WINDOW + 1, WINDOW + 513, 5 * WINDOW])

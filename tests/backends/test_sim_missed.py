@@ -20,7 +20,7 @@ from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.supervisor import Supervisor
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.report.run_notes import note_lines
 from sim_kit import Silent
 

@@ -13,7 +13,8 @@ from linkgauge.compat.nvbandwidth_cases import BY_NAME
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
-from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.units import unit_of
 from visit_kit import whole
 

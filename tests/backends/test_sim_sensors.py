@@ -10,8 +10,8 @@ from linkgauge.backends.sim.description import load, parse_description, shipped
 from linkgauge.backends.sim.faults import parse_fault
 from linkgauge.backends.sim.symptoms import ERRORS
 from linkgauge.machine.read_inventory import read_inventory
+from linkgauge.model.memory import Memory
 from linkgauge.model.pcie import link_rate
-from linkgauge.model.transfer import Memory
 from sim_tree import tree_of
 
 PRODUCT = """

@@ -8,7 +8,8 @@ from linkgauge.backends.sim import simulate
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings, PlannedCell, Simulation
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import Report
 from sim_kit import MACHINE, SIZE, planned, settings
 from visit_kit import whole

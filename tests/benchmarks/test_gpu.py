@@ -7,7 +7,7 @@ from fakes import device, machine
 from linkgauge.benchmarks.catalog import CATALOG, select
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 HERE = machine([device(n, "cuda") for n in range(2)])
 

@@ -10,7 +10,7 @@ from linkgauge.cli.options import Sampling
 from linkgauge.cli.requests import settings_of
 from linkgauge.engine.plan import lay_out, make_plan, most_seconds
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 NODE = machine([]).host.nodes[0]
 

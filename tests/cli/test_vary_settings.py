@@ -9,7 +9,7 @@ from linkgauge.cli.vary_settings import MEMORIES, Given, read_cpus, read_variabl
 from linkgauge.engine.request import RunRequest
 from linkgauge.machine.tree import parse_cpu_list
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 from sim_kit import MACHINE
 
 BASE = RunRequest(

@@ -17,11 +17,11 @@ from linkgauge.compat.base import (
     UsageError,
     Where,
     measure,
-    one_of_several,
     opened,
 )
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Settings, exit_code
+from linkgauge.model.result import exit_code
+from linkgauge.model.settings import Settings
 
 SETTINGS = Settings((1 << 20,), samples=2, loops=1)
 COPIES = "host_to_device_memcpy_ce"
@@ -57,25 +57,6 @@ class TestOpened:
         with opened(Where(backend="host"), SETTINGS) as context:
             assert context.devices == ()
             assert context.machine.host.nodes == context.fabric.nodes != ()
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "several"),
-    [
-        ("OMPI_COMM_WORLD_SIZE", "4", True),
-        ("PMI_SIZE", "2", True),
-        ("SLURM_STEP_NUM_TASKS", "2", True),
-        ("PMI_SIZE", "1", False),
-        ("PMI_SIZE", "two", False),
-        ("SLURM_NTASKS", "4", False),  # also set where a batch script runs one process
-    ],
-)
-def test_whoever_starts_processes_says_how_many(monkeypatch, variable, value, several):
-    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
-        monkeypatch.delenv(name, raising=False)
-    assert not one_of_several()
-    monkeypatch.setenv(variable, value)
-    assert one_of_several() is several
 
 
 class TestMeasure:

@@ -9,7 +9,7 @@ from compat_kit import interrupted_after, speak, where
 from linkgauge.compat import copy_cells
 from linkgauge.compat.base import opened_devices
 from linkgauge.compat.copy_cells import CopyPath, Meter
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 QUICK = Settings((1 << 20,), samples=2, loops=1)
 

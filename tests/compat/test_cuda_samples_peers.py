@@ -9,7 +9,8 @@ from fakes import device
 from linkgauge.compat import cuda_samples_p2p
 from linkgauge.compat.base import Where
 from linkgauge.compat.cuda_samples_p2p import Apart, PeerTestOptions
-from linkgauge.model.result import CellResult, Settings
+from linkgauge.model.result import CellResult
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 

@@ -12,7 +12,7 @@ from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import simulate
 from linkgauge.backends.sim.description import load
-from linkgauge.model.result import EngineSettings, Simulation
+from linkgauge.model.settings import EngineSettings, Simulation
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 

@@ -280,7 +280,8 @@ def test_a_cell_with_a_corrupted_byte_fails_with_that_offset(subject, monkeypatc
     from linkgauge.engine.measure import measure_together
     from linkgauge.engine.measurement import Measurement
     from linkgauge.engine.pool import BufferPool
-    from linkgauge.model.result import PlannedCell, Settings
+    from linkgauge.model.result import PlannedCell
+    from linkgauge.model.settings import Settings
     from linkgauge.model.transfer import Report
 
     compare = subject.backend.first_mismatch

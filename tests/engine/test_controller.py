@@ -15,7 +15,8 @@ from linkgauge.engine.worker import LocalWorker, backends_of
 from linkgauge.model.errors import BackendError, ResultsError, Unsupported
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Settings, exit_code
+from linkgauge.model.result import exit_code
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
 HERE = machine([device(0), device(1)])

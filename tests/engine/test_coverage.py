@@ -10,7 +10,7 @@ from linkgauge.engine.controller import execute
 from linkgauge.engine.journal import Opened
 from linkgauge.engine.plan import fabrics, lay_out, make_plan
 from linkgauge.engine.worker import LocalWorker
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 
 RUNS = 2000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 150

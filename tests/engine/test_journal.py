@@ -25,7 +25,8 @@ from linkgauge.engine.journal import (
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import encode_hook, parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 TRANSFER = parse_transfers("host:0 -> host:0 by cpu")

@@ -13,7 +13,7 @@ from linkgauge.engine.worker import LocalWorker
 from linkgauge.machine.accelerators import ACCELERATORS, accelerators_file, read_accelerators
 from linkgauge.machine.tree import Captured
 from linkgauge.model.inventory import Accelerator, FabricLink, HostDetails, Inventory
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 from sim_kit import Silent, opened, planned, settings
 
 SLOW = "slow sim:0-sim:1 rate=25%"

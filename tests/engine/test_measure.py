@@ -11,7 +11,8 @@ from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.sampler import Sample
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole
 

@@ -5,7 +5,8 @@ import pytest
 from linkgauge.engine.merging import merge
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellResult, Part, Settings
+from linkgauge.model.result import CellResult, Part
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)

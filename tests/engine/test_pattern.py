@@ -10,7 +10,8 @@ from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 ASKED = 0x0123456789ABCDEF

@@ -14,7 +14,7 @@ from linkgauge.engine.plan import (
 )
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 
 GI = 1 << 30
 

@@ -15,7 +15,7 @@ from linkgauge.engine.process import WorkerLost, WorkerProcess, waits_for_cpu
 from linkgauge.engine.supervisor import Supervisor
 from linkgauge.machine.tree import Captured
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import Settings, Surroundings
+from linkgauge.model.settings import Settings, Surroundings
 from sim_kit import settings
 
 

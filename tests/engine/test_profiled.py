@@ -22,7 +22,8 @@ from linkgauge.engine.supervisor import TIMES_PROFILED, Supervisor, _Watch
 from linkgauge.model.errors import BackendError, InputError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Profiled
-from linkgauge.model.result import PlannedCell, Settings, Surroundings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings, Surroundings
 from linkgauge.model.transfer import Report
 from profiler_kit import LEAVES_NOTHING, REFUSES, WRITES, arguments_of, install
 

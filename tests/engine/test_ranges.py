@@ -16,7 +16,8 @@ from linkgauge.engine.ranges import DOMAIN, advice, marked, profiled_by, range_n
 from linkgauge.model.errors import BackendError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside, Profiled
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 from profiler_kit import NVTX
 

@@ -13,7 +13,8 @@ from linkgauge.engine.rounds import tournament
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.errors import AllocationError
 from linkgauge.model.notes import Beside
-from linkgauge.model.result import Settings, exit_code
+from linkgauge.model.result import exit_code
+from linkgauge.model.settings import Settings
 
 
 @given(st.integers(2, 40))

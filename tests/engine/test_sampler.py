@@ -8,7 +8,7 @@ from fakes import FakeBackend
 from linkgauge.backends.protocol import Copy, Pace, Timing
 from linkgauge.engine.sampler import Sample, samples_a_visit, take_samples, warm_up
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 SETTINGS = Settings((1000,), precision=0.01, max_time=1.0)
 

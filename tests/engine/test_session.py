@@ -11,7 +11,8 @@ from linkgauge.engine.resume import go_on
 from linkgauge.engine.session import check_shape, opened, survey
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import EngineSettings, PlannedCell, PlannedSheet, Settings, Simulation
+from linkgauge.model.result import PlannedCell, PlannedSheet
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Report
 
 SHAPE = EngineSettings(kernel="bulk", streams=2)

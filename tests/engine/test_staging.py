@@ -13,7 +13,8 @@ from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.staging import Staging
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings, PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Report
 from visit_kit import whole
 

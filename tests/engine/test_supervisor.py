@@ -22,7 +22,8 @@ from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Beside
-from linkgauge.model.result import PlannedCell, Settings, Simulation
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Report
 
 SIZE = 1 << 20

@@ -13,9 +13,11 @@ from linkgauge.engine.pool import BufferPool
 from linkgauge.engine.telemetry import PATIENCE, PERIOD, devices_of, sensing
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.model.inventory import Reading, Telemetry
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, Settings
-from linkgauge.model.transfer import Memory, Report
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Report
 from sim_kit import SIZE, planned, settings
 
 FIRST = Memory("fake", 0)

@@ -12,7 +12,8 @@ from linkgauge.engine.pool import BufferPool
 from linkgauge.judge.expect import Expectations
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import EngineSettings, PlannedCell, Settings, Simulation
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Report
 
 SIZE = 256 << 20

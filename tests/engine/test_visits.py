@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from linkgauge.engine.sampler import VISIT_SECONDS
 from linkgauge.engine.visits import CellAt, Visits, least_visits
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Settings
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place, Report
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)

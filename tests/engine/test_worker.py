@@ -10,7 +10,8 @@ from linkgauge.engine import worker
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.machine.host import read_host
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 SIZE = 4096

@@ -13,7 +13,7 @@ from linkgauge.benchmarks.vm import ASPECTS, VM
 from linkgauge.judge.configurations import compare
 from linkgauge.judge.machine_facts import differing_facts
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Simulation
+from linkgauge.model.settings import Simulation
 
 TRIAD = "memory_stream_triad"
 

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from fakes import machine
 from linkgauge.judge.differences import ALL, InRound, can_compare, compare
 from linkgauge.model.machine import Node
-from linkgauge.model.result import Run, Settings
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings
 from report.samples import cell, result, unmeasured
 from vary_kit import NODES, compared, variant
 

@@ -35,7 +35,8 @@ from linkgauge.model.inventory import (
     PciLink,
 )
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Run, Settings
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings
 
 
 def test_a_machine_that_is_well_gives_no_finding():

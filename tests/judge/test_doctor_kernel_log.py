@@ -11,7 +11,8 @@ from linkgauge.judge.xids import BROKEN
 from linkgauge.model.inventory import Adapter
 from linkgauge.model.kernel_log import KernelLog, LogLine
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Run, Settings
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings
 
 SUBJECT = f"cuda:0 ({GPU})"
 OTHER = "0000:03:00.0"

@@ -10,7 +10,8 @@ from linkgauge.judge.limits import Bound, apply, parse_bound, parse_limits, read
 from linkgauge.model.errors import InputError, NotationError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import Unjudged
-from linkgauge.model.result import CellResult, Expected, Result, Run, Settings
+from linkgauge.model.result import CellResult, Expected, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 

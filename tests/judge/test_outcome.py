@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from doctor_kit import card, inventory, machine, measured
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.notes import Profiled
-from linkgauge.model.result import Run, Settings
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings
 
 WELL = inventory()
 FAILING = inventory(cards=(card(remap_pending=True),))

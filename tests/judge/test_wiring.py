@@ -12,7 +12,7 @@ from linkgauge.judge.findings import Evidence
 from linkgauge.judge.wiring import Wiring
 from linkgauge.model.machine import Node
 from linkgauge.model.notation import parse_transfer
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 
 
 def wiring(machine):

@@ -13,7 +13,7 @@ from linkgauge.machine.virtual import (
     running_domains,
     virtual_of,
 )
-from linkgauge.model.result import EngineSettings, Simulation
+from linkgauge.model.settings import EngineSettings, Simulation
 from machine_kit import through_a_file
 from pci_kit import Bus
 from vm_kit import GIB, MIB, guest_bus, host_bus, tree

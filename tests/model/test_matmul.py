@@ -14,7 +14,8 @@ from linkgauge.model.matmul import (
     wrong_sum,
 )
 from linkgauge.model.notation import parse_transfer, parse_transfers
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.model.errors import NotationError
+from linkgauge.model.memory import HOST_KINDS, NULL, Memory, host
 from linkgauge.model.notation import (
     decode_hook,
     encode_hook,
@@ -16,7 +17,7 @@ from linkgauge.model.notation import (
     parse_transfers,
     schema_hook,
 )
-from linkgauge.model.transfer import HOST_KINDS, NULL, Engine, Memory, Transfer, host
+from linkgauge.model.transfer import Engine, Transfer
 
 indices = st.integers(0, 999_999_999)
 ranks = st.none() | st.integers(0, 4095)

@@ -7,15 +7,8 @@ import pytest
 
 from linkgauge.model.machine import Host, Machine
 from linkgauge.model.notation import decode_hook, encode_hook, parse_transfer
-from linkgauge.model.result import (
-    CellResult,
-    PlannedCell,
-    Result,
-    Run,
-    Settings,
-    exit_code,
-    worst,
-)
+from linkgauge.model.result import CellResult, PlannedCell, Result, Run, exit_code, worst
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 

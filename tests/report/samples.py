@@ -3,7 +3,8 @@
 from fakes import device, machine
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.notes import Remark
-from linkgauge.model.result import CellResult, Part, Placement, Result, Run, Settings
+from linkgauge.model.result import CellResult, Part, Placement, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
 

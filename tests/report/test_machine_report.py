@@ -22,7 +22,7 @@ from linkgauge.model.inventory import (
     PciLink,
 )
 from linkgauge.model.machine import Device, Host, Machine, Node
-from linkgauge.model.result import EngineSettings, Simulation
+from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.report.distances import classes, distances, matrix_lines
 from linkgauge.report.fabric_links import fabric_lines
 from linkgauge.report.formats import formats

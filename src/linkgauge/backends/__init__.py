@@ -7,7 +7,7 @@ from importlib import import_module
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.machine import Host
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 from .protocol import Backend
 

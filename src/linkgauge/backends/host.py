@@ -23,9 +23,11 @@ from linkgauge.model.arrays import ARRAYS, ArrayWork
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
+from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
-from linkgauge.model.result import EngineSettings, Placement
-from linkgauge.model.transfer import FULL_LOAD, Engine, Memory, Operation, Transfer
+from linkgauge.model.result import Placement
+from linkgauge.model.settings import EngineSettings
+from linkgauge.model.transfer import FULL_LOAD, Engine, Operation, Transfer
 
 from . import host_chase, native
 from .counting import counters_of

@@ -23,7 +23,7 @@ from linkgauge.machine.tree import ROOT, Root, read_text
 from linkgauge.model.arrays import counted_arrays
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Node
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 
 from . import cache
 from .host_arena import NativeArena

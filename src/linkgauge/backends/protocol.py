@@ -29,9 +29,10 @@ from linkgauge.model.counters import Counters
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.transfer import Engine, Operation, Transfer
 
 
 class Pattern(IntEnum):

@@ -7,16 +7,8 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS
-from linkgauge.model.transfer import (
-    FULL_LOAD,
-    HAND_OVERS,
-    PAGE_KINDS,
-    POLICY_KINDS,
-    Engine,
-    Memory,
-    Operation,
-    Transfer,
-)
+from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
+from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, Engine, Operation, Transfer
 
 from .protocol import Copy
 

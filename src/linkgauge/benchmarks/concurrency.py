@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from linkgauge.model.memory import host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import Cell, Engine, Report, Transfer, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 
 from .gpu import OnDevices
 from .host_sweeps import thread_counts

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import permutations, product
 
 from linkgauge.model.machine import Node
-from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfer, host
+from linkgauge.model.memory import NULL, Memory, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
 from .table import NO_CPU, UNHURRIED, DeviceSet, Sweep

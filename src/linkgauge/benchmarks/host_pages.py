@@ -6,16 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from linkgauge.model.machine import Node
-from linkgauge.model.transfer import (
-    NULL,
-    PAGE_KINDS,
-    POLICY_KINDS,
-    Cell,
-    Engine,
-    Report,
-    Transfer,
-    host,
-)
+from linkgauge.model.memory import NULL, PAGE_KINDS, POLICY_KINDS, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
 from .host_latency import UNIT, beyond_caches, chase

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfer, host
+from linkgauge.model.memory import NULL, Memory, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 
 from .table import DeviceSet, Sweep
 

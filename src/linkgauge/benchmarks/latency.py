@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import permutations, product
 
+from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import (
-    NULL,
-    Cell,
-    Engine,
-    HandOver,
-    Memory,
-    Operation,
-    Report,
-    Transfer,
-    host,
-)
+from linkgauge.model.transfer import Cell, Engine, HandOver, Operation, Report, Transfer
 from linkgauge.model.units import LATENCY, format_size
 
 from .gpu import OnDevices

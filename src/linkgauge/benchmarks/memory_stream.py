@@ -13,7 +13,8 @@ from itertools import product
 
 from linkgauge.model.arrays import ARRAYS, HOST_MODES, ArrayKind, HostMode
 from linkgauge.model.machine import Node
-from linkgauge.model.transfer import NULL, Cell, Engine, Memory, Report, Transfer, host
+from linkgauge.model.memory import NULL, Memory, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import STREAM
 
 from .host_sweeps import thread_counts

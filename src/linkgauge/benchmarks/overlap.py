@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from linkgauge.model.memory import NULL, host
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.transfer import NULL, Cell, Engine, Report, Transfer, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import HIDDEN
 
 from .gpu import OnDevices

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from linkgauge.model.transfer import NULL, Cell, Engine, Report, Transfer, host
+from linkgauge.model.memory import NULL, host
+from linkgauge.model.transfer import Cell, Engine, Report, Transfer
 from linkgauge.model.units import RATE
 
 from .table import HOST_ROW, NO_CPU, DeviceSet, Sweep

@@ -16,18 +16,16 @@ from typing import ClassVar, Literal, get_args
 import msgspec
 
 from linkgauge.model.machine import Device, Node
+from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory, parse_transfers
 from linkgauge.model.transfer import (
-    NULL,
     Benchmark,
     Cell,
     Engine,
     EngineKind,
-    Memory,
     Operation,
     Report,
     Transfer,
-    host,
 )
 from linkgauge.model.units import BANDWIDTH, Unit
 

@@ -14,7 +14,8 @@ import msgspec
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import CellResult, Pieces
+from linkgauge.model.result import CellResult
+from linkgauge.model.settings import Pieces
 from linkgauge.model.transfer import Access, Benchmark, Cell, Report, Transfer
 from linkgauge.model.units import format_size
 

@@ -48,7 +48,7 @@ def survey(backend: list[str] | None = None, machine: str | None = None) -> Mach
     """This machine, or a simulated one."""
     from linkgauge.engine import session
     from linkgauge.engine.request import RunRequest
-    from linkgauge.model.result import Settings
+    from linkgauge.model.settings import Settings
 
     from .requests import simulation_of
 

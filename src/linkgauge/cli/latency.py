@@ -50,7 +50,7 @@ def latency(
     from linkgauge.benchmarks.latency import SIZES
     from linkgauge.engine.request import Selection
     from linkgauge.model.errors import InputError
-    from linkgauge.model.result import EngineSettings
+    from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import format_size
     from linkgauge.report.live import Display
 

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.formats import formats
 

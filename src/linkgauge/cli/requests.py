@@ -20,11 +20,11 @@ from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import read_run
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
-from linkgauge.model.result import (
+from linkgauge.model.result import Run
+from linkgauge.model.settings import (
     Blocks,
     EngineSettings,
     Profiler,
-    Run,
     Settings,
     Simulation,
     Streams,

@@ -76,10 +76,12 @@ def run(
 
     Example: linkgauge run --prefix host_to_ --size 64M,512M --label before-pinning
     """
+    from linkgauge.cluster.launch import launched
     from linkgauge.engine.process import WorkerProcess
 
-    # It loads while the rest of this process loads.
-    first = context.with_resource(closing(WorkerProcess())) if resume is None else None
+    # It loads while the rest of this process loads. Ranks have none.
+    alone = resume is None and launched().size == 1
+    first = context.with_resource(closing(WorkerProcess())) if alone else None
     import msgspec
 
     from linkgauge.engine.request import Selection

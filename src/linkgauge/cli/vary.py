@@ -120,7 +120,7 @@ def vary(
     """
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.request import Selection, Written
-    from linkgauge.model.result import EngineSettings
+    from linkgauge.model.settings import EngineSettings
 
     from . import requests
     from .vary_experiments import carry_out_named

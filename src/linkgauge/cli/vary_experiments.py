@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Simulation
+from linkgauge.model.settings import Simulation
 from linkgauge.report.formats import Format
 from linkgauge.report.run_text import make_console
 

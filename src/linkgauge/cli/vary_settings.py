@@ -17,8 +17,8 @@ from linkgauge.engine.rewriting import DeviceEngine
 from linkgauge.engine.varying import Variant
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Host
-from linkgauge.model.result import EngineSettings, Simulation, Streams, Surroundings
-from linkgauge.model.transfer import HOST_KINDS, STAGING
+from linkgauge.model.memory import HOST_KINDS, STAGING
+from linkgauge.model.settings import EngineSettings, Simulation, Streams, Surroundings
 from linkgauge.model.variation import Setting
 
 from .options import within

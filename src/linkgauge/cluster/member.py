@@ -15,7 +15,8 @@ import msgspec
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Engine, Operation, Transfer
 
 from .messages import Allocate, Allocated, Begin, Ended, Lent, Prepared, SharedCopy
 

@@ -9,8 +9,9 @@ from linkgauge.backends import ACROSS_RANKS, SIMULATED, open_backend
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
-from linkgauge.model.result import Settings
-from linkgauge.model.transfer import Memory, Operation
+from linkgauge.model.memory import Memory
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Operation
 
 from .launch import Launch
 from .member import BackendMember, Member, own

@@ -11,9 +11,11 @@ import msgspec
 from linkgauge.backends.protocol import Pace
 from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import Placement, Settings
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.result import Placement
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Engine, Operation, Transfer
 
 PROTOCOL = 1
 """The version of these messages: ranks understand each other's cards whatever theirs is."""

@@ -20,8 +20,9 @@ from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.machine import Device, Node
+from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Memory, Operation, Transfer
+from linkgauge.model.transfer import Operation, Transfer
 from linkgauge.model.units import approximate_size
 
 from .launch import Launch

@@ -16,8 +16,9 @@ from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Engine, Memory, Operation, Transfer
+from linkgauge.model.transfer import Engine, Operation, Transfer
 
 from . import messages
 from .clocks import Clocks

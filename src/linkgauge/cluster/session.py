@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from linkgauge.engine.controller import Doubts, Observer
 from linkgauge.engine.interrupts import ENDING
+from linkgauge.engine.journal import JOURNAL_FILE, Opened
+from linkgauge.engine.plan import Plan
 from linkgauge.engine.process import WorkerProcess
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import Session
 from linkgauge.engine.session import opened as opened_alone
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
+from linkgauge.model.result import Run
 
 from .agent import Agent
 from .gathering import card_of, serve_as_rank
@@ -31,6 +35,24 @@ LOST_EXIT = 3
 """Exit code of a rank whose run ended with another rank."""
 HEIR_SECONDS = 2.0
 """What the other ranks give the one that writes down that rank 0 is gone."""
+
+
+class RankSession(Session):
+    """A session of all ranks of a launch, on rank 0."""
+
+    def __init__(self, request: RunRequest, worker: ClusterWorker) -> None:
+        super().__init__(request, worker)
+        self._ranks = worker
+
+    def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
+        self._ranks.hold(wait=self.request.wait)
+        return super().measure(plan, observer, doubts)
+
+    def _open(self, plan: Plan) -> Opened:
+        opened = super()._open(plan)
+        if self.folder is not None:
+            self._ranks.keep(self.folder / JOURNAL_FILE)
+        return opened
 
 
 @contextmanager
@@ -50,7 +72,7 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
         sys.exit(_measure_with(launch, request))
     with closing(_gathered(launch, request)) as worker:
         try:
-            session = Session(request, worker)
+            session = RankSession(request, worker)
         except RankLost as ended:
             keep_loss(request, ended.lost)
             raise

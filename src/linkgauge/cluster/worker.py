@@ -7,8 +7,7 @@ rank, whose loss ends the run, as MPI's does.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,7 +24,8 @@ from linkgauge.model.errors import InputError, Phase
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Machine
 from linkgauge.model.ranks import RankLost
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Profiler, Settings
+from linkgauge.model.result import CellResult, PlannedCell
+from linkgauge.model.settings import Profiler, Settings
 
 from .clocks import compare
 from .gathering import Gathering
@@ -122,24 +122,15 @@ class ClusterWorker:
         """Everything else that is known of rank 0's machine."""
         return self._worker.look(())
 
-    @contextmanager
-    def hold(
-        self,
-        machine: Machine,
-        plan: Sequence[PlannedSheet],
-        *,
-        wait: bool,
-        tell: Callable[[str], None],
-    ) -> Iterator[None]:
+    def hold(self, *, wait: bool) -> None:
         """Each device is held by the first rank that has it, until the run is over. Raises
         DeviceBusy if another run measures one."""
         first: dict[tuple[str, str], int] = {}
-        for number, device in zip(self.links.all, machine.all_devices, strict=True):
-            if (key := device.pci or device.uuid) and machine.simulated is None:
+        for number, device in zip(self.links.all, self.survey(()).all_devices, strict=True):
+            if (key := device.pci or device.uuid) and self._settings.simulation is None:
                 first.setdefault((self.links.ranks[number].host, key), number)
         self.links.doing = "taking the devices"
         self.links.ask(set(first.values()), Hold(wait), type(None))
-        yield
 
     def keep(self, journal: Path) -> None:
         """Tells all ranks, of which one may have to write that rank 0 is gone."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult, Settings
+from linkgauge.model.result import CellResult
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import format_size
 

@@ -7,20 +7,24 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 import msgspec
 
+from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.cluster.launch import launched
 from linkgauge.cluster.session import opened as opened_session
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.request import RunRequest
+from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.result import Run, Settings, Simulation
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 from linkgauge.model.units import parse_size
 
@@ -58,14 +62,14 @@ class Context(msgspec.Struct, frozen=True):
         return self.fabric.devices
 
 
-_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
-"""Where Open MPI, MPICH with its relatives, and srun say how many processes they started."""
-
-
-def one_of_several() -> bool:
-    """Whether mpirun says that it started several processes. What lists tests asks this; what
-    measures asks the fabric of its Context."""
-    return any((digits(os.environ.get(name, "")) or 0) > 1 for name in _SIZES)
+@contextmanager
+def printing_once() -> Iterator[None]:
+    """Of the processes that mpirun started, the first alone prints."""
+    with ExitStack() as held:
+        if launched().rank:
+            nowhere = held.enter_context(Path(os.devnull).open("w"))
+            held.enter_context(redirect_stdout(nowhere))
+        yield
 
 
 class Quiet(Observer):
@@ -77,17 +81,24 @@ class Quiet(Observer):
 
 @contextmanager
 def opened(
-    where: Where, settings: Settings, *, devices: Sequence[str] = (), tells: bool = True
+    where: Where,
+    settings: Settings,
+    *,
+    devices: Sequence[str] = (),
+    tells: bool = True,
+    several: bool = False,
 ) -> Iterator[Context]:
     """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names them
     (all if none), of the first backend that has any. With `tells`, a simulated machine is named
-    on stderr, where it does not disturb parsers of the tool's output.
+    on stderr, where it does not disturb parsers of the tool's output. With `several`, all processes
+    that mpirun started measure together; all but the first leave here.
 
     Raises InputError if there is no device, unless backend `host` is asked for.
     """
-    if where.simulation is not None and tells:
+    if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
+        what=Selection(tuple(row.name for row in BETWEEN_PROCESSES)) if several else Selection(),
         settings=msgspec.structs.replace(settings, simulation=where.simulation),
         backends=() if where.backend is None else (where.backend,),
         devices=tuple(devices),

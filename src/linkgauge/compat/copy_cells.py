@@ -9,15 +9,14 @@ import msgspec
 
 from linkgauge.engine.reasons import unmeasured
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, exit_code
 from linkgauge.model.transfer import (
-    NULL,
     Benchmark,
     Cell,
     Engine,
     EngineKind,
-    Memory,
     Operation,
     Report,
     Transfer,

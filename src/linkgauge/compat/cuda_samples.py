@@ -14,7 +14,7 @@ import msgspec
 
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.machine import Device
-from linkgauge.model.result import EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings
 
 from . import base
 from .base import UsageError, Where, opened_devices

@@ -19,9 +19,10 @@ from itertools import permutations
 import msgspec
 
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import Settings
-from linkgauge.model.transfer import Engine, EngineKind, Memory, Transfer
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 from .base import Context, Where, hinting, opened_devices
 from .copy_cells import CopyPath, Meter

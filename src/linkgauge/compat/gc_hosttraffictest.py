@@ -20,7 +20,8 @@ from linkgauge.benchmarks import traffic
 from linkgauge.benchmarks.traffic import BUFFER, Combination
 from linkgauge.judge.thresholds import hold_run, objection
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import EngineSettings, Run, Settings, exit_code
+from linkgauge.model.result import Run, exit_code
+from linkgauge.model.settings import EngineSettings, Settings
 
 from . import gc_hosttraffictest_text as text
 from .base import Context, Once, Parser, UsageError, Where, decimal, hinting, measure, opened, whole

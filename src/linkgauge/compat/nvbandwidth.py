@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
+from linkgauge.cluster.launch import launched
 from linkgauge.judge.expect import Expectations
 from linkgauge.judge.utilisation import utilisation
 from linkgauge.judge.verdict import judge_result
@@ -27,7 +28,7 @@ from linkgauge.model.transfer import Benchmark
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.run_text import make_console
 
-from .base import Context, Quiet, UsageError, Where, measure, one_of_several, opened
+from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from .nvbandwidth_cases import BY_NAME, Testcase, cases_of, find, hint, with_prefixes
 from .nvbandwidth_figures import Misprint, Outcome, TestMatrix, axes, outcome
 from .nvbandwidth_json import JsonPrinter
@@ -72,8 +73,13 @@ NVBANDWIDTH = Dialect(
 
 
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Executes the arguments. Exit codes: 1 bad usage or an unknown test, else those of `linkgauge
-    run`: nvbandwidth itself exits with 0 after errors."""
+    """Executes the arguments, once if mpirun started several processes. Exit codes: 1 bad usage or
+    an unknown test, else those of `linkgauge run`: nvbandwidth itself exits with 0 after errors."""
+    with printing_once():
+        return _speak(dialect, arguments, where)
+
+
+def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     try:
         options = dialect.options(arguments)
     except UsageError as error:
@@ -91,7 +97,7 @@ def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
         print(dialect.help)
         return 0
     if options.list:
-        _list(cases_of(several=one_of_several()))
+        _list(cases_of(several=launched().size > 1))
         return 0
     try:
         return _run(dialect, options, where, printer)
@@ -114,13 +120,14 @@ def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Co
     """The machine, which has devices. Raises InputError if there is none, with what to do if a test
     between processes is asked for first: those can do without."""
     advice = ""
-    if not one_of_several():
+    several = launched().size > 1
+    if not several:
         option = "-p" if options.testcase_prefixes else "-t"
         for asked in (options.testcase_prefixes or options.testcase)[:1]:
             advice = hint(f"{tool} {option}", asked)
     with ExitStack() as held:
         try:
-            context = held.enter_context(opened(where, options.settings))
+            context = held.enter_context(opened(where, options.settings, several=several))
         except InputError as error:
             raise InputError(f"{error}{advice}") from error
         if not context.devices:

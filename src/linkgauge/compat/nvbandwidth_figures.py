@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from linkgauge.benchmarks.table import HOST_ROW, Layout
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Part, Result
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import unit_of
 
 from .nvbandwidth_cases import Testcase

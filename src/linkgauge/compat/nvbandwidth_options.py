@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from linkgauge.model.result import EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings
 
 from .base import Once, Parser, UsageError, digits
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
-from linkgauge.model.result import CellResult, Settings
+from linkgauge.model.result import CellResult
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import known_percentile
 from linkgauge.model.units import format_size
 from linkgauge.report.files import SIMULATED

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from linkgauge.model.machine import Device
-from linkgauge.model.result import EngineSettings, Settings
+from linkgauge.model.settings import EngineSettings, Settings
 
 from . import rbln_text as text
 from .base import Context, Parser, UsageError, Where, hinting, opened_devices, size_of, whole

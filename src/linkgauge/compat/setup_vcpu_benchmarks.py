@@ -18,7 +18,7 @@ from linkgauge.judge.vendor import AMD, NVIDIA
 from linkgauge.machine.packages import Manager, package_manager
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 from .base import Parser, Where, hinting
 

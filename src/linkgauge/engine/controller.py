@@ -12,7 +12,8 @@ from linkgauge.backends.protocol import Tried
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.machine import Machine
 from linkgauge.model.ranks import RankLost
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run, Settings
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.units import count_of
 
 from .interrupts import Interrupts

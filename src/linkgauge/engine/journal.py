@@ -24,7 +24,8 @@ from linkgauge.model.kernel_log import KernelLog, joined
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.ranks import LostRank
-from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Settings, Sheet, worst
+from linkgauge.model.result import CellResult, PlannedSheet, Result, Run, Sheet, worst
+from linkgauge.model.settings import Settings
 
 from .older import current
 from .visits import CellAt, Visits

@@ -38,14 +38,15 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedSheet]) -> dict[str
     """The devices in the plan's cells, by the key to hold: PCI address, else UUID.
 
     A device with neither is not held, nor is host memory: CPUs serve any number of runs at once,
-    like everything else on the machine. Simulated devices do not exist and are not held.
+    like everything else on the machine. Simulated devices do not exist and are not held; those of
+    ranks are held by them.
     """
     keys = {
         device.memory: device.pci or device.uuid
         for devices in machine.devices.values()
         for device in devices
     }
-    if machine.simulated is not None or not any(keys.values()):
+    if machine.simulated is not None or machine.ranks or not any(keys.values()):
         return {}
     places = {str(place) for _, cell in able(plan) for place in cell.places}
     return {key: memory for memory, key in keys.items() if key and memory in places}

@@ -14,7 +14,8 @@ import msgspec
 from linkgauge.backends.protocol import Backend, Checked, Group, Pace, Timing, Virtual, follows
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Beside, Note, Profiled
-from linkgauge.model.result import CellResult, Definition, Settings
+from linkgauge.model.result import CellResult, Definition
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 from .combined_group import CombinedGroup

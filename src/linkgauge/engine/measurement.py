@@ -9,10 +9,12 @@ from linkgauge.model.arrays import ARRAYS, source_arrays
 from linkgauge.model.counters import total
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
+from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.overlap import hidden
-from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, Settings
-from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Memory, Report, Transfer
+from linkgauge.model.result import CellResult, Definition, Part, PlannedCell
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Transfer
 
 from .headline import definition_of, headline
 from .pool import BufferPool

@@ -12,7 +12,8 @@ from linkgauge.model.counters import total
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
-from linkgauge.model.result import CellResult, Interval, Part, Settings, Status, Stopped
+from linkgauge.model.result import CellResult, Interval, Part, Status, Stopped
+from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import Better

@@ -6,7 +6,8 @@ from __future__ import annotations
 import msgspec
 
 from linkgauge.backends.protocol import Tried
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 
 from .standing import Standing
 

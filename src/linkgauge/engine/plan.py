@@ -13,9 +13,11 @@ from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device, Machine, Node
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import PlannedCell, PlannedSheet, Settings
-from linkgauge.model.transfer import Benchmark, Cell, Memory, Transfer
+from linkgauge.model.result import PlannedCell, PlannedSheet
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
 
 from .rounds import tournament

@@ -6,7 +6,8 @@ from collections import OrderedDict
 
 from linkgauge.backends.protocol import Backend, Buffer
 from linkgauge.model.errors import AllocationError
-from linkgauge.model.transfer import Engine, Memory
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Engine
 
 _Key = tuple[str, Memory, object, int, int]
 SETS = 4

@@ -17,7 +17,7 @@ from linkgauge.backends.protocol import Tried
 from linkgauge.machine.tree import ROOT, Root, names_in, read_text
 from linkgauge.model.errors import LinkgaugeError, OutcomeKind
 from linkgauge.model.notation import decode_hook, encode_hook
-from linkgauge.model.result import Settings, Surroundings
+from linkgauge.model.settings import Settings, Surroundings
 
 from .channel import Channel
 from .interrupts import ENDING

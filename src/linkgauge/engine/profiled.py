@@ -11,7 +11,7 @@ import time
 import uuid
 from contextlib import suppress
 
-from linkgauge.model.result import Surroundings
+from linkgauge.model.settings import Surroundings
 
 from .channel import Channel
 from .process import LOOK, PATIENCE, WorkerLost, WorkerProcess, environment_with, program

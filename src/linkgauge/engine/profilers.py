@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import Profiler
+from linkgauge.model.settings import Profiler
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
 LOG = ".log"

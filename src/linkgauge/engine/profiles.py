@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 _KI, _MI = 1 << 10, 1 << 20
 

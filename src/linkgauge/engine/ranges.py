@@ -12,7 +12,8 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
-from linkgauge.model.result import PlannedCell, Settings
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size
 
 DOMAIN = "linkgauge"

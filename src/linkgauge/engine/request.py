@@ -20,7 +20,7 @@ from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
-from linkgauge.model.result import Settings, Simulation
+from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark, Cell, Report
 
 from .plan import check_exists, fabrics, lay_out
@@ -152,7 +152,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         node = self.settings.engines.numa_node
         found = fabrics(machine, self.devices, node, with_cpus=with_cpus)
         asked = self.settings.sizes if self.profile is None else ()
-        return tuple(msgspec.structs.replace(each, sizes=asked) for each in found)
+        hosts = tuple(rank.host for rank in machine.ranks)
+        return tuple(msgspec.structs.replace(each, sizes=asked, hosts=hosts) for each in found)
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import Run, Simulation
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Simulation
 
 from .controller import Doubts, Observer, execute, now
 from .garbage import collect_seldom

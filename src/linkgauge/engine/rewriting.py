@@ -9,7 +9,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.transfer import Benchmark, Cell, Engine, Memory, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Transfer
 
 DeviceEngine = Literal["ce", "sm"]
 """Kinds of engines that devices copy by."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from linkgauge.backends.protocol import Group, Pace, Timing
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 
 from .sustained import marked_loops
 

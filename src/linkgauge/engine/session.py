@@ -22,13 +22,15 @@ from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import EngineSettings, Run
+from linkgauge.model.result import Run
+from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Benchmark
 
 from .controller import Doubts, Observer, Sink, execute, now
 from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Journal, Opened
+from .locks import devices_measured, hold
 from .plan import Plan, able, make_plan
 from .process import WorkerProcess
 from .request import RunRequest
@@ -95,8 +97,8 @@ class Session:
         request = self.request
         collect_seldom()
         with ExitStack() as held:
-            holding = self._worker.hold(self.machine, plan, wait=request.wait, tell=observer.say)
-            held.enter_context(holding)
+            devices = devices_measured(self.machine, plan)
+            held.enter_context(hold(devices, wait=request.wait, tell=observer.say))
             if request.tune:
                 self._tune(observer)
             opened = self._open(plan)
@@ -106,7 +108,6 @@ class Session:
                     self._worker.profile(request.settings.profiler, self.folder)
                 journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                 sink = held.enter_context(closing(journal)).append
-                self._worker.keep(self.folder / JOURNAL_FILE)
             log = held.enter_context(following(self.machine))
             observer.begun(self.machine)
             return execute((opened,), self._worker, sink, observer, doubts, log)

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from linkgauge.backends.protocol import Backend, Buffer, Pattern
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Transfer
 
 from .pool import BufferPool
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -23,9 +22,9 @@ from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Profiler, Settings
+from linkgauge.model.result import CellResult, PlannedCell
+from linkgauge.model.settings import Profiler, Settings
 
-from .locks import devices_measured, hold
 from .messages import FIRST, Command, Look, Measure, Release, Survey, Tune, Visit
 from .process import WorkerLost, WorkerProcess
 from .profiled import ProfiledProcess
@@ -203,20 +202,6 @@ class Supervisor:
         if self._reports is None:
             return WorkerProcess(self._surroundings)
         return ProfiledProcess(self._reports, self._surroundings)
-
-    def hold(
-        self,
-        machine: Machine,
-        plan: Sequence[PlannedSheet],
-        *,
-        wait: bool,
-        tell: Callable[[str], None],
-    ) -> AbstractContextManager[None]:
-        """Keeps other runs from measuring the plan's devices. Raises DeviceBusy if one does."""
-        return hold(devices_measured(machine, plan), wait=wait, tell=tell)
-
-    def keep(self, journal: Path) -> None:
-        """Workers do not care where the run is kept."""
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
         """From here on workers run under this profiler, which leaves its files in the folder.

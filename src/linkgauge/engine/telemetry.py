@@ -16,7 +16,8 @@ from typing import TypeVar
 
 from linkgauge.backends.protocol import Backend, HasTelemetry, follows
 from linkgauge.model.inventory import Reading, Telemetry
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Transfer
 
 PERIOD = 0.05
 """Seconds from one reading to the next: 20 a second."""

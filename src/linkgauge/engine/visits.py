@@ -15,9 +15,11 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet, Settings
-from linkgauge.model.transfer import Memory, Place
+from linkgauge.model.result import CellKey, CellResult, PlannedCell, PlannedSheet
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Place
 
 from .merging import Merged, merge, spent
 from .messages import Visit

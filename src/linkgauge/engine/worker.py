@@ -25,7 +25,8 @@ from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory
 from linkgauge.model.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.result import CellResult, EngineSettings, PlannedCell, Settings, Status
+from linkgauge.model.result import CellResult, PlannedCell, Status
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Transfer
 
 from .measure import Known, OnPhase, measure_together

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from linkgauge.backends.protocol import Tried
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
-from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Profiler
+from linkgauge.model.result import CellResult, PlannedCell
+from linkgauge.model.settings import Profiler
 
 from .messages import FIRST, Visit
 
@@ -20,21 +20,6 @@ class Workers(Protocol):
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...
-    def hold(
-        self,
-        machine: Machine,
-        plan: Sequence[PlannedSheet],
-        *,
-        wait: bool,
-        tell: Callable[[str], None],
-    ) -> AbstractContextManager[None]:
-        """Keeps other runs from measuring the plan's devices. Raises DeviceBusy."""
-        ...
-
-    def keep(self, journal: Path) -> None:
-        """The run is kept here."""
-        ...
-
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]: ...

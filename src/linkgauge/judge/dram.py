@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from linkgauge.model.machine import Machine, Node
+from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.result import Result
-from linkgauge.model.transfer import SPREAD, Memory, Transfer
+from linkgauge.model.transfer import Transfer
 
 from .path import ExpectedPath, Segment, Unknown, Use
 

@@ -17,9 +17,10 @@ from linkgauge.model.arrays import ARRAYS, counted_arrays
 from linkgauge.model.inventory import Reading
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Flow, Resource, share
+from linkgauge.model.memory import NULL, Memory
 from linkgauge.model.motion import Work, movements
 from linkgauge.model.result import CellResult, Definition, Expected, PlannedCell
-from linkgauge.model.transfer import NULL, Memory, Report, Transfer
+from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 from .dram import Ceilings

@@ -22,8 +22,9 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from linkgauge.model.memory import Memory
 from linkgauge.model.result import Level, Levels, Result
-from linkgauge.model.transfer import Memory, Transfer
+from linkgauge.model.transfer import Transfer
 
 TOLERANCE = 0.13
 """Deviation of log latency at which a point of a level is as good as one between levels."""

@@ -7,7 +7,8 @@ from functools import cache
 
 from linkgauge.model.machine import Machine
 from linkgauge.model.map import Crossing
-from linkgauge.model.transfer import Access, Memory, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Access, Transfer
 
 from .dram import Ceilings, HostMemory
 from .fabric_rates import fabric_path

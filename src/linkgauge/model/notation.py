@@ -22,17 +22,8 @@ from collections.abc import Callable
 from typing import get_args
 
 from .errors import NotationError
-from .transfer import (
-    FULL_LOAD,
-    HOST_ENGINES,
-    HOST_KINDS,
-    NULL,
-    Engine,
-    EngineKind,
-    Memory,
-    Transfer,
-    default_owner,
-)
+from .memory import HOST_KINDS, NULL, Memory
+from .transfer import FULL_LOAD, HOST_ENGINES, Engine, EngineKind, Transfer, default_owner
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")

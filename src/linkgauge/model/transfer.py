@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 
 from .arrays import ArrayOperation, counted_arrays, source_arrays
 from .matmul import MATRICES, PRODUCTS, ProductOperation
+from .memory import NULL, Memory
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg"]
@@ -49,89 +50,12 @@ ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-co
 """Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
 """An engine reads what it pulls to itself, and writes what it pushes away."""
-STAGING = "staging"
-"""Pinned host memory, and one buffer for all transfers of a cell that name it."""
-
 FULL_LOAD = 100
 """Percent of its own rate at which a transfer runs if nothing holds it back."""
-
-PAGE_KINDS = ("base", "thp", "hugetlb")
-"""In pages of the base size, transparent huge pages, or huge pages of the pool alone."""
-SPREAD = ("interleave", "weighted")
-"""Over all nodes in turn, a page each or as many as the kernel's weights say."""
-POLICY_KINDS = ("preferred", *SPREAD)
-"""Pinned, but placed by another policy than bound to the node."""
-HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
-
-
-class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, and
-    `cpu:3`, the caches of one CPU.
-
-    `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
-    read or write), `kind` how host memory is allocated ("" is pinned), `rank` the process that
-    holds it (None is this one).
-    """
-
-    space: str
-    index: int | None = None
-    kind: str = ""
-    rank: int | None = None
-
-    @property
-    def is_host(self) -> bool:
-        return self.space == "host"
-
-    @property
-    def is_null(self) -> bool:
-        return self.space == "null"
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether it is the caches of one CPU, in which nothing can be allocated."""
-        return self.space == "cpu"
-
-    @property
-    def is_device(self) -> bool:
-        return self.space not in ("host", "cpu", "null")
-
-    @property
-    def is_staging(self) -> bool:
-        return self.kind == STAGING
-
-    @property
-    def backend(self) -> str:
-        """The backend that serves this memory: `torch` for `torch:xpu:0`."""
-        return "host" if self.is_cpu else self.space.partition(":")[0]
-
-    @property
-    def place(self) -> Memory:
-        """The device or node itself, whatever the kind of memory on it."""
-        return Memory(self.space, self.index, rank=self.rank)
-
-    @property
-    def label(self) -> str:
-        """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`. Between
-        processes, each of which has one, the number of its process."""
-        return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
-
-    def __str__(self) -> str:
-        if self.is_null:
-            return "null"
-        kind = f"/{self.kind}" if self.kind else ""
-        rank = "" if self.rank is None else f"@{self.rank}"
-        return f"{self.space}:{self.index}{kind}{rank}"
-
 
 CHUNK = 512
 """Bytes that a `<->` kernel moves in one direction before the next chunk goes the other way: 32
 lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even chunks back."""
-
-NULL = Memory("null")
-
-
-def host(node: int, kind: str = "") -> Memory:
-    return Memory("host", node, kind)
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
-from linkgauge.model.result import Settings
+from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size
 
 from .run_text import simulated, where

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
+from linkgauge.model.memory import POLICY_KINDS
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.transfer import POLICY_KINDS
 
 HUGE = ("huge", "thp", "hugetlb")
 MOST_SIZES = 6

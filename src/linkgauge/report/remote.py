@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterator
 from rich.text import Text
 
 from linkgauge.model.arrays import ARRAYS
+from linkgauge.model.memory import Memory
 from linkgauge.model.result import CellResult, Result
-from linkgauge.model.transfer import Memory
 
 from .sentences import NAMED
 

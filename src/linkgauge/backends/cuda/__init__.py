@@ -38,8 +38,9 @@ from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
 from linkgauge.model.matmul import PRODUCTS
-from linkgauge.model.result import EngineSettings
-from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.settings import EngineSettings
+from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import memory as cuda_memory
 from .arrays import ArrayKernels, array_work

@@ -9,7 +9,7 @@ from contextlib import suppress
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.arrays import ARRAYS, ArrayKind
 from linkgauge.model.errors import Unsupported
-from linkgauge.model.result import EngineSettings
+from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Operation, Transfer
 from linkgauge.model.units import approximate_size, format_size
 

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
-from linkgauge.model.transfer import Memory
+from linkgauge.model.memory import Memory
 
 from .device import CudaDevice
 from .memory import CudaBuffer

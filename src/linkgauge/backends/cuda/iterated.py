@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_copy_engine, check_flags
-from linkgauge.model.transfer import HAND_OVERS, Memory, Operation
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import HAND_OVERS, Operation
 
 from .copy_ping_pong import ping_pong
 from .device import CudaDevice

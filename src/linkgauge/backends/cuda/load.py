@@ -10,7 +10,8 @@ from contextlib import ExitStack, suppress
 
 from linkgauge.backends.protocol import Copy, Group, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
-from linkgauge.model.transfer import FULL_LOAD, Memory
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import FULL_LOAD
 
 from .device import CudaDevice, Launch
 from .memory import address_in, pinned_words

@@ -16,8 +16,8 @@ from linkgauge.backends import native
 from linkgauge.backends.protocol import Buffer, Pattern
 from linkgauge.model.errors import AllocationError, BackendError, Unsupported
 from linkgauge.model.machine import Node
+from linkgauge.model.memory import SPREAD, Memory
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import SPREAD, Memory
 from linkgauge.model.units import approximate_size
 
 from .device import CudaDevice

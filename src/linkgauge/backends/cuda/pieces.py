@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from linkgauge.model.result import MOST_STREAMS, Pieces
+from linkgauge.model.settings import MOST_STREAMS, Pieces
 
 from .device import CudaDevice, Launch
 from .launches import LOOPS

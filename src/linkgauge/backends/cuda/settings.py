@@ -10,8 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from linkgauge.backends.cache import load, store, tuned_file
-from linkgauge.model.result import Blocks, EngineSettings, Streams, Threads
-from linkgauge.model.transfer import Memory, Operation, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.settings import Blocks, EngineSettings, Streams, Threads
+from linkgauge.model.transfer import Operation, Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
 """From this size on (bytes) one launch carries out all loops of a kernel copy, as in nvbandwidth;

@@ -13,7 +13,8 @@ import msgspec
 from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern, Timing, Tried
 from linkgauge.model.arrays import ARRAYS, counted_arrays, source_arrays
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.transfer import NULL, Engine, Memory, Operation, Transfer
+from linkgauge.model.memory import NULL, Memory
+from linkgauge.model.transfer import Engine, Operation, Transfer
 
 from . import CudaBackend
 from .memory import CudaBuffer

@@ -27,8 +27,9 @@ from linkgauge.backends.rules import (
 from linkgauge.model.arrays import ARRAYS
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.machine import Device, Host, Node
-from linkgauge.model.result import EngineSettings, Pieces
-from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.settings import EngineSettings, Pieces
+from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import refusals
 

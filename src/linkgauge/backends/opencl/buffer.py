@@ -8,8 +8,8 @@ import pyopencl as cl
 
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, BackendError
+from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Memory
 
 from .runtime import OpenCLDevice, calling
 

@@ -10,7 +10,8 @@ import numpy as np
 import pyopencl as cl
 
 from linkgauge.backends.protocol import Pattern
-from linkgauge.model.transfer import CHUNK, Memory
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import CHUNK
 
 from .buffer import OpenCLBuffer, create
 from .host_memory import PageableBuffer

@@ -14,7 +14,7 @@ import pyopencl as cl
 
 from linkgauge.backends.protocol import Copy, Pace, Pattern, Timing
 from linkgauge.model.errors import BackendError, Unsupported
-from linkgauge.model.result import Pieces
+from linkgauge.model.settings import Pieces
 
 from .buffer import OpenCLBuffer, own
 from .device_memory import PartialSums

@@ -15,8 +15,9 @@ from linkgauge._native import Kind
 from linkgauge.backends import native
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.machine import Node
+from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import EngineKind, Memory
+from linkgauge.model.transfer import EngineKind
 
 from .buffer import OpenCLBuffer, create, refuse_larger
 from .runtime import OpenCLDevice, calling

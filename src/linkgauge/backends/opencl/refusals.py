@@ -12,7 +12,8 @@ import msgspec
 
 from linkgauge.backends.rules import of_copy_engine, of_load
 from linkgauge.model.machine import Device
-from linkgauge.model.transfer import STAGING, Memory, Transfer
+from linkgauge.model.memory import STAGING, Memory
+from linkgauge.model.transfer import Transfer
 
 SPACE = "opencl"
 

@@ -19,7 +19,7 @@ from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import AllocationError, BackendError, DeviceLost, Unsupported
 from linkgauge.model.machine import Device
-from linkgauge.model.result import Pieces
+from linkgauge.model.settings import Pieces
 
 from .refusals import SPACE, Facts
 

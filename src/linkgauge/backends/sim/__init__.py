@@ -40,9 +40,10 @@ from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
 from linkgauge.model.map import Flow
 from linkgauge.model.matmul import PRODUCTS, operations_of, order_of
+from linkgauge.model.memory import Memory, host
 from linkgauge.model.motion import Movement, Work, movements, steady
-from linkgauge.model.result import EngineSettings, Simulation
-from linkgauge.model.transfer import ITERATED, Engine, Memory, Operation, Transfer, host
+from linkgauge.model.settings import EngineSettings, Simulation
+from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import inventory, pci, refusals
 from .description import Description, parse_description

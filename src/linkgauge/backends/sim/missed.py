@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from linkgauge.model.errors import InputError
-from linkgauge.model.result import CellResult, EngineSettings, Result, Run
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.settings import EngineSettings
 
 from . import simulate
 from .faults import ALL, Cells, Drift, Fault, Flip, Jitter, Lost, Slow, Stall

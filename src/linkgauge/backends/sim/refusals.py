@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.backends.rules import of_copy_engine, of_threads
-from linkgauge.model.transfer import FULL_LOAD, STAGING, Memory, Transfer
+from linkgauge.model.memory import STAGING, Memory
+from linkgauge.model.transfer import FULL_LOAD, Transfer
 
 from .hardware import Hardware
 from .topology import Topology

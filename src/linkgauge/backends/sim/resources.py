@@ -13,7 +13,8 @@ import msgspec
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.map import Crossing, Flow, Resource
 from linkgauge.model.matmul import PRODUCTS
-from linkgauge.model.transfer import Access, Engine, EngineKind, Memory, Transfer
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Access, Engine, EngineKind, Transfer
 
 from .description import Caps
 from .hardware import Hardware, SimLink

@@ -1,0 +1,81 @@
+"""Memories: the places between which bytes move."""
+
+from __future__ import annotations
+
+import msgspec
+
+STAGING = "staging"
+"""Pinned host memory, and one buffer for all transfers of a cell that name it."""
+PAGE_KINDS = ("base", "thp", "hugetlb")
+"""In pages of the base size, transparent huge pages, or huge pages of the pool alone."""
+SPREAD = ("interleave", "weighted")
+"""Over all nodes in turn, a page each or as many as the kernel's weights say."""
+POLICY_KINDS = ("preferred", *SPREAD)
+"""Pinned, but placed by another policy than bound to the node."""
+HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
+
+
+class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
+    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, and
+    `cpu:3`, the caches of one CPU.
+
+    `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
+    read or write), `kind` how host memory is allocated ("" is pinned), `rank` the process that
+    holds it (None is this one).
+    """
+
+    space: str
+    index: int | None = None
+    kind: str = ""
+    rank: int | None = None
+
+    @property
+    def is_host(self) -> bool:
+        return self.space == "host"
+
+    @property
+    def is_null(self) -> bool:
+        return self.space == "null"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is the caches of one CPU, in which nothing can be allocated."""
+        return self.space == "cpu"
+
+    @property
+    def is_device(self) -> bool:
+        return self.space not in ("host", "cpu", "null")
+
+    @property
+    def is_staging(self) -> bool:
+        return self.kind == STAGING
+
+    @property
+    def backend(self) -> str:
+        """The backend that serves this memory: `torch` for `torch:xpu:0`."""
+        return "host" if self.is_cpu else self.space.partition(":")[0]
+
+    @property
+    def place(self) -> Memory:
+        """The device or node itself, whatever the kind of memory on it."""
+        return Memory(self.space, self.index, rank=self.rank)
+
+    @property
+    def label(self) -> str:
+        """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`. Between
+        processes, each of which has one, the number of its process."""
+        return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
+
+    def __str__(self) -> str:
+        if self.is_null:
+            return "null"
+        kind = f"/{self.kind}" if self.kind else ""
+        rank = "" if self.rank is None else f"@{self.rank}"
+        return f"{self.space}:{self.index}{kind}{rank}"
+
+
+NULL = Memory("null")
+
+
+def host(node: int, kind: str = "") -> Memory:
+    return Memory("host", node, kind)
