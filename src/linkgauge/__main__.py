@@ -1,10 +1,15 @@
 """`python -m linkgauge` and `linkgauge` are the command line."""
 
+import os
+import signal
 import sys
 
 
 def main() -> None:
     """Runs the command line; Ctrl-C ends it quietly even while it is being loaded."""
+    if "PMI_RANK" in os.environ:
+        # What Hydra sends all ranks as one ends: they find out by themselves which.
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         from linkgauge.cli.main import main as run
 

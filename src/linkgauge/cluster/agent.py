@@ -39,11 +39,14 @@ LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 
 
 class Agent:
-    """Serves rank 0 over a channel. `left` is called by the reading thread if rank 0 is gone
-    without a word; `kept` is where rank 0 keeps the run, once it said so."""
+    """Serves rank 0 over a channel. The reading thread calls `left` if the run is over and this
+    process has to end, whatever it is at: because rank 0 is gone without a word, or because another
+    rank is, as `True` says. `told` is what rank 0 said of itself, `doing` what it asked for last,
+    in words."""
 
-    def __init__(self, channel: Channel, launch: Launch, left: Callable[[], None]) -> None:
-        self.kept: str | None = None
+    def __init__(self, channel: Channel, launch: Launch, left: Callable[[bool], None]) -> None:
+        self.told: messages.Told | None = None
+        self.doing = "joining"
         self._channel = channel
         self._launch = launch
         self._left = left
@@ -87,15 +90,18 @@ class Agent:
                 match command:
                     case messages.Ping():
                         self._say(messages.Pong())
-                    case messages.Kept(journal):
-                        self.kept = journal
-                    case messages.End():
+                    case messages.Told():
+                        self.told = command
+                    case messages.End(lost):
+                        if lost:
+                            self._left(True)
                         self._commands.put(None)
                         return
                     case _:
+                        self.doing = _DOING.get(type(command), self.doing)
                         self._commands.put(command)
         except (EOFError, OSError, msgspec.DecodeError):
-            self._left()
+            self._left(False)
             self._commands.put(None)
 
     def _say(self, reply: messages.Reply) -> None:
@@ -179,3 +185,13 @@ _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
     messages.Close: lambda member, of: member.close_group(),
 }
 """What its member does."""
+_DOING: Mapping[type, str] = {
+    messages.Open: "opening devices",
+    messages.Allocate: "allocating",
+    messages.Fill: "filling the buffers",
+    messages.Prepare: "preparing",
+    messages.Begin: "measuring",
+    messages.Mismatch: "verifying",
+    messages.Checksum: "verifying",
+}
+"""What the run is at when rank 0 asks for this."""

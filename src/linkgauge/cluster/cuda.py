@@ -47,7 +47,7 @@ class CudaMember(BackendMember):
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         said = super().remarks(transfer)
         if not self._first:
-            said = (*said, f"ranks share {self._device.memory}: there are fewer GPUs than ranks")
+            said = (*said, f"ranks share {self._device.memory}, and take turns: GPUs are fewer")
         return (*said, "memory of another process, by CUDA IPC")
 
     def handle(self, buffer: Buffer) -> bytes:

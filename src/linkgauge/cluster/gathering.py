@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -25,7 +26,7 @@ from linkgauge.model.ranks import LostRank, Rank, RankLost
 from .agent import Agent
 from .launch import Launch
 from .links import CROWDED, Links
-from .messages import PROTOCOL, Card, decode_reply, encode
+from .messages import PROTOCOL, Card, End, Told, decode_reply, encode
 from .wire import (
     NotReached,
     connect_here,
@@ -38,6 +39,8 @@ from .world import leave, mpi_errors, world
 
 JOIN_SECONDS = 60.0
 """What all ranks have to appear in; where they share CPUs, longer."""
+LATE_SECONDS = 5.0
+"""What ranks have to hear that it comes to nothing."""
 JOINING = "joining"
 
 
@@ -55,9 +58,11 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
     return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, PROTOCOL, token)
 
 
-def serve_as_rank(launch: Launch, limit: float | None, left: Callable[[Agent], None]) -> Agent:
-    """Joins rank 0, and serves it until the run is over. `left` is called if rank 0 is gone. Raises
-    RankLost if it is never there."""
+def serve_as_rank(
+    launch: Launch, limit: float | None, left: Callable[[Agent, bool], None]
+) -> Agent:
+    """Joins rank 0, and serves it until the run is over. `left` is called as `Agent` says. Raises
+    RankLost if rank 0 is never there."""
     seconds = join_seconds(launch, limit)
     token = b""
     try:
@@ -67,10 +72,10 @@ def serve_as_rank(launch: Launch, limit: float | None, left: Callable[[Agent], N
             host, port, token = _exchanged(launch, None)
             end = connect_there(host, port, seconds)
     except NotReached as error:
-        raise RankLost(LostRank(0, str(error), JOINING), "timeout") from error
+        raise RankLost(_absent(launch, 0, str(error)), "timeout") from error
     channel = Channel(end)
     channel.send(encode(card_of(launch, token)))
-    agent = Agent(channel, launch, lambda: left(agent))
+    agent = Agent(channel, launch, lambda of_another: left(agent, of_another))
     agent.serve()
     return agent
 
@@ -104,9 +109,10 @@ class Gathering:
         try:
             self._await_all(join_seconds(launch, limit))
         except BaseException:
-            self._listening.close()
+            self._send_away()
             raise
-        self._listening.close()
+        finally:
+            self._listening.close()
         ranks = [_rank(card) for card in self._cards.values()]
         self.links = Links(self._channels, ranks, crowd=crowd_of(launch), limit=limit)
 
@@ -114,7 +120,7 @@ class Gathering:
         """Rank 0's own member; before that, its part in telling the address."""
         if address is not None:
             _exchanged(self._launch, address)
-        Agent(Channel(end), self._launch, lambda: None).serve()
+        Agent(Channel(end), self._launch, lambda _: None).serve()
         leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
@@ -129,7 +135,7 @@ class Gathering:
             if not ready:
                 missing = min(set(range(self._launch.size)) - set(self._cards))
                 how = f"did not appear within {seconds:g} s"
-                raise RankLost(LostRank(missing, how, JOINING), "timeout")
+                raise RankLost(_absent(self._launch, missing, how), "timeout")
             for at, _ in ready:
                 if at == self._listening.fileno():
                     if (rank := self._admit(deadline)) is not None:
@@ -138,6 +144,21 @@ class Gathering:
                         rank_of[channel.fileno()] = rank
                 else:
                     raise RankLost(self._gone(rank_of[at]))
+
+    def _send_away(self) -> None:
+        """Tells those that are here, and those that come within some seconds, that nothing comes of
+        it: others would wait for rank 0."""
+        for rank in set(self._channels) - {0}:  # the member of this process ends with it
+            with suppress(OSError):
+                self._channels[rank].send(encode(End(lost=True)))
+        deadline = time.monotonic() + LATE_SECONDS
+        left = self._launch.size - len(self._channels)
+        while left > 0 and (seconds := deadline - time.monotonic()) > 0:
+            self._listening.settimeout(seconds)
+            with suppress(OSError):
+                late = Channel(self._listening.accept()[0])
+                late.send(encode(End(lost=True)))
+                left -= 1
 
     def _gone(self, rank: int) -> LostRank:
         card = self._cards[rank]
@@ -159,9 +180,11 @@ class Gathering:
             return None
         if not here and not hmac.compare_digest(card.token, self._token):
             return None
+        self._channels[card.rank] = channel
         self._check(card)
         self._cards[card.rank] = card
-        self._channels[card.rank] = channel
+        with suppress(OSError):  # if it is gone, that is noticed next
+            channel.send(encode(Told(_rank(self._cards[0]))))
         return card.rank
 
     def _check(self, card: Card) -> None:
@@ -179,9 +202,15 @@ class Gathering:
         """Lets all members leave, and waits for the one of this process."""
         deadline = time.monotonic() + patience
         self.links.close()
-        self._thread.join(patience)
-        if self.links.lost is None:
+        if self.links.lost is None:  # else the member of this process may wait for ever
+            self._thread.join(patience)
             self.links.await_ends(deadline - time.monotonic())
+
+
+def _absent(launch: Launch, rank: int, how: str) -> LostRank:
+    """A rank that was never there: of the same machine, if there is only one."""
+    host = socket.gethostname() if launch.on_one_machine else None
+    return LostRank(rank, how, JOINING, host)
 
 
 def _rank(card: Card) -> Rank:

@@ -34,11 +34,11 @@ from .messages import (
     Command,
     Done,
     End,
-    Kept,
     Ping,
     Pong,
     Reason,
     Refused,
+    Told,
     decode_reply,
     encode,
     hook,
@@ -106,7 +106,8 @@ class Links:
         for rank, command in commands.items():
             self._send(rank, command)
         replies = self._gather(set(commands), self._patience(moved))
-        for rank, reply in sorted(replies.items()):
+        replies = dict(sorted(replies.items()))
+        for rank, reply in replies.items():
             if isinstance(reply, Refused):
                 raise self._refusal(rank, reply.reason)
         return {
@@ -115,7 +116,7 @@ class Links:
             if isinstance(reply, Done)
         }
 
-    def tell(self, command: Kept) -> None:
+    def tell(self, command: Told) -> None:
         """A command without an answer, to all. Whoever is gone is noticed at the next question."""
         for rank in self.all:
             with suppress(OSError):
@@ -206,7 +207,7 @@ class Links:
         """Lets all members leave: that of this process last, for it then waits for the others."""
         for rank in reversed(self.all):
             with suppress(OSError):
-                self.channels[rank].send(encode(End()))
+                self.channels[rank].send(encode(End(self.lost is not None)))
 
     def await_ends(self, seconds: float) -> None:
         """Waits until the other ranks have ended, at most this long: a launcher ends those that are

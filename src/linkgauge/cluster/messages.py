@@ -13,6 +13,7 @@ from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import decode_hook, encode_hook
+from linkgauge.model.ranks import Rank
 from linkgauge.model.result import Placement
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Operation, Transfer
@@ -32,10 +33,12 @@ class Card(msgspec.Struct, frozen=True, tag=True):
     token: bytes = b""
 
 
-class Kept(msgspec.Struct, frozen=True, tag=True):
-    """Where the run is kept, for whoever has to write down that rank 0 is gone. No answer."""
+class Told(msgspec.Struct, frozen=True, tag=True):
+    """Who rank 0 is, and where it keeps the run, for whoever has to write down that it is gone. No
+    answer."""
 
-    journal: str
+    first: Rank
+    journal: str | None = None
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
@@ -196,11 +199,13 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
 
 
 class End(msgspec.Struct, frozen=True, tag=True):
-    """The run is over: leave. No answer."""
+    """The run is over: leave, in peace with all others unless a rank was `lost`. No answer."""
+
+    lost: bool = False
 
 
 Command = (
-    Kept | Open | Hold | Clock | Virtual | Refuses | Remarks | Allocate | Free | Fill | Mismatch
+    Told | Open | Hold | Clock | Virtual | Refuses | Remarks | Allocate | Free | Fill | Mismatch
     | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
 )  # fmt: skip
 

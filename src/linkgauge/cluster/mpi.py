@@ -62,6 +62,8 @@ class MpiMember:
         self._cpus = sorted(os.sched_getaffinity(0))
         self._node = _home(self._host.nodes, self._cpus)
         self._blocks: dict[int, _Block] = {}
+        self._comms: dict[int, Any] = {}
+        """Communicators of all ranks, by the rank that broadcasts."""
         self._copies: Sequence[SharedCopy] = ()
         self._operation: Operation = "copy"
         self._loops = 0
@@ -171,6 +173,10 @@ class MpiMember:
             return Prepared(self._flags.pace if self._times(copies[0]) else None)
         if operation not in ("copy", "broadcast"):
             raise lacking("mpi", operation)
+        if operation == "broadcast":
+            for root in sorted({copy.transfer.source.rank or 0 for copy in copies}):
+                if root not in self._comms:
+                    self._comms[root] = self._comm.Dup()
         return Prepared(PACE if any(map(self._times, copies)) else None)
 
     def _times(self, copy: SharedCopy) -> bool:
@@ -231,7 +237,7 @@ class MpiMember:
         """This rank's part of the messages; beside one-sided copies, the word of their end."""
         part = Part(self._comm, self._rank, self._loops, self._memory)
         if self._operation == "broadcast":
-            return broadcast_streams(part, self._copies)
+            return broadcast_streams(part, self._comms, self._copies)
         made = (message_stream(part, place, copy) for place, copy in enumerate(self._copies))
         return [stream for stream in made if stream is not None]
 
@@ -243,6 +249,8 @@ class MpiMember:
         self.close_group()
         for number in sorted(self._blocks):
             self.free(number)
+        for root in sorted(self._comms):
+            self._comms.pop(root).Free()
 
 
 def _home(nodes: Sequence[Node], cpus: Sequence[int]) -> Node:

@@ -4,7 +4,7 @@ which a few messages are under way at any moment."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .messages import SharedCopy
@@ -116,10 +116,13 @@ def message_stream(part: Part, place: int, copy: SharedCopy) -> Stream | None:
     return Stream((place,) if rank == owner else (), steps)
 
 
-def broadcast_streams(part: Part, copies: Sequence[SharedCopy]) -> list[Stream]:
+def broadcast_streams(
+    part: Part, comms: Mapping[int, Any], copies: Sequence[SharedCopy]
+) -> list[Stream]:
     """A stream for each rank that broadcasts, with which all others take part; it ends
-    when all ranks have everything."""
-    comm, rank = part.comm, part.rank
+    when all ranks have everything. Each has a communicator of its own, since all ranks must call
+    collective operations of one in the same order."""
+    rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)
     for root in roots:
@@ -130,7 +133,7 @@ def broadcast_streams(part: Part, copies: Sequence[SharedCopy]) -> list[Stream]:
         payload = part.memory(lent.number if lent else 0, mine.size)
 
         def send(payload: list[Any] = payload, root: int = root) -> Any:
-            return comm.Ibcast(payload, root)
+            return comms[root].Ibcast(payload, root)
 
-        streams.append(Stream(timed, ((part.loops, send), (1, comm.Ibarrier))))
+        streams.append(Stream(timed, ((part.loops, send), (1, comms[root].Ibarrier))))
     return streams

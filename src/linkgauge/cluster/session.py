@@ -24,9 +24,10 @@ from linkgauge.model.ranks import LostRank, RankLost
 from linkgauge.model.result import Run
 
 from .agent import Agent
-from .gathering import card_of, serve_as_rank
+from .gathering import serve_as_rank
 from .heir import add_loss, keep_loss
 from .launch import Launch, launched
+from .links import lost_rank
 from .wire import is_first
 from .worker import LEAVE_SECONDS, ClusterWorker
 from .world import leave
@@ -100,8 +101,14 @@ def _measure_with(launch: Launch, request: RunRequest) -> int:
     for number in ENDING:  # which a terminal or a batch system sends to all: rank 0 ends the run
         signal.signal(number, signal.SIG_IGN)
 
-    def left(agent: Agent) -> None:
-        end_with(launch, request, agent.kept)
+    def left(agent: Agent, of_another: bool) -> None:
+        """Ends this process, at whatever it is."""
+        code = LOST_EXIT
+        try:
+            if not of_another:
+                code = _of_first(launch, request, agent)
+        finally:
+            os._exit(code)
 
     try:
         serve_as_rank(launch, request.settings.timeout, left)
@@ -116,16 +123,10 @@ def _measure_with(launch: Launch, request: RunRequest) -> int:
     return 0  # MPICH tells its launcher that all is well as the process ends
 
 
-def end_with(launch: Launch, request: RunRequest, kept: str | None) -> None:
-    """Ends this process, at whatever it is, because rank 0 is gone."""
-    card = card_of(launch)
-    host = card.host if launch.on_one_machine else None
-    lost = LostRank(0, "ended", "the run went on", host)
-    code = LOST_EXIT
-    try:
-        code = _write_down(launch, request, kept, lost)
-    finally:
-        os._exit(code)
+def _of_first(launch: Launch, request: RunRequest, agent: Agent) -> int:
+    """Rank 0 is gone. Returns the exit code."""
+    first, journal = (agent.told.first, agent.told.journal) if agent.told else (None, None)
+    return _write_down(launch, request, journal, lost_rank(first, 0, "ended", agent.doing))
 
 
 def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:

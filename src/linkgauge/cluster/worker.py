@@ -30,7 +30,7 @@ from linkgauge.model.settings import Profiler, Settings
 from .clocks import compare
 from .gathering import Gathering
 from .launch import Launch
-from .messages import Hold, Kept, Open, Present
+from .messages import Hold, Open, Present, Told
 from .remote import RankBackend, SimRankBackend
 
 LEAVE_SECONDS = 10.0
@@ -134,7 +134,7 @@ class ClusterWorker:
 
     def keep(self, journal: Path) -> None:
         """Tells all ranks, of which one may have to write that rank 0 is gone."""
-        self.links.tell(Kept(str(journal.resolve())))
+        self.links.tell(Told(self.links.ranks[0], str(journal.resolve())))
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
