@@ -243,7 +243,7 @@ class TestAnEnd:
             "from pathlib import Path\n"
             "from linkgauge.engine.profiled import ProfiledProcess\n"
             "from linkgauge.engine.profilers import Reports\n"
-            "from linkgauge.model.result import Surroundings\n"
+            "from linkgauge.model.settings import Surroundings\n"
             f"worker = ProfiledProcess(Reports('nsys', Path({str(folder)!r})), Surroundings())\n"
             "print(worker._pid, worker.process.pid, flush=True)\n"
             "time.sleep(600)\n"

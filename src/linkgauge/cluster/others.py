@@ -1,0 +1,83 @@
+"""What a rank other than the first does: it takes part in rank 0's run, and outlives it just long
+enough to say so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from linkgauge.engine.interrupts import ENDING
+from linkgauge.engine.request import RunRequest
+from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.ranks import LostRank, RankLost
+
+from .agent import Agent
+from .gathering import serve_as_rank
+from .heir import add_loss, keep_loss
+from .launch import Launch
+from .links import lost_rank
+from .wire import is_first
+from .worker import LEAVE_SECONDS
+from .world import leave
+
+LOST_EXIT = 3
+"""Exit code of a rank whose run ended with another rank."""
+HEIR_SECONDS = 2.0
+"""What the other ranks give the one that writes down that rank 0 is gone."""
+
+
+def take_part(launch: Launch, request: RunRequest) -> int:
+    """Takes part in rank 0's run until it is over. Returns the exit code."""
+    for number in ENDING:  # which a terminal or a batch system sends to all: rank 0 ends the run
+        signal.signal(number, signal.SIG_IGN)
+
+    def left(agent: Agent, of_another: bool) -> None:
+        """Ends this process, at whatever it is."""
+        code = LOST_EXIT
+        try:
+            if not of_another:
+                code = _of_first(launch, request, agent)
+        finally:
+            os._exit(code)
+
+    try:
+        serve_as_rank(launch, request.settings.timeout, left)
+    except RankLost as ended:
+        return _write_down(launch, request, None, ended.lost)
+    # Those that wait for a rank that is gone would wait for ever.
+    end = threading.Timer(LEAVE_SECONDS, os._exit, (LOST_EXIT,))
+    end.daemon = True
+    end.start()
+    with suppress(LinkgaugeError):
+        leave(launch)
+    return 0  # MPICH tells its launcher that all is well as the process ends
+
+
+def _of_first(launch: Launch, request: RunRequest, agent: Agent) -> int:
+    """Rank 0 is gone. Returns the exit code."""
+    first, journal = (agent.told.first, agent.told.journal) if agent.told else (None, None)
+    return _write_down(launch, request, journal, lost_rank(first, 0, "ended", agent.doing))
+
+
+def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:
+    """One rank of each machine keeps what is known, and says so."""
+    mark = is_first(launch)
+    if mark is None:
+        time.sleep(HEIR_SECONDS)
+        return LOST_EXIT
+    with closing(mark):
+        print(f"linkgauge: {lost}", file=sys.stderr, flush=True)
+        try:
+            if kept is None:
+                keep_loss(request, lost)
+            else:
+                add_loss(Path(kept), lost)
+        except LinkgaugeError as error:
+            print(f"linkgauge: {error}", file=sys.stderr, flush=True)
+        time.sleep(HEIR_SECONDS)
+    return LOST_EXIT
