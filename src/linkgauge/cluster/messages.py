@@ -41,6 +41,12 @@ class Told(msgspec.Struct, frozen=True, tag=True):
     journal: str | None = None
 
 
+class Doing(msgspec.Struct, frozen=True, tag=True):
+    """What the run is at from here on, in words. No answer."""
+
+    words: str
+
+
 class Open(msgspec.Struct, frozen=True, tag=True):
     """Open what the member measures with: its device of this backend. Answered by `Present`."""
 
@@ -59,6 +65,10 @@ class Hold(msgspec.Struct, frozen=True, tag=True):
     """Keep other runs from measuring the member's device: it, or null."""
 
     wait: bool
+
+
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """Asks for what is known of the accelerators by now. Answered by an `Inventory`."""
 
 
 class Clock(msgspec.Struct, frozen=True, tag=True):
@@ -205,8 +215,8 @@ class End(msgspec.Struct, frozen=True, tag=True):
 
 
 Command = (
-    Told | Open | Hold | Clock | Virtual | Refuses | Remarks | Allocate | Free | Fill | Mismatch
-    | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
+    Told | Doing | Open | Hold | Look | Clock | Virtual | Refuses | Remarks | Allocate | Free
+    | Fill | Mismatch | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from linkgauge.model.settings import Profiler, Settings
 from .clocks import compare
 from .gathering import Gathering
 from .launch import Launch
-from .messages import Hold, Open, Present, Told
+from .messages import Hold, Look, Open, Present, Told
 from .remote import RankBackend, SimRankBackend
 
 LEAVE_SECONDS = 10.0
@@ -119,8 +119,12 @@ class ClusterWorker:
         return devices
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Everything else that is known of rank 0's machine."""
-        return self._worker.look(())
+        """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees
+        them."""
+        seen = self.links.one(0, Look(), Inventory)
+        if self._settings.simulation is not None:
+            return seen
+        return msgspec.structs.replace(self._worker.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool) -> None:
         """Each device is held by the first rank that has it, until the run is over. Raises

@@ -23,9 +23,9 @@ class Outcome(msgspec.Struct, frozen=True):
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     """Exit code 1 also of a run that passed, if a cell is low or a finding about what was measured
     is a failure; without `verdict`, or of a run under a profiler, or that a rank's loss ended,
-    neither matters."""
+    or whose ranks wait for each other's CPUs, neither matters."""
     code = exit_code(run)
-    if not verdict or run.is_profiled or run.lost is not None:
+    if not verdict or run.is_profiled or run.lost is not None or run.machine.crowd:
         return Outcome(code, verdict=False)
     evidence = evidence_of(run)
     found = diagnose(evidence)

@@ -90,3 +90,10 @@ class Machine(msgspec.Struct, frozen=True):
     def all_devices(self) -> tuple[Device, ...]:
         """Those of all backends."""
         return tuple(device for devices in self.devices.values() for device in devices)
+
+    @property
+    def crowd(self) -> int:
+        """How many ranks share the host's CPUs, if these move the bytes and are fewer; else 0."""
+        here = sum(rank.host == self.host.hostname for rank in self.ranks)
+        by_cpus = any(device.memory.startswith("host:") for device in self.all_devices)
+        return here if by_cpus and here > self.host.cpus else 0

@@ -95,7 +95,7 @@ class LiveReport(Observer):
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         """The cells that would be low: none is called so before it was measured once more."""
-        if not self._display.verdict:
+        if not self._display.verdict or run.machine.crowd:
             return ()
         return [
             CellAt(number, cell.place)

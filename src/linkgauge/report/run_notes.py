@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 from rich.text import Text
 
+from linkgauge.judge.as_one import as_one
 from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.statistics import relative_error
@@ -36,6 +37,9 @@ def note_lines(run: Run) -> Iterator[Text]:
     for cells in told.values():
         count = count_of(len(cells))
         yield Text.assemble(("note", "yellow"), f" ({count}): {_sentence_of_all(cells)}")
+    if crowd := run.machine.crowd:
+        share = f"{crowd} ranks share {run.machine.host.cpus} CPUs of {run.machine.host.hostname}"
+        yield Text.assemble(("note", "yellow"), f": {share}: figures are not judged")
     yield from _missed(run)
     yield from _idle_faults(run)
 
@@ -59,7 +63,7 @@ def _idle_faults(run: Run) -> Iterator[Text]:
         return
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
 
-    for fault, why in missed(run):
+    for fault, why in missed(as_one(run)):
         yield Text.assemble(("note", "yellow"), f": fault {fault} struck nothing: {why}")
 
 
