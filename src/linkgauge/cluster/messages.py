@@ -23,12 +23,14 @@ PROTOCOL = 1
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):
-    """What a member says first: who it is. `token` shows that it is of this launch."""
+    """What a member says first: who it is, and which CPUs it may use. `token` shows that it is of
+    this launch."""
 
     rank: int
     host: str
     process: int
     version: str
+    cpus: tuple[int, ...] = ()
     protocol: int = PROTOCOL
     token: bytes = b""
 

@@ -56,12 +56,20 @@ def _nothing() -> None:
 
 
 class RankBackend:
-    """The members of all ranks, opened; `devices` are theirs."""
+    """The members of all ranks, opened; `devices` are theirs, and those of the memories `shared`
+    are several ranks'."""
 
-    def __init__(self, name: str, links: Links, devices: Iterable[Device]) -> None:
+    def __init__(
+        self,
+        name: str,
+        links: Links,
+        devices: Iterable[Device],
+        shared: Collection[str] = frozenset(),
+    ) -> None:
         self.name = name
         self._links = links
         self._devices = tuple(devices)
+        self._shared = shared
         self._numbers = count()
         self._refusals: dict[Transfer, str | Unsupported | None] = {}
         self._users: dict[int, set[int]] = {}
@@ -82,6 +90,8 @@ class RankBackend:
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         asked = messages.Remarks(transfer)
         said = self._links.one(_owner(transfer), asked, tuple[str, ...])
+        if any(str(memory) in self._shared for memory in transfer.memories):
+            said = (*said, "ranks share a device, and take turns: there are fewer than ranks")
         return said if self._group is None else (*said, *self._group.remarks())
 
     def reach(self, memory: Memory, engine: Engine) -> object:

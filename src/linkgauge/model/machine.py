@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from .inventory import Inventory
-from .ranks import Rank
+from .ranks import Crowd, Rank
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 
@@ -74,7 +74,8 @@ class Machine(msgspec.Struct, frozen=True):
     """A host, its accelerators by backend, and why a backend has none. `linkgauge` is its own
     version and `commit` that of its checkout, if it runs from one; `simulated` names the
     description if the machine is simulated; `inventory` is what else is known of it. `ranks` are
-    the processes that measure, if they are several: the host is rank 0's."""
+    the processes that measure, if they are several: the host is rank 0's. The `crowd` is where
+    most of them share the fewest CPUs, if they are more than these."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
@@ -85,15 +86,9 @@ class Machine(msgspec.Struct, frozen=True):
     simulated: str | None = None
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
+    crowd: Crowd | None = None
 
     @property
     def all_devices(self) -> tuple[Device, ...]:
         """Those of all backends."""
         return tuple(device for devices in self.devices.values() for device in devices)
-
-    @property
-    def crowd(self) -> int:
-        """How many ranks share the host's CPUs, if these move the bytes and are fewer; else 0."""
-        here = sum(rank.host == self.host.hostname for rank in self.ranks)
-        by_cpus = any(device.memory.startswith("host:") for device in self.all_devices)
-        return here if by_cpus and here > self.host.cpus else 0

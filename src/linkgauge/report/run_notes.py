@@ -37,9 +37,10 @@ def note_lines(run: Run) -> Iterator[Text]:
     for cells in told.values():
         count = count_of(len(cells))
         yield Text.assemble(("note", "yellow"), f" ({count}): {_sentence_of_all(cells)}")
-    if crowd := run.machine.crowd:
-        share = f"{crowd} ranks share {run.machine.host.cpus} CPUs of {run.machine.host.hostname}"
-        yield Text.assemble(("note", "yellow"), f": {share}: figures are not judged")
+    if (crowd := run.machine.crowd) is not None:
+        cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
+        share = f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other"
+        yield Text.assemble(("note", "yellow"), f": {share}")
     yield from _missed(run)
     yield from _idle_faults(run)
 
