@@ -1,0 +1,122 @@
+"""Ranks of a launch in one process: threads at the other ends of links."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from contextlib import ExitStack, contextmanager, suppress
+
+import msgspec
+
+from linkgauge.cluster.launch import Launch
+from linkgauge.cluster.links import Links
+from linkgauge.cluster.messages import (
+    Done,
+    End,
+    Ping,
+    Pong,
+    Reason,
+    Refused,
+    decode_command,
+    encode,
+)
+from linkgauge.engine.channel import Channel
+from linkgauge.model.ranks import Rank
+
+SOON = 0.05
+"""A limit that has to pass in a test."""
+LONG = 60.0
+"""A limit that never passes, and longer than any test."""
+
+ALIVE = (Pong(),)
+GONE = object()
+"""In place of an answer: the rank ends."""
+
+
+def job():
+    """The name of a launch that no other test has."""
+    return f"test-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+
+
+def launch(rank=0, size=2, *, name="test", on_one_machine=True):
+    return Launch(rank, size, rank, size if on_one_machine else 1, name)
+
+
+def rank(number, host="box", **more):
+    return Rank(number, host, 100 + number, **more)
+
+
+def done(value):
+    return Done(msgspec.Raw(encode(value)))
+
+
+def refused(kind, text="no"):
+    return Refused(Reason(kind, text))
+
+
+class Fake:
+    """The other end of a link. `answer(command)` is its reply: None is silence, GONE ends it, bytes
+    are sent as they are. `on_ping` are its replies to a question for a sign of life; `heard` is
+    what came. What is `ready` is sent before any question."""
+
+    def __init__(self, answer=lambda command: done(None), *, on_ping=ALIVE, ready=()):
+        self.answer = answer
+        self.on_ping = on_ping
+        self.heard = []
+        self.ours, theirs = socket.socketpair()
+        self.channel = Channel(theirs)
+        for reply in ready:
+            self._reply(reply)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        with suppress(EOFError, OSError):
+            while True:
+                command = decode_command(self.channel.receive())
+                self.heard.append(command)
+                if isinstance(command, Ping):
+                    for reply in self.on_ping:
+                        self._reply(reply)
+                elif isinstance(command, End):
+                    break
+                else:
+                    self._reply(self.answer(command))
+        self.channel.close(0.0)
+
+    def _reply(self, reply):
+        if reply is GONE:
+            raise EOFError
+        if isinstance(reply, bytes):
+            self.channel.socket.sendall(reply)
+        elif reply is not None:
+            self.channel.send(encode(reply))
+
+    def end(self):
+        """Its process is gone."""
+        self.channel.socket.shutdown(socket.SHUT_RDWR)
+
+    def of(self, kind):
+        return [command for command in self.heard if isinstance(command, kind)]
+
+
+@contextmanager
+def linked(*fakes, hosts=(), **options):
+    """Links to these ranks, by their order."""
+    with ExitStack() as held:
+        channels = {}
+        for number, fake in enumerate(fakes):
+            channels[number] = Channel(fake.ours)
+            held.callback(fake.thread.join, LONG)
+            held.callback(channels[number].close, 0.0)
+            held.callback(_shut, fake.ours)
+        names = hosts or ["box"] * len(fakes)
+        ranks = [rank(number, host) for number, host in enumerate(names)]
+        yield Links(channels, ranks, **{"limit": LONG, **options})
+
+
+def _shut(end):
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
