@@ -20,6 +20,15 @@ from linkgauge.model.transfer import Cell
 SIZE = 512 << 20
 
 
+def as_rank(monkeypatch, rank, size):
+    """This process is what MPICH's mpiexec calls such a rank."""
+    monkeypatch.delenv("OMPI_COMM_WORLD_RANK", raising=False)
+    for name, number in (
+        ("PMI_RANK", rank), ("PMI_SIZE", size), ("MPI_LOCALRANKID", rank), ("MPI_LOCALNRANKS", size)
+    ):  # fmt: skip
+        monkeypatch.setenv(name, str(number))
+
+
 def of_processes(count, *, named=True):
     """So many processes, half of them on each of two hosts, whose devices count from 0."""
     each = (count + 1) // 2
@@ -65,7 +74,8 @@ def start(monkeypatch, fabric, figure=lambda *_: 100.0):
     """nvbandwidth and the tools derived from it, as mpirun starts them."""
 
     @contextmanager
-    def opened(where, settings):
+    def opened(where, settings, *, several):
+        assert several is (len(fabric.devices) > 1)
         yield Context(SimpleNamespace(machine=machine()), fabric)
 
     def measure(context, benchmarks, *, observer):
@@ -79,4 +89,4 @@ def start(monkeypatch, fabric, figure=lambda *_: 100.0):
 
     monkeypatch.setattr(tool_module, "opened", opened)
     monkeypatch.setattr(tool_module, "measure", measure)
-    monkeypatch.setenv("PMI_SIZE", str(len(fabric.devices)))
+    as_rank(monkeypatch, 0, len(fabric.devices))

@@ -172,7 +172,7 @@ def test_every_test_but_the_one_that_is_not_modelled_is_compared():
     compared = {*DEVICES, *TO_HOST, "host_device_latency_sm", "device_to_device_latency_sm"}
     others = (
         "host_to_host", "core_to_core", "memory_", "cpu_primes", "gpu_", "device_memory_",
-        "all_reduce", "latency_", "concurrency_", "copy_compute_overlap",
+        "all_reduce", "latency_", "concurrency_", "copy_compute_overlap", "multinode_",
     )  # fmt: skip
     tests = {name for name in CATALOG if not name.startswith(others) and "_cpu" not in name}
     assert tests - compared == {"host_to_all_bidirectional_memcpy_ce"}

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
+from launch_kit import harmed, launch, mpich
 from linkgauge.cli.main import app
-from ranks_kit import harmed, launch, mpich
 
 RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
 LIMIT = ("--timeout", "3")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from launch_kit import harmed, launch, mpich, openmpi
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
-from ranks_kit import harmed, launch, mpich, openmpi
 
 NAMES = [row.name for row in BETWEEN_PROCESSES]
 QUICK = ("--size", "64K", "--samples", "1", "--loops", "2")
@@ -71,7 +71,7 @@ carry_out = Agent._carry_out
 def between(agent, command):
     if type(command).__name__ == "Prepare" and os.environ["PMI_RANK"] == "0" and not begun:
         begun.append(True)
-        from ranks_kit import launch
+        from launch_kit import launch
         assert launch(Path({str(inner)!r}), 2, *{run!r}).exits == {{0: 0, 1: 0}}
     return carry_out(agent, command)
 begun = []

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ranks_kit import environment, harmed
+from launch_kit import environment, harmed
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
 FOUND = {name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in PROGRAMS}

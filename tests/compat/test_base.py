@@ -10,7 +10,7 @@ import pytest
 from compat_kit import ONE_DEVICE, where
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.cli.as_tool import complete_tool
-from linkgauge.compat import TOOLS
+from linkgauge.compat import TOOLS, base
 from linkgauge.compat.base import (
     Parser,
     Quiet,
@@ -18,10 +18,12 @@ from linkgauge.compat.base import (
     Where,
     measure,
     opened,
+    printing_once,
 )
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings
+from processes_kit import as_rank
 
 SETTINGS = Settings((1 << 20,), samples=2, loops=1)
 COPIES = "host_to_device_memcpy_ce"
@@ -57,6 +59,47 @@ class TestOpened:
         with opened(Where(backend="host"), SETTINGS) as context:
             assert context.devices == ()
             assert context.machine.host.nodes == context.fabric.nodes != ()
+
+
+class TestProcesses:
+    """Of the processes that mpirun started, all measure and one prints."""
+
+    @pytest.mark.parametrize(("rank", "printed"), [(0, "figures\n"), (1, ""), (3, "")])
+    def test_the_first_alone_prints(self, monkeypatch, capsys, rank, printed):
+        as_rank(monkeypatch, rank, 4)
+        with printing_once():
+            print("figures")
+            print("an error", file=sys.stderr)
+        print("afterwards")
+        assert capsys.readouterr() == (f"{printed}afterwards\n", "an error\n")
+
+    @pytest.mark.parametrize(("rank", "said"), [(0, "SIMULATED ppu-8\n"), (1, "")])
+    def test_a_simulated_machine_is_named_by_the_first_alone(self, monkeypatch, capsys, rank, said):
+        monkeypatch.setattr(base, "opened_session", lambda request: _nothing_opens())
+        as_rank(monkeypatch, rank, 2)
+        with (
+            pytest.raises(InputError, match="nothing opens"),
+            opened(where("ppu-8"), SETTINGS, several=True),
+        ):
+            pass
+        assert capsys.readouterr() == ("", said)
+
+    @pytest.mark.parametrize("several", [True, False])
+    def test_the_session_is_of_all_where_benchmarks_between_processes_are_meant(
+        self, monkeypatch, several
+    ):
+        asked = []
+        monkeypatch.setattr(base, "opened_session", lambda r: asked.append(r) or _nothing_opens())
+        with (
+            pytest.raises(InputError, match="nothing opens"),
+            opened(Where(), SETTINGS, several=several),
+        ):
+            pass
+        assert asked[0].what.is_across_ranks is several
+
+
+def _nothing_opens():
+    raise InputError("nothing opens")
 
 
 class TestMeasure:

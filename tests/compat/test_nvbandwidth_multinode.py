@@ -10,7 +10,7 @@ from compat_kit import document, speak
 from linkgauge.benchmarks.multinode import MULTINODE
 from linkgauge.compat.base import Where
 from nvbandwidth_reader import read_examples, read_tests
-from processes_kit import of_processes, start
+from processes_kit import as_rank, of_processes, start
 
 EXAMPLES = read_examples(
     (Path(__file__).parents[1] / "data" / "sailbandwidth-multinode.txt").read_text()
@@ -238,6 +238,19 @@ class TestOptions:
         arguments = ("--testLocalCopy", "--displayUR", "-t", NAMES[0])
         (test,) = read_tests(speak(capfd, "sailbandwidth", *arguments).out)
         assert [table.rows["0"] for table in test.tables] == [["N/A", "100.00"]]
+
+
+class TestOtherProcesses:
+    """mpirun starts all processes alike."""
+
+    @pytest.mark.parametrize("arguments", [("-l",), ("-h",), ("--bogus",), ("-t", "47")])
+    def test_print_nothing_of_what_the_first_prints(self, nvbandwidth, monkeypatch, arguments):
+        start(monkeypatch, of_processes(2))
+        first = nvbandwidth(*arguments)
+        as_rank(monkeypatch, 1, 2)
+        other = nvbandwidth(*arguments)
+        assert first.out
+        assert (other.code, other.out) == (first.code, "")
 
 
 class TestTrouble:

@@ -21,7 +21,7 @@ import msgspec
 
 from linkgauge import __version__
 from linkgauge.engine.channel import Channel
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
@@ -42,6 +42,8 @@ JOIN_SECONDS = 60.0
 """What all ranks have to appear in; where they share CPUs, longer."""
 LATE_SECONDS = 5.0
 """What ranks have to hear that it comes to nothing."""
+CARD_SECONDS, CARD_BYTES = 5.0, 4096
+"""What a card that has begun to come has to be there in; the most that it may be."""
 JOINING = "joining"
 
 
@@ -95,6 +97,7 @@ class Gathering:
     def __init__(self, launch: Launch, limit: float | None) -> None:
         self._launch = launch
         self._token = b""
+        self._problem: LinkgaugeError | None = None
         address = None
         if launch.on_one_machine:
             self._listening = listen_here(launch)
@@ -105,6 +108,8 @@ class Gathering:
         self._thread = threading.Thread(target=self._serve, args=(theirs, address), daemon=True)
         self._thread.start()
         self._channels = {0: Channel(ours)}
+        self._strangers: dict[int, Channel] = {}
+        """Those that have not yet said who they are, by their file."""
         card = card_of(launch)
         self._cards = {0: card}
         try:
@@ -114,13 +119,20 @@ class Gathering:
             raise
         finally:
             self._listening.close()
+            for stranger in self._strangers.values():
+                stranger.close(0.0)
         ranks = [_rank(card) for card in self._cards.values()]
         self.links = Links(self._channels, ranks, crowd=crowd_of(launch), limit=limit)
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
         """Rank 0's own member; before that, its part in telling the address."""
-        if address is not None:
-            _exchanged(self._launch, address)
+        try:
+            if address is not None:
+                _exchanged(self._launch, address)
+        except LinkgaugeError as error:
+            self._problem = error
+            end.close()  # which the other thread notices
+            return
         Agent(Channel(end), self._launch, lambda _: None).serve()
         leave(self._launch)
 
@@ -130,7 +142,8 @@ class Gathering:
         deadline = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._listening, select.POLLIN)
-        rank_of: dict[int, int] = {}
+        rank_of = {self._channels[0].fileno(): 0}
+        poller.register(self._channels[0].fileno(), select.POLLIN)
         while len(self._cards) < self._launch.size:
             ready = poller.poll(max(0.0, deadline - time.monotonic()) * 1e3)
             if not ready:
@@ -138,55 +151,62 @@ class Gathering:
                 how = f"did not appear within {seconds:g} s"
                 raise RankLost(_absent(self._launch, missing, how), "timeout")
             for at, _ in ready:
+                if at in rank_of:
+                    raise self._problem or RankLost(self._gone(rank_of[at]))
                 if at == self._listening.fileno():
-                    if (rank := self._admit(deadline)) is not None:
-                        channel = self._channels[rank]
-                        poller.register(channel.fileno(), select.POLLIN)
-                        rank_of[channel.fileno()] = rank
-                else:
-                    raise RankLost(self._gone(rank_of[at]))
+                    end, _ = self._listening.accept()
+                    self._strangers[end.fileno()] = Channel(end)
+                    poller.register(end, select.POLLIN)
+                    continue
+                poller.unregister(at)
+                if (rank := self._admit(self._strangers.pop(at))) is not None:
+                    rank_of[at] = rank
+                    poller.register(at, select.POLLIN)
 
     def _send_away(self) -> None:
         """Tells those that are here, and those that come within some seconds, that nothing comes of
         it: others would wait for rank 0."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
-            with suppress(OSError):
-                self._channels[rank].send(encode(End(lost=True)))
+            _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
         left = self._launch.size - len(self._channels)
+        for stranger in self._strangers.values():
+            left -= _dismiss(stranger, time.monotonic())
         while left > 0 and (seconds := deadline - time.monotonic()) > 0:
             self._listening.settimeout(seconds)
-            with suppress(OSError):
+            try:
                 late = Channel(self._listening.accept()[0])
-                late.send(encode(End(lost=True)))
-                left -= 1
+            except OSError:
+                return
+            left -= _dismiss(late, deadline)
 
     def _gone(self, rank: int) -> LostRank:
         card = self._cards[rank]
         return LostRank(rank, "ended", JOINING, card.host, card.process)
 
-    def _admit(self, deadline: float) -> int | None:
-        """Takes in who connects; None for somebody else. Raises InputError for a rank of another
-        version."""
-        accepted, _ = self._listening.accept()
-        here = accepted.family == socket.AF_UNIX
-        channel = Channel(accepted)
-        accepted.settimeout(max(0.1, deadline - time.monotonic()))
+    def _admit(self, channel: Channel) -> int | None:
+        """Takes in who has begun to speak; None for somebody else. Raises InputError for a rank
+        that does not fit."""
         try:
-            card = decode_reply(channel.receive())
+            card = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS, CARD_BYTES))
         except (EOFError, OSError, msgspec.DecodeError):
+            card = None
+        if not isinstance(card, Card) or not self._is_of_this_launch(channel, card):
+            channel.close(0.0)
             return None
-        accepted.settimeout(None)
-        if not isinstance(card, Card) or (here and not is_ours(accepted)):
-            return None
-        if not here and not hmac.compare_digest(card.token, self._token):
-            return None
-        self._channels[card.rank] = channel
+        if card.rank in self._channels:
+            _send_end(channel)
+        self._channels.setdefault(card.rank, channel)
         self._check(card)
         self._cards[card.rank] = card
         with suppress(OSError):  # if it is gone, that is noticed next
             channel.send(encode(Told(_rank(self._cards[0]))))
         return card.rank
+
+    def _is_of_this_launch(self, channel: Channel, card: Card) -> bool:
+        if self._launch.on_one_machine:
+            return is_ours(channel.socket)
+        return hmac.compare_digest(card.token, self._token)
 
     def _check(self, card: Card) -> None:
         if (card.version, card.protocol) != (__version__, PROTOCOL):
@@ -194,6 +214,8 @@ class Gathering:
                 f"{_rank(card)} has linkgauge {card.version}, rank 0 has {__version__}: "
                 "install the same everywhere"
             )
+        if not 0 <= card.rank < self._launch.size:
+            raise InputError(f"{_rank(card)} is not one of {self._launch.size}")
         if card.rank in self._cards:
             raise InputError(
                 f"{_rank(card)} is there twice: {_rank(self._cards[card.rank])} already is"
@@ -217,6 +239,21 @@ class Gathering:
         if self.links.lost is None:  # else the member of this process may wait for ever
             self._thread.join(patience)
             self.links.await_ends(deadline - time.monotonic())
+
+
+def _send_end(channel: Channel) -> None:
+    with suppress(OSError):
+        channel.send(encode(End(lost=True)))
+    channel.close(0.0)
+
+
+def _dismiss(late: Channel, deadline: float) -> bool:
+    """Hears who it is, and says that nothing comes of it. Whether it was somebody."""
+    said = False
+    with suppress(EOFError, OSError):
+        said = bool(late.receive(deadline, CARD_BYTES))
+    _send_end(late)
+    return said
 
 
 def _absent(launch: Launch, rank: int, how: str) -> LostRank:

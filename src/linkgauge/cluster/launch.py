@@ -59,10 +59,10 @@ _NAME = 15
 
 def launched(environment: Mapping[str, str] = os.environ, root: Root = ROOT) -> Launch:
     """How this process was started. Raises InputError for variables that are no numbers."""
-    for launcher in _LAUNCHERS:
-        if launcher.rank in environment and launcher.size in environment:
-            return _read(launcher, environment, root)
-    return Launch()
+    known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
+    # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
+    known.sort(key=lambda one: one.local_rank not in environment)
+    return _read(known[0], environment, root) if known else Launch()
 
 
 def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> Launch:

@@ -152,7 +152,7 @@ class Links:
         deadline, asked = time.monotonic() + seconds, False
         while waiting:
             for rank in self._readable(deadline - time.monotonic()):
-                reply = self._receive(rank)
+                reply = self._receive(rank, deadline)
                 if isinstance(reply, Pong):
                     alive.add(rank)
                 elif rank in waiting:
@@ -176,9 +176,11 @@ class Links:
             return unread
         return [self._rank_of[at] for at, _ in self._poller.poll(max(0.0, seconds) * 1e3)]
 
-    def _receive(self, rank: int) -> Done | Refused | Pong:
+    def _receive(self, rank: int, deadline: float) -> Done | Refused | Pong:
         try:
-            reply = decode_reply(self.channels[rank].receive())
+            reply = decode_reply(self.channels[rank].receive(deadline))
+        except TimeoutError:
+            raise self._gone(rank, "stopped in the middle of an answer", "timeout") from None
         except (EOFError, OSError):
             raise self._gone(rank, "ended") from None
         except msgspec.DecodeError as error:
@@ -229,7 +231,7 @@ class Links:
         while left and (now := time.monotonic()) < deadline:
             for rank in left & set(self._readable(deadline - now)):
                 try:
-                    self.channels[rank].receive()
+                    self.channels[rank].receive(deadline)
                 except (EOFError, OSError):
                     left.discard(rank)
                     self._poller.unregister(self.channels[rank].fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import socket
@@ -9,7 +10,7 @@ import struct
 import time
 from contextlib import suppress
 
-from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.errors import InputError, LinkgaugeError
 
 from .launch import Launch
 
@@ -17,6 +18,8 @@ BACKLOG = 4096
 AGAIN_SECONDS = 0.05
 """Delay before the next attempt to connect."""
 TOKEN_BYTES = 16
+LONGEST_JOB = 64
+"""Bytes of a launch's name that is used as it is: names of sockets have 107 at most."""
 _CREDENTIALS = struct.Struct("3i")
 """Linux' ucred: process, user and group."""
 
@@ -27,13 +30,20 @@ class NotReached(LinkgaugeError):
 
 def name_of(launch: Launch, what: str) -> str:
     """A name in the abstract namespace, which vanishes with the process that has it."""
-    return f"\0linkgauge/ranks/{os.getuid()}/{launch.job}/{what}"
+    job = os.fsencode(launch.job)
+    short = launch.job if len(job) <= LONGEST_JOB else hashlib.sha256(job).hexdigest()
+    return f"\0linkgauge/ranks/{os.getuid()}/{short}/{what}"
 
 
 def listen_here(launch: Launch) -> socket.socket:
-    """Rank 0's end, for ranks on its machine."""
+    """Rank 0's end, for ranks on its machine. Raises InputError if another process has it."""
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(name_of(launch, "0"))
+    try:
+        listening.bind(name_of(launch, "0"))
+    except OSError as error:
+        listening.close()
+        said = error.strerror or error
+        raise InputError(f"launch {launch.job} has a rank 0 on this machine: {said}") from error
     listening.listen(BACKLOG)
     return listening
 
@@ -48,7 +58,9 @@ def connect_here(launch: Launch, seconds: float) -> socket.socket:
         except OSError:
             connecting.close()
         else:
-            return connecting
+            if is_ours(connecting):
+                return connecting
+            connecting.close()  # another user took the name
         if time.monotonic() > deadline:
             raise NotReached(f"did not appear within {seconds:g} s")
         time.sleep(AGAIN_SECONDS)

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 _LENGTH = struct.Struct("=I")
 _CHUNK = 1 << 15
+_MOST = (1 << 32) - 1
 
 
 class Channel:
@@ -17,13 +18,13 @@ class Channel:
     makes twice as many system calls."""
 
     def __init__(self, end: socket.socket) -> None:
-        self._socket = end
+        self.socket = end
         self._poller = select.poll()
         self._poller.register(end, select.POLLIN)
         self._unread = bytearray()
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.socket.fileno()
 
     @property
     def has_unread(self) -> bool:
@@ -32,20 +33,28 @@ class Channel:
 
     def send(self, message: bytes) -> None:
         """Raises OSError if the other end is gone."""
-        self._socket.sendall(_LENGTH.pack(len(message)) + message)
+        self.socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
         """Waits until there is something to read, at most this long."""
         return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
 
-    def receive(self) -> bytes:
-        """Waits for the next message. Raises EOFError or OSError if the other end is gone."""
-        (length,) = _LENGTH.unpack(self._take(_LENGTH.size))
-        return self._take(length)
+    def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
+        """Waits for the next message. Raises EOFError or OSError if the other end is gone, or means
+        to send more than `most` bytes; TimeoutError if not all of it is here when the monotonic
+        clock reads `deadline`."""
+        (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
+        if length > most:
+            raise EOFError(f"a message of {length} bytes")
+        return self._take(length, deadline)
 
-    def _take(self, size: int) -> bytes:
+    def _take(self, size: int, deadline: float | None) -> bytes:
         while len(self._unread) < size:
-            data = self._socket.recv(_CHUNK)
+            if deadline is not None and not self._poller.poll(
+                max(0.0, deadline - time.monotonic()) * 1e3
+            ):
+                raise TimeoutError("the rest of a message does not come")
+            data = self.socket.recv(_CHUNK)
             if not data:
                 raise EOFError
             self._unread += data
@@ -57,9 +66,9 @@ class Channel:
         """Signals the other end that nothing more will come, and waits at most `patience` seconds
         until it is gone. Idempotent."""
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
+            self.socket.shutdown(socket.SHUT_WR)
             deadline = time.monotonic() + patience
-            self._socket.settimeout(patience)
-            while self._socket.recv(_CHUNK):  # who is at work may go on to say so
-                self._socket.settimeout(max(0.0, deadline - time.monotonic()))
-        self._socket.close()
+            self.socket.settimeout(patience)
+            while self.socket.recv(_CHUNK):  # who is at work may go on to say so
+                self.socket.settimeout(max(0.0, deadline - time.monotonic()))
+        self.socket.close()

@@ -1,0 +1,311 @@
+"""A member answers each command once, gives a sign of life meanwhile, and leaves with rank 0."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from fakes import device
+from linkgauge.cluster import agent as module
+from linkgauge.cluster import messages
+from linkgauge.cluster.agent import Agent
+from linkgauge.cluster.messages import Done, Pong, Reason, Refused, decode_reply, encode
+from linkgauge.engine.channel import Channel
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceBusy,
+    DeviceLost,
+    InputError,
+    NoPeerAccess,
+    TookTooLong,
+    Unsupported,
+)
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import Placement
+from linkgauge.model.settings import Settings
+from ranks_kit import LONG, launch, rank
+
+WRITE = parse_transfer("fake:0@0 -> fake:0@1 by ce")
+MEMORY = Memory("fake", 0, rank=1)
+OPEN = messages.Open("fake", Settings((1,)))
+
+
+class FakeMember:
+    """Notes what it is asked for; `fails` with this error."""
+
+    others_wait = False
+
+    def __init__(self):
+        self.asked = []
+        self.fails = None
+        self.closed = 0
+        self.progress = 0
+        self.stuck = threading.Event()
+        self.stuck.set()
+
+    def device(self):
+        return device(0, "fake", pci="0000:aa:00.0")
+
+    def make_progress(self):
+        self.progress += 1
+
+    def close(self):
+        self.closed += 1
+
+    def __getattr__(self, name):
+        answers = {
+            "allocate": messages.Allocated(Placement("fake:0@1", 8), (), b"h"),
+            "first_mismatch": 3,
+            "checksum": 99,
+            "remarks": ("a remark",),
+            "prepare": messages.Prepared(most_loops=7),
+            "begin": messages.Ended(1.0, {0: 2.0}),
+        }
+
+        def call(*arguments):
+            self.asked.append((name, *arguments))
+            self.stuck.wait(LONG)
+            if self.fails is not None:
+                raise self.fails
+            return answers.get(name)
+
+        return call
+
+
+class First:
+    """Rank 0's end, and the agent at the other one."""
+
+    def __init__(self):
+        ours, theirs = socket.socketpair()
+        self.channel, self.other = Channel(ours), Channel(theirs)
+        self.left = []
+        self.gone = threading.Event()
+        self.agent = Agent(self.other, launch(1, 2), self._leave)
+        self.error = None
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _leave(self, of_another):
+        self.left.append(of_another)
+        self.gone.set()
+
+    def _serve(self):
+        try:
+            self.agent.serve()
+        except Exception as error:  # noqa: BLE001  # whatever it is
+            self.error = error
+
+    def ask(self, command):
+        self.channel.send(encode(command))
+        return self.hear()
+
+    def hear(self):
+        return decode_reply(self.channel.receive(time.monotonic() + LONG))
+
+    def result(self, command, kind):
+        return _decoded(self.ask(command), kind)
+
+
+def _decoded(done, kind):
+    assert isinstance(done, Done), done
+    return messages.msgspec.msgpack.decode(done.result, type=kind, dec_hook=messages.hook)
+
+
+@pytest.fixture
+def member(monkeypatch):
+    made = FakeMember()
+    monkeypatch.setattr(module, "open_member", lambda backend, launch, settings: made)
+    return made
+
+
+@contextmanager
+def serving():
+    first = First()
+    try:
+        yield first
+    finally:
+        first.channel.close(0.0)
+        first.thread.join()
+        first.other.close(0.0)
+
+
+@pytest.fixture
+def first(member):
+    """An agent whose member is open."""
+    with serving() as first:
+        first.result(OPEN, messages.Present)
+        yield first
+
+
+class TestCommands:
+    def test_open_says_which_device_it_has(self, member):
+        with serving() as first:
+            present = first.result(OPEN, messages.Present)
+        assert present == messages.Present(member.device())
+        assert member.closed == 1
+
+    @pytest.mark.parametrize("problem", [Unsupported("no GPU"), InputError("no MPI")])
+    def test_open_says_why_it_has_none(self, monkeypatch, problem):
+        def fails(*_):
+            raise problem
+
+        monkeypatch.setattr(module, "open_member", fails)
+        with serving() as first:
+            assert first.result(OPEN, messages.Present) == messages.Present(None, str(problem))
+            refused = first.ask(messages.Remarks(WRITE))
+        assert refused == Refused(Reason("call", "member: nothing is open"))
+
+    def test_clock_is_its_own(self, first):
+        before = time.monotonic()
+        assert before <= first.result(messages.Clock(), float) <= time.monotonic()
+
+    @pytest.mark.parametrize(
+        ("command", "kind", "answer", "call"),
+        [
+            (messages.Remarks(WRITE), tuple[str, ...], ("a remark",), ("remarks", WRITE)),
+            (messages.Free(4), type(None), None, ("free", 4)),
+            (messages.Fill(4, 8, 1, 7, inverted=True), type(None), None,
+             ("fill", 4, 8, 1, 7, True)),
+            (messages.Mismatch(4, 8, 0, 7), int | None, 3, ("first_mismatch", 4, 8, 0, 7)),
+            (messages.Checksum(4, 8), int, 99, ("checksum", 4, 8)),
+            (messages.Prepare((), "copy"), messages.Prepared, messages.Prepared(most_loops=7),
+             ("prepare", (), "copy")),
+            (messages.Arm(3, 2), type(None), None, ("arm", 3, 2)),
+            (messages.Begin(5.0), messages.Ended, messages.Ended(1.0, {0: 2.0}),
+             ("begin", messages.Begin(5.0))),
+            (messages.Close(), type(None), None, ("close_group",)),
+        ],
+    )  # fmt: skip
+    def test_are_the_members(self, first, member, command, kind, answer, call):
+        assert first.result(command, kind) == answer
+        assert member.asked == [call]
+
+    def test_allocate_is_the_members(self, first, member):
+        command = messages.Allocate(4, MEMORY, 8, WRITE.engine)
+        assert first.result(command, messages.Allocated).handle == b"h"
+        assert member.asked == [("allocate", command)]
+
+    @pytest.mark.parametrize(
+        ("refusal", "reason"),
+        [
+            (None, None),
+            ("cannot", Reason("unsupported", "cannot")),
+            (NoPeerAccess("does not reach"), Reason("peer", "does not reach")),
+        ],
+    )
+    def test_refusals_say_of_which_kind_they_are(self, first, member, refusal, reason):
+        member.refusal = lambda transfer: refusal
+        assert first.result(messages.Refuses(WRITE), Reason | None) == reason
+
+    def test_the_clock_of_a_simulated_machine_is_no_other_members(self, first):
+        for command in (messages.Virtual(), messages.Enter({}, "measure", 0, 0)):
+            refused = first.ask(command)
+            assert refused == Refused(Reason("call", "simulate: this member does not"))
+
+    def test_its_device_is_held_until_the_run_is_over(self, first, member):
+        assert first.result(messages.Hold(wait=False), type(None)) is None
+        with serving() as another:
+            another.result(OPEN, messages.Present)
+            refused = another.ask(messages.Hold(wait=False))
+            assert refused.reason.kind == "set-aside"
+            assert "fake:0 (0000:aa:00.0) is being measured by process" in refused.reason.text
+            first.channel.send(encode(messages.End()))
+            first.thread.join()
+            assert another.result(messages.Hold(wait=False), type(None)) is None
+
+    def test_what_rank_0_says_of_itself_is_known(self, first):
+        told = messages.Told(rank(0), "/runs/journal.jsonl")
+        first.channel.send(encode(told))
+        first.result(messages.Clock(), float)
+        assert first.agent.told == told
+
+    def test_what_the_run_is_at_is_known(self, first):
+        assert first.agent.doing == "opening devices"
+        first.ask(messages.Begin())
+        first.ask(messages.Clock())
+        assert first.agent.doing == "measuring"
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [
+            (Unsupported("no"), "unsupported"),
+            (NoPeerAccess("no"), "peer"),
+            (BackendError("cuX", "no"), "call"),
+            (AllocationError("cuX", "no"), "memory"),
+            (DeviceLost("cuX", "no"), "lost"),
+            (TookTooLong("cuX", "no"), "timeout"),
+            (DeviceBusy("no"), "set-aside"),
+            (InputError("no"), "interrupted"),
+        ],
+    )
+    def test_are_refusals_after_which_it_goes_on(self, first, member, error, kind):
+        member.fails = error
+        refused = first.ask(messages.Close())
+        assert refused == Refused(Reason(kind, str(error)))
+        member.fails = None
+        assert first.result(messages.Checksum(4, 8), int) == 99
+
+    def test_that_are_unexpected_end_it(self, first, member):
+        member.fails = KeyError(3)
+        assert first.ask(messages.Close()) == messages.Broke("KeyError: 3")
+        first.thread.join()
+        assert isinstance(first.error, KeyError)
+        assert member.closed == 1
+
+
+class TestSigns:
+    def test_are_given_while_it_is_at_work(self, first, member):
+        member.stuck.clear()
+        first.channel.send(encode(messages.Checksum(4, 8)))
+        assert first.ask(messages.Ping()) == Pong()
+        assert first.ask(messages.Ping()) == Pong()
+        member.stuck.set()
+        assert _decoded(first.hear(), int) == 99
+
+    def test_an_idle_member_makes_progress_if_others_depend_on_it(self, monkeypatch, member):
+        member.others_wait = True
+        enough = threading.Event()
+        monkeypatch.setattr(
+            member, "make_progress",
+            lambda: (setattr(member, "progress", member.progress + 1),
+                     member.progress > 3 and enough.set()),
+            raising=False,
+        )  # fmt: skip
+        with serving() as first:
+            first.result(OPEN, messages.Present)
+            assert enough.wait(LONG)
+            assert first.result(messages.Checksum(4, 8), int) == 99
+
+
+class TestEnd:
+    def test_in_peace_closes_the_member_and_calls_nobody(self, first, member):
+        first.channel.send(encode(messages.End()))
+        first.thread.join()
+        assert (member.closed, first.left) == (1, [])
+
+    def test_after_another_rank_is_lost_is_at_once(self, first, member):
+        """Whatever the member is at: it may wait for the one that is gone."""
+        member.stuck.clear()
+        first.channel.send(encode(messages.Checksum(4, 8)))
+        first.channel.send(encode(messages.End(lost=True)))
+        assert first.gone.wait(LONG)
+        assert first.left == [True]
+        member.stuck.set()
+
+    @pytest.mark.parametrize("last_words", [b"", b"\x04\x00", b"\x01\x00\x00\x00\xc1"])
+    def test_of_rank_0_without_a_word_is_at_once(self, first, member, last_words):
+        member.stuck.clear()
+        first.channel.send(encode(messages.Checksum(4, 8)))
+        first.channel.socket.sendall(last_words)
+        first.channel.socket.shutdown(socket.SHUT_RDWR)
+        assert first.gone.wait(LONG)
+        assert first.left == [False]
+        member.stuck.set()
+        first.thread.join()
+        assert member.closed == 1

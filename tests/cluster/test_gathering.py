@@ -1,0 +1,370 @@
+"""All ranks of a launch find rank 0; who does not fit or appear ends the run, and nobody else."""
+
+import os
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from linkgauge import __version__
+from linkgauge.cluster import gathering as module
+from linkgauge.cluster.gathering import (
+    CARD_BYTES,
+    Gathering,
+    card_of,
+    crowd_of,
+    join_seconds,
+    serve_as_rank,
+)
+from linkgauge.cluster.launch import Launch
+from linkgauge.cluster.messages import (
+    PROTOCOL,
+    Card,
+    Clock,
+    End,
+    Pong,
+    Told,
+    decode_command,
+    encode,
+)
+from linkgauge.cluster.wire import connect_here, listen_here
+from linkgauge.engine.channel import Channel
+from linkgauge.model.errors import InputError
+from linkgauge.model.ranks import LostRank, Rank, RankLost
+from ranks_kit import LONG, SOON, job, launch
+
+HERE = socket.gethostname()
+
+
+@pytest.fixture(autouse=True)
+def _ends(monkeypatch):
+    """Ends of links that a process would close with its own end."""
+    made = []
+    pair = socket.socketpair
+    monkeypatch.setattr(socket, "socketpair", lambda: made.append(pair()) or made[-1])
+    monkeypatch.setattr(module, "LATE_SECONDS", SOON)
+    yield
+    for end in (end for ends in made for end in ends):
+        end.close()
+
+
+class Visitor:
+    """Somebody who connects to rank 0, and says this."""
+
+    def __init__(self, end, *sent):
+        self.channel = Channel(end)
+        for message in sent:
+            end.sendall(message) if isinstance(message, bytes) else self.channel.send(
+                encode(message)
+            )
+
+    def hears(self):
+        """All that is said to it before rank 0 leaves it."""
+        said = []
+        try:
+            while True:
+                said.append(decode_command(self.channel.receive()))
+        except (EOFError, OSError):
+            self.channel.close(0.0)
+        return said
+
+
+@pytest.fixture
+def door(monkeypatch):
+    """Visitors come before rank 0 looks: no test depends on who is fast."""
+
+    class Door:
+        name = job()
+        visitors = ()
+
+        def __init__(self):
+            self.listening = listen_here(launch(name=self.name))
+            monkeypatch.setattr(module, "listen_here", lambda of: self.listening)
+
+        def visit(self, *sent):
+            visitor = Visitor(connect_here(launch(name=self.name), LONG), *sent)
+            self.visitors = (*self.visitors, visitor)
+            return visitor
+
+        def gather(self, size, limit=LONG):
+            return Gathering(launch(0, size, name=self.name), limit)
+
+    made = Door()
+    yield made
+    made.listening.close()
+    for visitor in made.visitors:
+        visitor.channel.close(0.0)
+
+
+def card(number, **more):
+    return Card(number, **{"host": HERE, "process": 100 + number, "version": __version__, **more})
+
+
+@contextmanager
+def served(*launches):
+    """Ranks as threads, which serve until the run is over; what each was told, and how it left."""
+    agents, lefts = {}, {}
+
+    def serve(own):
+        agent = serve_as_rank(own, LONG, lambda _, of_another: lefts.update({own.rank: of_another}))
+        agents[own.rank] = agent
+        agent._channel.close(0.0)
+
+    threads = [threading.Thread(target=serve, args=(own,)) for own in launches]
+    for thread in threads:
+        thread.start()
+    yield agents, lefts
+    for thread in threads:
+        thread.join()
+
+
+def close(gathered, patience=SOON):
+    """Visitors do not leave when they are told to."""
+    gathered.close(patience)
+    for channel in gathered.links.channels.values():
+        channel.close(0.0)
+
+
+class TestAll:
+    def test_appear_and_answer(self):
+        name = job()
+        with served(*(launch(n, 4, name=name) for n in (3, 1, 2))) as (agents, lefts):
+            gathered = Gathering(launch(0, 4, name=name), LONG)
+            links = gathered.links
+            assert links.all == (0, 1, 2, 3)
+            assert links.ranks == {n: Rank(n, HERE, os.getpid()) for n in range(4)}
+            clocks = links.ask(links.all, Clock(), float)
+            assert list(clocks) == [0, 1, 2, 3]
+            close(gathered, LONG)
+        assert lefts == {}, "all left in peace"
+        assert {agent.told.first for agent in agents.values()} == {Rank(0, HERE, os.getpid())}
+
+    def test_after_a_loss_all_hear_that(self):
+        name = job()
+        with served(launch(1, 2, name=name)) as (_, lefts):
+            gathered = Gathering(launch(0, 2, name=name), LONG)
+            gathered.links.lost = RankLost(LostRank(1, "ended", "measuring"))
+            close(gathered, LONG)
+        assert lefts == {1: True}
+
+    def test_may_be_one(self):
+        gathered = Gathering(launch(0, 1, name=job()), LONG)
+        assert gathered.links.all == (0,)
+        assert gathered.links.one(0, Clock(), float) > 0
+        close(gathered)
+
+    def test_meet_once(self, door):
+        """Afterwards rank 0's name is free for the next run of the same launch."""
+        door.visit(card(1))
+        gathered = door.gather(2)
+        listen_here(launch(name=door.name)).close()
+        gathered.links.close()
+        close(gathered)
+
+
+class TestMissing:
+    def test_who_never_appears_is_named(self, door):
+        here = [door.visit(card(n)) for n in (1, 3)]
+        with pytest.raises(RankLost) as caught:
+            door.gather(4, SOON)
+        assert caught.value.kind == "timeout"
+        said = f"rank 2 ({HERE}) did not appear within 0.05 s while joining"
+        assert str(caught.value) == said
+        for visitor in here:
+            assert visitor.hears() == [Told(Rank(0, HERE, os.getpid())), End(lost=True)]
+
+    def test_who_comes_too_late_hears_that_it_comes_to_nothing(self, door, monkeypatch):
+        monkeypatch.setattr(module, "LATE_SECONDS", LONG)
+        door.visit(card(2, version="0.0"))
+        heard = []
+        late = threading.Thread(target=lambda: heard.append(door.visit(card(1)).hears()))
+        late.start()
+        with pytest.raises(InputError):
+            door.gather(3)
+        late.join()
+        assert heard[0][-1] == End(lost=True)
+
+    def test_who_ends_before_all_are_there_is_named(self, door):
+        door.visit(card(1)).channel.close(0.0)
+        stays = door.visit(card(2))
+        with pytest.raises(RankLost) as caught:
+            door.gather(4)
+        assert caught.value.lost == LostRank(1, "ended", "joining", HERE, 101)
+        assert caught.value.kind == "crash"
+        assert stays.hears()[-1] == End(lost=True)
+
+    def test_a_rank_0_that_is_never_there_is_named(self):
+        with pytest.raises(RankLost) as caught:
+            serve_as_rank(launch(1, 2, name=job()), SOON, lambda *_: None)
+        said = f"rank 0 ({HERE}) did not appear within 0.05 s while joining"
+        assert (str(caught.value), caught.value.kind) == (said, "timeout")
+
+
+class TestMisfits:
+    def refused(self, door, size=3):
+        with pytest.raises(InputError) as caught:
+            door.gather(size)
+        for visitor in door.visitors:
+            assert visitor.hears()[-1] == End(lost=True)
+        return str(caught.value)
+
+    def test_another_version(self, door):
+        door.visit(card(1))
+        door.visit(card(2, version="0.0.7"))
+        assert self.refused(door) == (
+            f"rank 2 ({HERE}, process 102) has linkgauge 0.0.7, rank 0 has {__version__}: "
+            "install the same everywhere"
+        )
+
+    def test_another_protocol(self, door):
+        door.visit(card(1, protocol=PROTOCOL + 1))
+        assert self.refused(door).startswith(f"rank 1 ({HERE}, process 101) has linkgauge ")
+
+    def test_the_same_rank_twice(self, door):
+        door.visit(card(1))
+        door.visit(card(1, process=7))
+        assert self.refused(door) == (
+            f"rank 1 ({HERE}, process 7) is there twice: rank 1 ({HERE}, process 101) already is"
+        )
+
+    def test_another_rank_0(self, door):
+        door.visit(card(0, process=7))
+        assert self.refused(door).startswith(f"rank 0 ({HERE}, process 7) is there twice")
+
+    @pytest.mark.parametrize("number", [3, -1])
+    def test_a_rank_beyond_the_last(self, door, number):
+        door.visit(card(number))
+        assert self.refused(door).endswith(") is not one of 3")
+
+
+GARBAGE = [
+    (b"GET / HTTP/1.1\r\n\r\n",),
+    (b"\x10\x00\x00\x00not msgpack at all",),
+    ((CARD_BYTES + 1).to_bytes(4, "little") + bytes(CARD_BYTES + 1),),
+    (b"\xff\xff\xff\xff",),
+    (Pong(),),
+    (End(),),
+    (b"",),
+]
+
+
+class TestStrangers:
+    @pytest.mark.parametrize("sent", GARBAGE)
+    def test_are_not_admitted_and_harm_nothing(self, door, sent):
+        stranger = door.visit(*sent)
+        door.visit(card(1))
+        gathered = door.gather(2)
+        assert gathered.links.all == (0, 1)
+        assert gathered.links.one(0, Clock(), float) > 0
+        stranger.channel.close(0.0)
+        close(gathered)
+
+    def test_that_leave_at_once_are_no_ranks_that_end(self, door):
+        for sent in ((), (b"\x10",)):
+            door.visit(*sent).channel.close(0.0)
+        door.visit(card(1))
+        close(door.gather(2))
+
+    def test_that_say_half_a_card_are_waited_for_a_while(self, door, monkeypatch):
+        monkeypatch.setattr(module, "CARD_SECONDS", SOON)
+        door.visit(b"\x40\x00\x00\x00half a card")
+        door.visit(card(1))
+        close(door.gather(2))
+
+    def test_of_other_users_are_no_ranks(self, door, monkeypatch):
+        own = iter((False, True))
+        monkeypatch.setattr(module, "is_ours", lambda end: next(own))
+        intruder = door.visit(card(1, process=666))
+        door.visit(card(1))
+        gathered = door.gather(2)
+        assert gathered.links.ranks[1].process == 101
+        assert intruder.hears() == []
+        close(gathered)
+
+    def test_alone_do_not_make_a_launch(self, door):
+        for sent in GARBAGE:
+            door.visit(*sent)
+        with pytest.raises(RankLost, match=r"rank 1 .* did not appear"):
+            door.gather(2, SOON)
+
+
+class TestSeveralMachines:
+    """Rank 0's address goes to the others by MPI; whoever connects shows the token."""
+
+    @pytest.fixture
+    def mpi(self, monkeypatch):
+        address, known = [], threading.Event()
+
+        def exchanged(own, told):
+            if told is not None:
+                address.append(told)
+                known.set()
+            known.wait(LONG)
+            _, port, token = address[0]
+            return "localhost", port, token
+
+        monkeypatch.setattr(module, "_exchanged", exchanged)
+        return exchanged
+
+    def test_appear_with_the_token(self, mpi):
+        away = [launch(n, 3, on_one_machine=False) for n in range(3)]
+        with served(*away[1:]) as (_, lefts):
+            gathered = Gathering(away[0], LONG)
+            assert list(gathered.links.ask((0, 1, 2), Clock(), float)) == [0, 1, 2]
+            close(gathered, LONG)
+        assert lefts == {}
+
+    @pytest.mark.parametrize("token", [b"", b"guessed-by-one-else"])
+    def test_a_wrong_token_is_not_admitted(self, mpi, token):
+        away = [launch(n, 2, on_one_machine=False) for n in range(2)]
+        visitors = []
+
+        def visit():
+            host, port, _ = mpi(away[1], None)
+            end = socket.create_connection((host, port), LONG)
+            visitors.append(Visitor(end, card(1, token=token, process=666)))
+            visitors[0].hears()
+            with served(away[1]):
+                pass
+
+        visiting = threading.Thread(target=visit)
+        visiting.start()
+        gathered = Gathering(away[0], LONG)
+        assert gathered.links.ranks[1].process == os.getpid()
+        close(gathered)
+        visiting.join()
+
+    def test_a_rank_that_never_appears_is_on_an_unknown_host(self, mpi):
+        with pytest.raises(RankLost, match=r"^rank 1 did not appear within 0\.05 s"):
+            Gathering(launch(0, 2, on_one_machine=False), SOON)
+
+    def test_without_mpi_it_is_said_at_once(self, monkeypatch):
+        def exchanged(own, told):
+            raise InputError("no MPI for Python")
+
+        monkeypatch.setattr(module, "_exchanged", exchanged)
+        with pytest.raises(InputError, match=r"^no MPI for Python$"):
+            Gathering(launch(0, 2, on_one_machine=False), LONG)
+
+    def test_a_token_is_shown_there_alone(self):
+        assert card_of(launch(1, 2)).token == b""
+        assert card_of(launch(1, 2), b"t").token == b"t"
+
+
+class TestCrowd:
+    @pytest.mark.parametrize(
+        ("cpus", "ranks", "seconds"), [(4, 4, 60.0), (4, 1, 60.0), (2, 8, 240.0), (1, 64, 480.0)]
+    )
+    def test_ranks_that_share_cpus_have_more_time_to_appear(
+        self, monkeypatch, cpus, ranks, seconds
+    ):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cpus)))
+        crowded = Launch(0, ranks, 0, ranks)
+        assert crowd_of(crowded) == ranks / cpus
+        assert join_seconds(crowded, None) == seconds
+        assert join_seconds(crowded, 3.5) == 3.5
+
+    def test_an_unknown_number_of_neighbours_is_one(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+        assert crowd_of(Launch(0, 64, 0, None)) == 0.5

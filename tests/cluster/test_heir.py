@@ -1,0 +1,109 @@
+"""A run that a rank's loss ended says so when it is shown, whoever is left to write it."""
+
+import pytest
+
+from linkgauge.cluster.heir import add_loss, keep_loss
+from linkgauge.engine.folder import NO_DEVICE
+from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened, read_records
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.runs import read_run
+from linkgauge.model.errors import InputError
+from linkgauge.model.ranks import LostRank
+from linkgauge.model.result import exit_code
+from linkgauge.model.settings import Settings, Simulation
+from sim_kit import MACHINE
+
+LOST = LostRank(2, "ended", "measuring", "node7", 4711, "cuda:0@2")
+SETTINGS = Settings((1 << 20,))
+
+
+def request(folder, **more):
+    return RunRequest(
+        settings=SETTINGS, out=None if folder is None else str(folder), label="mine",
+        command=("linkgauge", "run", "multinode"), options={"size": "1M"}, **more,
+    )  # fmt: skip
+
+
+def records(folder):
+    return read_records((folder / JOURNAL_FILE).read_bytes())
+
+
+class TestKept:
+    def test_is_a_run_that_names_the_culprit(self, tmp_path):
+        folder = keep_loss(request(tmp_path), LOST)
+        assert folder.parent == tmp_path / NO_DEVICE / "mine"
+        run = read_run(folder)
+        assert run.lost == LOST
+        assert (run.results, exit_code(run)) == ((), 3)
+        assert run.finished is not None
+
+    def test_says_what_was_asked_for(self, tmp_path):
+        opened, lost, closed = records(keep_loss(request(tmp_path), LOST))
+        assert isinstance(opened, Opened)
+        assert (opened.label, opened.command[-1]) == ("mine", "multinode")
+        assert (opened.options, opened.settings) == ({"size": "1M"}, SETTINGS)
+        assert not opened.simulated
+        assert opened.machine.host.nodes
+        assert lost == Lost(LOST)
+        assert isinstance(closed, Closed)
+
+    def test_of_a_simulated_machine_is_simulated(self, tmp_path):
+        settings = Settings((1 << 20,), simulation=Simulation("mine", MACHINE))
+        asked = RunRequest(settings=settings, out=str(tmp_path))
+        opened = records(keep_loss(asked, LOST))[0]
+        assert opened.simulated
+        assert opened.machine.simulated == "mine"
+
+    def test_is_nothing_if_runs_are_not_kept(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert keep_loss(request(None), LOST) is None
+        assert list(tmp_path.iterdir()) == []
+
+    def test_two_have_folders_of_their_own(self, tmp_path):
+        assert keep_loss(request(tmp_path), LOST) != keep_loss(request(tmp_path), LOST)
+
+    def test_needs_a_place_to_write(self, tmp_path):
+        (tmp_path / "file").touch()
+        with pytest.raises(InputError, match="cannot write results to"):
+            keep_loss(request(tmp_path / "file"), LOST)
+
+
+class TestAdded:
+    @pytest.fixture
+    def journal(self, tmp_path):
+        """What rank 0 has left."""
+        opened = records(keep_loss(request(tmp_path), LOST))[0]
+        path = tmp_path / JOURNAL_FILE
+        Journal.begin(path, opened).close()
+        return path
+
+    def test_ends_the_journal(self, journal):
+        add_loss(journal, LOST)
+        opened, lost, closed = records(journal.parent)
+        assert isinstance(opened, Opened)
+        assert lost == Lost(LOST)
+        assert isinstance(closed, Closed)
+
+    def test_after_what_was_cut_off(self, journal):
+        with journal.open("ab") as file:
+            file.write(b'{"record": "cell", "she')
+        add_loss(journal, LOST)
+        assert records(journal.parent)[1] == Lost(LOST)
+
+    def test_twice_changes_nothing(self, journal):
+        add_loss(journal, LOST)
+        written = journal.read_bytes()
+        add_loss(journal, LostRank(0, "ended", "measuring"))
+        assert journal.read_bytes() == written
+
+    def test_to_a_run_that_is_over_changes_nothing(self, journal):
+        reopened, _ = Journal.reopen(journal)
+        reopened.append(Closed("2026-01-01T00:00:00Z"))
+        reopened.close()
+        written = journal.read_bytes()
+        add_loss(journal, LOST)
+        assert journal.read_bytes() == written
+
+    def test_needs_rank_0s_files(self, tmp_path):
+        with pytest.raises(InputError, match="cannot go on with"):
+            add_loss(tmp_path / "elsewhere" / JOURNAL_FILE, LOST)

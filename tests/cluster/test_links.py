@@ -1,0 +1,321 @@
+"""Rank 0 hears all ranks at once, and says which one ended the run."""
+
+import threading
+
+import msgspec
+import pytest
+
+from linkgauge.cluster import links as module
+from linkgauge.cluster.links import CROWDED, PATIENCE, RATE, Links, lost_rank
+from linkgauge.cluster.messages import (
+    Broke,
+    Card,
+    Clock,
+    End,
+    Free,
+    Ping,
+    Pong,
+    Told,
+    encode,
+)
+from linkgauge.model.errors import (
+    AllocationError,
+    BackendError,
+    DeviceBusy,
+    DeviceLost,
+    InputError,
+    NoPeerAccess,
+    TookTooLong,
+    Unsupported,
+)
+from linkgauge.model.ranks import LostRank, RankLost
+from ranks_kit import GONE, LONG, SOON, Fake, done, linked, rank, refused
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    monkeypatch.setattr(module, "SIGN_SECONDS", SOON)
+
+
+def says(value):
+    return Fake(lambda command: done(value))
+
+
+def silent(**more):
+    return Fake(lambda command: None, **more)
+
+
+def has_said(*replies):
+    """Its replies are there before any question, however slow the machine is."""
+    return silent(ready=replies)
+
+
+class TestAnswers:
+    def test_are_in_the_order_of_ranks_whoever_is_first(self):
+        last = threading.Event()
+
+        def slow(command):
+            last.wait(LONG)
+            return done(0.0)
+
+        def fast(command):
+            last.set()
+            return done(2.0)
+
+        with linked(Fake(slow), says(1.0), Fake(fast)) as links:
+            assert list(links.ask((2, 0, 1), Clock(), float).items()) == [
+                (0, 0.0), (1, 1.0), (2, 2.0)
+            ]  # fmt: skip
+
+    def test_of_one_rank(self):
+        with linked(says(0.0), says(1.0)) as links:
+            assert links.one(1, Clock(), float) == 1.0
+            assert links.all == (0, 1)
+
+    def test_each_may_be_asked_something_else(self):
+        fakes = [Fake(lambda command: done(command.number)) for _ in range(3)]
+        with linked(*fakes) as links:
+            assert links.ask_each({0: Free(7), 2: Free(9)}, int) == {0: 7, 2: 9}
+        assert [len(fake.of(Free)) for fake in fakes] == [1, 0, 1]
+
+    def test_many_at_once_are_all_read(self):
+        """Several answers of one rank may arrive together."""
+        double = Fake(lambda command: _framed(done(1)) + _framed(done(2)))
+        with linked(double) as links:
+            assert links.one(0, Clock(), int) == 1
+
+    def test_of_another_kind_are_an_error(self):
+        with linked(says("text")) as links, pytest.raises(msgspec.ValidationError):
+            links.one(0, Clock(), float)
+
+    def test_something_is_told_to_all_and_not_answered(self):
+        fakes = [says(n) for n in range(3)]
+        with linked(*fakes) as links:
+            links.tell(Told(rank(0), "/journal"))
+            assert links.ask(links.all, Clock(), int) == {0: 0, 1: 1, 2: 2}
+        assert all(fake.of(Told) == [Told(rank(0), "/journal")] for fake in fakes[1:])
+
+    def test_who_is_gone_is_told_nothing_and_noticed_next(self):
+        gone = says(1)
+        with linked(says(0), gone) as links:
+            gone.end()
+            links.tell(Told(rank(0)))
+            with pytest.raises(RankLost, match="rank 1 "):
+                links.one(0, Clock(), int)
+
+
+def _framed(reply):
+    message = encode(reply)
+    return len(message).to_bytes(4, "little") + message
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("kind", "error", "said"),
+        [
+            ("unsupported", Unsupported, "no"),
+            ("size", Unsupported, "no"),
+            ("imex", Unsupported, "no"),
+            ("peer", NoPeerAccess, "no"),
+            ("memory", AllocationError, "rank 1: no"),
+            ("lost", DeviceLost, "rank 1: no"),
+            ("timeout", TookTooLong, "rank 1: no"),
+            ("set-aside", DeviceBusy, r"rank 1 \(box, process 101\): no"),
+            ("interrupted", InputError, r"rank 1 \(box, process 101\): no"),
+            ("call", BackendError, "rank 1: no"),
+            ("wrong-bytes", BackendError, "rank 1: no"),
+        ],
+    )
+    def test_are_raised_as_what_they_were(self, kind, error, said):
+        with linked(says(0), Fake(lambda command: refused(kind))) as links:
+            with pytest.raises(error, match=f"^{said}$") as caught:
+                links.ask(links.all, Clock(), int)
+            assert type(caught.value) is error
+            assert links.lost is None
+
+    def test_are_raised_when_all_have_answered(self):
+        """Else the answers of the others would be taken for those to the next question."""
+        said = iter((refused("call"), done(10)))
+        may = threading.Event()
+
+        def late(command):
+            may.wait(LONG)
+            return done(0)
+
+        def early(command):
+            may.set()
+            return next(said)
+
+        with linked(Fake(late), Fake(early)) as links:
+            with pytest.raises(BackendError):
+                links.ask(links.all, Clock(), int)
+            assert links.one(1, Clock(), int) == 10
+            assert links.one(0, Clock(), int) == 0
+
+    def test_of_several_the_first_rank_counts(self):
+        fakes = [Fake(lambda command, n=n: refused("call", f"no {n}")) for n in range(3)]
+        with linked(*fakes) as links, pytest.raises(BackendError, match="rank 0: no 0"):
+            links.ask((2, 1, 0), Clock(), int)
+
+
+class TestLoss:
+    """Whichever rank it is, and whatever the run is at, it is named."""
+
+    def lost(self, links, asked=(0,)):
+        links.doing = "measuring"
+        with pytest.raises(RankLost) as caught:
+            links.ask(asked, Clock(), int)
+        assert links.lost is caught.value
+        return caught.value
+
+    def test_of_a_rank_that_is_asked(self):
+        with linked(says(0), Fake(lambda command: GONE)) as links:
+            ended = self.lost(links, (0, 1))
+        assert ended.lost == LostRank(1, "ended", "measuring", "box", 101)
+        assert ended.kind == "crash"
+        assert str(ended) == "rank 1 (box, process 101) ended while measuring"
+
+    def test_of_a_rank_that_was_not_asked(self):
+        gone = says(2)
+        with linked(silent(), says(1), gone) as links:
+            gone.end()
+            ended = self.lost(links)
+        assert (ended.lost.number, ended.lost.how) == (2, "ended")
+
+    def test_of_a_rank_that_cannot_be_asked(self):
+        gone = says(1)
+        with linked(says(0), gone) as links:
+            gone.end()
+            for _ in range(2):
+                with pytest.raises(RankLost, match=r"rank 1 .* ended"):
+                    links.ask((1,), Clock(), int)
+
+    def test_of_a_rank_that_met_an_unexpected_error(self):
+        with linked(says(0), Fake(lambda command: Broke("KeyError: 3"))) as links:
+            ended = self.lost(links, (0, 1))
+        assert (ended.lost.how, ended.kind) == ("failed (KeyError: 3)", "exit")
+
+    @pytest.mark.parametrize(
+        "sent", [_framed({"type": "Dance"}), b"\x01\x00\x00\x00\xc1", b"\x00\x00\x00\x00"]
+    )
+    def test_of_a_rank_that_sends_garbage(self, sent):
+        with linked(says(0), Fake(lambda command: sent)) as links:
+            ended = self.lost(links, (0, 1))
+        assert (ended.lost.number, ended.kind) == (1, "call")
+        assert ended.lost.how.startswith("is not understood (")
+
+    def test_of_a_rank_that_introduces_itself_again(self):
+        card = Card(1, "box", 101, "1.0")
+        with linked(says(0), Fake(lambda command: card)) as links:
+            ended = self.lost(links, (0, 1))
+        assert (ended.lost.how, ended.kind) == ("introduces itself again", "call")
+
+    @pytest.mark.parametrize("part", [b"\x10", b"\x10\x00\x00\x00half", b"\xff\xff\xff\xff..."])
+    def test_of_a_rank_that_stops_in_the_middle_of_an_answer(self, part):
+        with linked(says(0), has_said(part), limit=SOON) as links:
+            ended = self.lost(links, (0, 1))
+        assert (ended.lost.number, ended.kind) == (1, "timeout")
+        assert ended.lost.how == "stopped in the middle of an answer"
+
+    def test_is_what_every_later_question_ends_with(self):
+        other = says(1)
+        with linked(Fake(lambda command: GONE), other) as links:
+            first = self.lost(links, (0,))
+            assert self.lost(links, (1,)) is first
+        assert other.of(Clock) == []
+
+    def test_is_not_of_a_known_rank_always(self):
+        assert lost_rank(None, 3, "ended", "joining") == LostRank(3, "ended", "joining")
+        known = lost_rank(rank(3, memory="cuda:0@3"), 3, "ended", "joining")
+        assert known == LostRank(3, "ended", "joining", "box", 103, "cuda:0@3")
+
+
+class TestSilence:
+    def lost(self, *fakes, asked=(0, 1)):
+        with linked(*fakes, limit=SOON) as links:
+            links.doing = "measuring"
+            with pytest.raises(RankLost) as caught:
+                links.ask(asked, Clock(), int)
+        assert caught.value.kind == "timeout"
+        return caught.value.lost
+
+    def test_without_a_sign_of_life_is_of_the_culprit(self):
+        """Rank 0 waits for rank 1 as others do, and says so."""
+        lost = self.lost(has_said(Pong()), silent(on_ping=()))
+        assert (lost.number, lost.how) == (1, "gives no sign of life after 0.05 s")
+
+    def test_of_living_ranks_is_of_the_first_of_them(self):
+        alive = has_said(Pong()), has_said(Pong())
+        lost = self.lost(has_said(done(0)), *alive, asked=(0, 1, 2))
+        assert (lost.number, lost.how) == (1, "is stuck after 0.05 s")
+
+    def test_asks_those_alone_that_have_not_answered(self):
+        fakes = has_said(done(0)), silent()
+        self.lost(*fakes)
+        assert [len(fake.of(Ping)) for fake in fakes] == [0, 1]
+
+    @pytest.mark.parametrize("signs", [(Pong(), done(1)), (done(1), Pong()), (done(1),)])
+    def test_ends_with_an_answer_that_is_late(self, monkeypatch, signs):
+        monkeypatch.setattr(module, "SIGN_SECONDS", LONG)
+        with linked(says(0), silent(on_ping=signs), limit=SOON) as links:
+            assert links.ask((0, 1), Clock(), int) == {0: 0, 1: 1}
+            assert links.lost is None
+
+    def test_that_ends_with_the_rank_is_its_end(self, monkeypatch):
+        """A rank may be gone while it is asked for a sign of life."""
+        monkeypatch.setattr(module, "SIGN_SECONDS", LONG)
+        with (
+            linked(says(0), silent(on_ping=(Pong(), GONE)), limit=SOON) as links,
+            pytest.raises(RankLost, match=r"rank 1 .* ended"),
+        ):
+            links.ask((0, 1), Clock(), int)
+
+
+class TestPatience:
+    @pytest.mark.parametrize(
+        ("crowd", "moved", "seconds"),
+        [
+            (0.25, 0, PATIENCE),
+            (1.0, 0, PATIENCE),
+            (3.0, 0, 3 * PATIENCE),
+            (64.0, 0, CROWDED * PATIENCE),
+            (1.0, int(10 * RATE), PATIENCE + 10),
+            (2.0, int(10 * RATE), 2 * (PATIENCE + 10)),
+        ],
+    )
+    def test_grows_with_the_bytes_and_with_the_ranks_to_a_cpu(self, crowd, moved, seconds):
+        links = Links({}, [], crowd=crowd)
+        assert links._patience(moved) == pytest.approx(seconds)
+
+    def test_is_the_users_if_given(self):
+        links = Links({}, [], crowd=64.0, limit=0.5)
+        assert links._patience(1 << 40) == 0.5
+
+
+class TestLeaving:
+    def test_all_may_leave_in_peace(self):
+        fakes = [says(n) for n in range(3)]
+        with linked(*fakes) as links:
+            links.close()
+            links.await_ends(LONG)
+        assert [fake.of(End) for fake in fakes] == [[End(lost=False)]] * 3
+
+    def test_after_a_loss_all_hear_that(self):
+        left = says(1)
+        with linked(Fake(lambda command: GONE), left) as links:
+            with pytest.raises(RankLost):
+                links.one(0, Clock(), int)
+            links.close()
+            left.thread.join()
+        assert left.of(End) == [End(lost=True)]
+
+    @pytest.mark.parametrize("last_words", [(), (done(1), done(2)), (b"\x10\x00\x00\x00half",)])
+    def test_who_does_not_end_is_not_waited_for(self, last_words):
+        stays = has_said(*last_words)
+        with linked(says(0), stays) as links:
+            links.await_ends(SOON)
+            links.await_ends(0.0)
+
+    def test_nobody_but_other_ranks_is_waited_for(self):
+        with linked(silent()) as links:
+            links.await_ends(LONG)
