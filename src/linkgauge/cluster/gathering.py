@@ -58,7 +58,7 @@ def join_seconds(launch: Launch, limit: float | None) -> float:
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, cpus, PROTOCOL, token)
+    return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, PROTOCOL, token, cpus)
 
 
 def serve_as_rank(

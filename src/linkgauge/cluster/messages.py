@@ -30,9 +30,9 @@ class Card(msgspec.Struct, frozen=True, tag=True):
     host: str
     process: int
     version: str
-    cpus: tuple[int, ...] = ()
     protocol: int = PROTOCOL
     token: bytes = b""
+    cpus: tuple[int, ...] = ()
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):
