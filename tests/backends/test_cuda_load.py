@@ -48,7 +48,7 @@ def copy_of(backend, text, size=SIZE):
 
 
 def loaded_by(backend, *copies, group=None):
-    return load.loaded(backend._device, group or Timed(), copies)
+    return load.loaded(backend.device_of, group or Timed(), copies)
 
 
 class Timed:
@@ -94,7 +94,7 @@ def test_each_byte_is_copied_and_the_rate_is_that_of_the_load(backend):
 
 def test_a_share_of_the_rate_is_not_exceeded(backend):
     whole, part = (
-        load.Load(backend._device(copy.transfer.engine.owner), copy)
+        load.Load(backend.device_of(copy.transfer.engine.owner), copy)
         for copy in (
             copy_of(backend, f"cuda:0 -> cuda:0 by sm{share}") for share in ("", " at 25%")
         )

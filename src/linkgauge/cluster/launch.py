@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-
-import msgspec
+from typing import NamedTuple
 
 from linkgauge.machine.tree import ROOT, Root, read_text
 from linkgauge.model.errors import InputError
 
 
-class Launch(msgspec.Struct, frozen=True):
+class Launch(NamedTuple):
     """This process is number `rank` of `size`, and number `local_rank` of those on its machine,
     `local_size` in all (null: unknown). `job` is a name that all processes of one launch on one
     machine know, and others do not have. `mpi` is the implementation that the launcher belongs to,
@@ -29,7 +28,7 @@ class Launch(msgspec.Struct, frozen=True):
         return self.local_size == self.size
 
 
-class _Launcher(msgspec.Struct, frozen=True):
+class _Launcher(NamedTuple):
     """The names of a launcher's environment variables; all of `job` together name the launch, and
     without any the process does that started this one."""
 
