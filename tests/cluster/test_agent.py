@@ -224,8 +224,8 @@ class TestCommands:
         assert first.agent.told == told
 
     def test_what_the_run_is_at_is_known(self, first):
-        assert first.agent.doing == "opening devices"
-        first.ask(messages.Begin())
+        assert first.agent.doing == "joining"
+        first.channel.send(encode(messages.Doing("measuring")))
         first.ask(messages.Clock())
         assert first.agent.doing == "measuring"
 

@@ -52,7 +52,7 @@ def test_without_a_launcher_it_is_one_process():
 
 
 def test_open_mpi():
-    assert launched(OPEN_MPI) == Launch(5, 8, 1, 4, "prterun-node7-1234@1")
+    assert launched(OPEN_MPI) == Launch(5, 8, 1, 4, "prterun-node7-1234@1", "openmpi")
 
 
 def test_mpich_and_its_relatives():

@@ -33,6 +33,8 @@ COMMANDS = (
     messages.Told(Rank(0, "node7", 12, "cuda:0@0", "GPU", 0.0, 1e-6), "/runs/journal.jsonl"),
     messages.Open("sim", Settings((1 << 20,), simulation=Simulation("m", "devices: []"))),
     messages.Hold(wait=True),
+    messages.Doing("measuring"),
+    messages.Look(),
     messages.Clock(),
     messages.Virtual(),
     messages.Refuses(WRITE),

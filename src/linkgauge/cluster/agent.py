@@ -41,7 +41,7 @@ LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 class Agent:
     """Serves rank 0 over a channel. The reading thread calls `left` if the run is over and this
     process has to end, whatever it is at: because rank 0 is gone without a word, or because another
-    rank is, as `True` says. `told` is what rank 0 said of itself, `doing` what it asked for last,
+    rank is, as `True` says. `told` is what rank 0 said of itself, `doing` what the run is at,
     in words."""
 
     def __init__(self, channel: Channel, launch: Launch, left: Callable[[bool], None]) -> None:
@@ -97,8 +97,9 @@ class Agent:
                             self._left(True)
                         self._commands.put(None)
                         return
+                    case messages.Doing(words):
+                        self.doing = words
                     case _:
-                        self.doing = _DOING.get(type(command), self.doing)
                         self._commands.put(command)
         except (EOFError, OSError, msgspec.DecodeError):
             self._left(False)
@@ -168,6 +169,7 @@ _ACTIONS: Mapping[type, Callable[[Agent, Any], object]] = {
 }
 """What the agent does itself."""
 _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
+    messages.Look: lambda member, of: member.look(),
     messages.Refuses: lambda member, of: _reason(member.refusal(of.transfer)),
     messages.Remarks: lambda member, of: member.remarks(of.transfer),
     messages.Allocate: lambda member, of: member.allocate(of),
@@ -185,13 +187,3 @@ _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
     messages.Close: lambda member, of: member.close_group(),
 }
 """What its member does."""
-_DOING: Mapping[type, str] = {
-    messages.Open: "opening devices",
-    messages.Allocate: "allocating",
-    messages.Fill: "filling the buffers",
-    messages.Prepare: "preparing",
-    messages.Begin: "measuring",
-    messages.Mismatch: "verifying",
-    messages.Checksum: "verifying",
-}
-"""What the run is at when rank 0 asks for this."""

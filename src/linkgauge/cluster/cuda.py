@@ -38,17 +38,13 @@ class CudaMember(BackendMember):
         devices = backend.devices()
         super().__init__(launch.rank, backend, devices[launch.local_rank % len(devices)])
         self._machine = socket.gethostname()
-        self._first = launch.local_rank < len(devices)
         self._gpu = backend.device_of(parse_memory(self._device.memory))
         self._flags: FlagGroup | AnsweringGroup | None = None
         self._flag: Buffer | None = None
         """This side's flag, while flags bounce."""
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        said = super().remarks(transfer)
-        if not self._first:
-            said = (*said, f"ranks share {self._device.memory}, and take turns: GPUs are fewer")
-        return (*said, "memory of another process, by CUDA IPC")
+        return (*super().remarks(transfer), "memory of another process, by CUDA IPC")
 
     def handle(self, buffer: Buffer) -> bytes:
         return export(ours(buffer), self._machine)

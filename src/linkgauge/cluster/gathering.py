@@ -13,6 +13,7 @@ import select
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -21,7 +22,7 @@ import msgspec
 from linkgauge import __version__
 from linkgauge.engine.channel import Channel
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.ranks import LostRank, Rank, RankLost
+from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
 from .launch import Launch
@@ -47,9 +48,8 @@ JOINING = "joining"
 
 
 def crowd_of(launch: Launch) -> float:
-    """Ranks of this machine to a CPU."""
-    cpus = len(os.sched_getaffinity(0))
-    return (launch.local_size or 1) / cpus
+    """Ranks of this machine to a CPU, as far as that is known before they are here."""
+    return (launch.local_size or 1) / (os.cpu_count() or 1)
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
@@ -57,7 +57,8 @@ def join_seconds(launch: Launch, limit: float | None) -> float:
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
-    return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, PROTOCOL, token)
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, PROTOCOL, token, cpus)
 
 
 def serve_as_rank(
@@ -219,6 +220,17 @@ class Gathering:
             raise InputError(
                 f"{_rank(card)} is there twice: {_rank(self._cards[card.rank])} already is"
             )
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """Where most ranks share the fewest CPUs, if there are more ranks than CPUs."""
+        cpus: dict[str, set[int]] = {}
+        for card in self._cards.values():
+            cpus.setdefault(card.host, set()).update(card.cpus)
+        ranks = Counter(card.host for card in self._cards.values())
+        host = max(ranks, key=lambda host: ranks[host] / max(1, len(cpus[host])))
+        crowd = Crowd(host, ranks[host], len(cpus[host]))
+        return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float) -> None:
         """Lets all members leave, and waits for the one of this process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from linkgauge.engine.controller import now
@@ -9,9 +10,12 @@ from linkgauge.engine.folder import create_run_folder
 from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.machine.host import read_host
+from linkgauge.model.errors import DeviceBusy
 from linkgauge.model.machine import Machine
 from linkgauge.model.ranks import LostRank
 
+LOCKED_SECONDS, AGAIN_SECONDS = 5.0, 0.02
+"""How long a journal may still be locked by a process that is gone, and how often to look."""
 NO_DEVICE = "cpu"
 """The folder of runs that came to no device."""
 
@@ -45,7 +49,15 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
 def add_loss(journal: Path, lost: LostRank) -> None:
     """Ends the journal that rank 0 has left. Raises InputError if it is not there, on a machine
     that does not share rank 0's files."""
-    reopened, records = Journal.reopen(journal)
+    deadline = time.monotonic() + LOCKED_SECONDS
+    while True:
+        try:
+            reopened, records = Journal.reopen(journal)
+            break
+        except DeviceBusy:  # the kernel has not done away with all of rank 0 yet
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(AGAIN_SECONDS)
     if not any(isinstance(record, (Lost, Closed)) for record in records):
         for record in (Lost(lost), Closed(now())):
             reopened.append(record)

@@ -14,13 +14,15 @@ from linkgauge.model.errors import InputError
 class Launch(msgspec.Struct, frozen=True):
     """This process is number `rank` of `size`, and number `local_rank` of those on its machine,
     `local_size` in all (null: unknown). `job` is a name that all processes of one launch on one
-    machine know, and others do not have."""
+    machine know, and others do not have. `mpi` is the implementation that the launcher belongs to,
+    as mpi4py calls it (null: the one that mpi4py finds)."""
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
     local_size: int | None = 1
     job: str = ""
+    mpi: str | None = None
 
     @property
     def on_one_machine(self) -> bool:
@@ -37,13 +39,14 @@ class _Launcher(msgspec.Struct, frozen=True):
     local_size: str | None = None
     nodes: str | None = None
     job: tuple[str, ...] = ()
+    mpi: str | None = None
 
 
 # Sources: Open MPI's mpirun(1), MPICH's src/pm/hydra, srun(1), Intel MPI's and MVAPICH's use Hydra.
 # An inner launcher comes first: mpiexec may itself be a step of Slurm's.
 _LAUNCHERS = (
     _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-              "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",)),
+              "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",), mpi="openmpi"),
     _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     _Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
               nodes="SLURM_STEP_NUM_NODES", job=("SLURM_JOB_ID", "SLURM_STEP_ID")),
@@ -79,7 +82,8 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> La
         local_size = size
     told = [environment[name] for name in launcher.job if name in environment]
     job = ".".join(told) if told else f"p{_starter(root)}"
-    return Launch(rank, size, number(launcher.local_rank) or 0, local_size, job)
+    local_rank = number(launcher.local_rank) or 0
+    return Launch(rank, size, local_rank, local_size, job, launcher.mpi)
 
 
 def _starter(root: Root) -> int:

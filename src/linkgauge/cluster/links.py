@@ -32,6 +32,7 @@ from linkgauge.model.ranks import LostRank, Rank, RankLost
 from .messages import (
     Broke,
     Command,
+    Doing,
     Done,
     End,
     Ping,
@@ -69,7 +70,7 @@ class Links:
     ) -> None:
         self.channels = dict(channels)
         self.ranks = {rank.number: rank for rank in ranks}
-        self.doing = "starting"
+        self._doing = "starting"
         self.lost: RankLost | None = None
         self._slow = min(max(crowd, 1.0), CROWDED)
         self._limit = limit
@@ -78,6 +79,17 @@ class Links:
         for number, channel in self.channels.items():
             self._rank_of[channel.fileno()] = number
             self._poller.register(channel.fileno(), select.POLLIN)
+
+    @property
+    def doing(self) -> str:
+        return self._doing
+
+    @doing.setter
+    def doing(self, words: str) -> None:
+        """All ranks know, should one have to write it down."""
+        if words != self._doing:
+            self._doing = words
+            self.tell(Doing(words))
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -116,7 +128,7 @@ class Links:
             if isinstance(reply, Done)
         }
 
-    def tell(self, command: Told) -> None:
+    def tell(self, command: Told | Doing) -> None:
         """A command without an answer, to all. Whoever is gone is noticed at the next question."""
         for rank in self.all:
             with suppress(OSError):

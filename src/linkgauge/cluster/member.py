@@ -12,8 +12,9 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, HasTelemetry, Pattern, follows
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, Operation, Transfer
@@ -34,6 +35,7 @@ class Member(Protocol):
 
     def make_progress(self) -> None: ...
     def device(self) -> Device: ...
+    def look(self) -> Inventory: ...
     def refusal(self, transfer: Transfer) -> str | Unsupported | None: ...
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
     def allocate(self, command: Allocate) -> Allocated: ...
@@ -83,6 +85,11 @@ class BackendMember:
     def device(self) -> Device:
         memory = f"{self._device.memory}@{self.rank}"
         return msgspec.structs.replace(self._device, memory=memory)
+
+    def look(self) -> Inventory:
+        """The accelerators that this process sees, by its own names."""
+        found = self.backend.inventory() if follows(self.backend, HasTelemetry) else ()  # type: ignore[type-abstract]
+        return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
         """A memory as its backend knows it; another rank's keeps its rank."""

@@ -9,6 +9,7 @@ from linkgauge.backends import ACROSS_RANKS, SIMULATED, open_backend
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Operation
@@ -51,6 +52,10 @@ class SimMember(BackendMember):
             name = settings.simulation.machine
             raise Unsupported(f"{name} has {len(devices)} devices: rank {rank} has none")
         super().__init__(rank, backend, devices[rank])
+
+    def look(self) -> Inventory:
+        """All of the machine, in its state after the cells so far."""
+        return self.backend.look()
 
     def local(self, memory: Memory) -> Memory:
         return own(memory)

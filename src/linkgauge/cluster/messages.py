@@ -23,7 +23,8 @@ PROTOCOL = 1
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):
-    """What a member says first: who it is. `token` shows that it is of this launch."""
+    """What a member says first: who it is, and which CPUs it may use. `token` shows that it is of
+    this launch."""
 
     rank: int
     host: str
@@ -31,6 +32,7 @@ class Card(msgspec.Struct, frozen=True, tag=True):
     version: str
     protocol: int = PROTOCOL
     token: bytes = b""
+    cpus: tuple[int, ...] = ()
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):
@@ -39,6 +41,12 @@ class Told(msgspec.Struct, frozen=True, tag=True):
 
     first: Rank
     journal: str | None = None
+
+
+class Doing(msgspec.Struct, frozen=True, tag=True):
+    """What the run is at from here on, in words. No answer."""
+
+    words: str
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
@@ -59,6 +67,10 @@ class Hold(msgspec.Struct, frozen=True, tag=True):
     """Keep other runs from measuring the member's device: it, or null."""
 
     wait: bool
+
+
+class Look(msgspec.Struct, frozen=True, tag=True):
+    """Asks for what is known of the accelerators by now. Answered by an `Inventory`."""
 
 
 class Clock(msgspec.Struct, frozen=True, tag=True):
@@ -205,8 +217,8 @@ class End(msgspec.Struct, frozen=True, tag=True):
 
 
 Command = (
-    Told | Open | Hold | Clock | Virtual | Refuses | Remarks | Allocate | Free | Fill | Mismatch
-    | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
+    Told | Doing | Open | Hold | Look | Clock | Virtual | Refuses | Remarks | Allocate | Free
+    | Fill | Mismatch | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
 )  # fmt: skip
 
 

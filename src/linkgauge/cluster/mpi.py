@@ -19,6 +19,7 @@ from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
@@ -86,6 +87,9 @@ class MpiMember:
             shares_host_memory=True,
             near=self._node.index,
         )
+
+    def look(self) -> Inventory:
+        return Inventory()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         if transfer.engine.kind not in ("rma", "msg") or transfer.both_ways:

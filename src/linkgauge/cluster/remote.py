@@ -56,12 +56,20 @@ def _nothing() -> None:
 
 
 class RankBackend:
-    """The members of all ranks, opened; `devices` are theirs."""
+    """The members of all ranks, opened; `devices` are theirs, and those of the memories `shared`
+    are several ranks'."""
 
-    def __init__(self, name: str, links: Links, devices: Iterable[Device]) -> None:
+    def __init__(
+        self,
+        name: str,
+        links: Links,
+        devices: Iterable[Device],
+        shared: Collection[str] = frozenset(),
+    ) -> None:
         self.name = name
         self._links = links
         self._devices = tuple(devices)
+        self._shared = shared
         self._numbers = count()
         self._refusals: dict[Transfer, str | Unsupported | None] = {}
         self._users: dict[int, set[int]] = {}
@@ -82,6 +90,8 @@ class RankBackend:
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         asked = messages.Remarks(transfer)
         said = self._links.one(_owner(transfer), asked, tuple[str, ...])
+        if any(str(memory) in self._shared for memory in transfer.memories):
+            said = (*said, "ranks share a device, and take turns: there are fewer than ranks")
         return said if self._group is None else (*said, *self._group.remarks())
 
     def reach(self, memory: Memory, engine: Engine) -> object:
@@ -136,7 +146,9 @@ class RankBackend:
             for lent in (copy.source, copy.destination):
                 if lent is not None:
                     self._users[lent.number].add(_owner(copy.transfer))
-        self._group = RankGroup(self._links, ranks, shared, operation, self._clocks)
+        # On a simulated machine all start together anyhow, by its own clock.
+        clocks = None if self.name == SIMULATED else self._clocks
+        self._group = RankGroup(self._links, ranks, shared, operation, clocks)
         return self._group
 
     def _parties(self, copies: Sequence[SharedCopy], operation: Operation) -> Collection[int]:
@@ -166,7 +178,7 @@ class SimRankBackend(RankBackend):
 
 class RankGroup(Gated):
     """Copies of several ranks. Those of several engines start together, by clocks that were
-    compared; one alone starts at once."""
+    compared, if any; one alone starts at once."""
 
     def __init__(
         self,
@@ -174,13 +186,13 @@ class RankGroup(Gated):
         ranks: Collection[int],
         copies: Sequence[SharedCopy],
         operation: Operation,
-        clocks: Clocks,
+        clocks: Clocks | None,
     ) -> None:
         self._links = links
         self._ranks = ranks
         self._count = len(copies)
         self._owners = sorted({_owner(copy.transfer) for copy in copies})
-        self._clocks = clocks
+        self._clocks = clocks if len(self._owners) > 1 else None
         self._moved = sum(copy.size for copy in copies)
         self._start = START_SECONDS
         self._apart: tuple[int, float] = (0, 0.0)
@@ -208,14 +220,14 @@ class RankGroup(Gated):
         commands: dict[int, messages.Command] = dict.fromkeys(self._ranks, messages.Begin())
         at = 0.0
         moved = self._bytes
-        if len(self._owners) > 1:
+        if self._clocks is not None:
             offsets = self._clocks.ahead(self._ranks)
             at = time.monotonic() + self._start
             commands = {rank: messages.Begin(at + offsets[rank]) for rank in self._ranks}
         loops = math.prod(self.pass_gate())
         ended = self._links.ask_each(commands, Ended, moved)
         opened = {rank: one.opened - offsets[rank] for rank, one in ended.items()}
-        if len(self._owners) > 1:
+        if self._clocks is not None:
             self._judge_start(loops, opened, at, ended)
         return self._timing(ended, opened)
 
@@ -246,7 +258,7 @@ class RankGroup(Gated):
             for place, own in one.seconds.items():
                 seconds[place] = own
                 checksums[place] = one.checksums.get(place)
-                since = opened[rank] - first if len(self._owners) > 1 else 0.0
+                since = 0.0 if self._clocks is None else opened[rank] - first
                 times = one.progress.get(place, (0.0, own))
                 progress[place] = tuple(since + when for when in times)
         span = max(times[-1] for times in progress) - min(times[0] for times in progress)

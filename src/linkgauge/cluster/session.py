@@ -40,6 +40,8 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
 
 def _check(request: RunRequest) -> None:
     """Raises InputError for what ranks cannot do together."""
+    for name in request.what.of_one_process[:1]:
+        raise InputError(f"{name} is of one process: run it without a launcher, or by itself")
     if request.devices:
         raise InputError("--device: each rank has the device of its number on its machine")
     if request.settings.parallel_pairs:

@@ -7,7 +7,8 @@ rank, whose loss ends the run, as MPI's does.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,7 @@ from linkgauge.model.settings import Profiler, Settings
 from .clocks import compare
 from .gathering import Gathering
 from .launch import Launch
-from .messages import Hold, Open, Present, Told
+from .messages import Hold, Look, Open, Present, Told
 from .remote import RankBackend, SimRankBackend
 
 LEAVE_SECONDS = 10.0
@@ -73,7 +74,7 @@ class ClusterWorker:
                 unsure=offset.unsure,
             )
         kind = SimRankBackend if name == SIMULATED else RankBackend
-        backend = kind(name, self.links, devices.values())
+        backend = kind(name, self.links, devices.values(), self._shared(devices))
         simulation = self._settings.simulation
         self._worker.measure_with(backend)
         return Machine(
@@ -85,7 +86,18 @@ class ClusterWorker:
             simulated=simulation.machine if simulation else None,
             inventory=self.look(()),
             ranks=tuple(self.links.ranks[number] for number in self.links.all),
+            crowd=None if simulation else self._gathering.crowd,
         )
+
+    def _shared(self, devices: Mapping[int, Device]) -> frozenset[str]:
+        """The memories of ranks that have one device in common."""
+        keys = {
+            device.memory: (self.links.ranks[number].host, device.pci or device.uuid)
+            for number, device in devices.items()
+            if device.pci or device.uuid
+        }
+        ranks = Counter(keys.values())
+        return frozenset(memory for memory, key in keys.items() if ranks[key] > 1)
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Device]]:
         """The backend that the ranks measure with, and the device of each: GPUs where all have one,
@@ -119,8 +131,12 @@ class ClusterWorker:
         return devices
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Everything else that is known of rank 0's machine."""
-        return self._worker.look(())
+        """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees
+        them."""
+        seen = self.links.one(0, Look(), Inventory)
+        if self._settings.simulation is not None:
+            return seen
+        return msgspec.structs.replace(self._worker.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool) -> None:
         """Each device is held by the first rank that has it, until the run is over. Raises

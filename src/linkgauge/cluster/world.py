@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,6 +19,8 @@ def world(launch: Launch) -> Any:
     """MPI's module, initialized by all ranks together: it waits for them. The thread that calls
     this is the one that uses MPI. Raises InputError where there is no MPI, BackendError if MPI
     disagrees with the launcher."""
+    if launch.mpi is not None:  # of several that are installed, the launcher's own
+        os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
     try:
         import mpi4py
 
@@ -26,7 +29,7 @@ def world(launch: Launch) -> Any:
     except (ImportError, RuntimeError) as error:
         said = str(error).splitlines()[0]
         raise InputError(
-            f"no MPI for Python ({said}): pip install 'linkgauge[mpi]', and a site's MPI or mpich"
+            f"no MPI for Python ({said}): pip install '.[mpi]', and a site's MPI or mpich"
         ) from error
     _call(MPI, "MPI_Init_thread", None, None, MPI.THREAD_FUNNELED, ctypes.byref(ctypes.c_int()))
     comm = MPI.COMM_WORLD

@@ -44,6 +44,12 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
             return False
         return any(row.across_ranks for row in select(self.names, self.prefixes))
 
+    @property
+    def of_one_process(self) -> tuple[str, ...]:
+        """The names of those that are not."""
+        rows = select(self.names, self.prefixes)
+        return tuple(row.name for row in rows if not row.across_ranks)
+
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         """The backends to open. Raises InputError for what is known to be wrong before that."""
         select(self.names, self.prefixes)
@@ -79,6 +85,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
     transfers: str
 
     is_across_ranks: ClassVar[bool] = False
+    of_one_process: ClassVar[tuple[str, ...]] = ()
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
         """Those that the transfers name."""
@@ -107,6 +114,7 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
     repeat: int = 1
 
     is_across_ranks: ClassVar[bool] = False
+    of_one_process: ClassVar[tuple[str, ...]] = ()
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         return choose_backends(request.backends, request.settings.simulation)

@@ -35,6 +35,8 @@ def go_on(
     journal, records = Journal.reopen(folder / JOURNAL_FILE)
     with closing(journal):
         opened = opening(records)
+        if opened.machine.ranks:
+            raise InputError(f"{folder} is of several ranks, and cannot go on: begin a new run")
         check_same_options(opened.options, given)
         if "--machine" in given:
             _check_same_description(given["--machine"], opened.settings.simulation)

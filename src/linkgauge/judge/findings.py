@@ -14,6 +14,8 @@ from linkgauge.model.machine import Device, Machine
 from linkgauge.model.pci_tree import PciTree
 from linkgauge.model.result import CellResult, Result, Run
 
+from .as_one import as_one
+
 Severity = Literal["fail", "warn", "note", "unknown"]
 """`fail` costs bandwidth or correctness, `warn` may, `note` is good to know; `unknown` could not be
 read here."""
@@ -81,6 +83,7 @@ class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def evidence_of(run: Run) -> Evidence:
+    run = as_one(run)
     together = run.settings.parallel_pairs
     return Evidence(run.machine, run.after, run.results, together, run.kernel_log)
 

@@ -25,10 +25,20 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     is a failure; without `verdict`, or of a run under a profiler, or that a rank's loss ended,
     neither matters."""
     code = exit_code(run)
-    if not verdict or run.is_profiled or run.lost is not None:
+    if not verdict or not is_judged(run):
         return Outcome(code, verdict=False)
     evidence = evidence_of(run)
     found = diagnose(evidence)
     findings = concerns(evidence, found)
     low = any(cell.verdict == "low" for result in run.results for cell in result.cells)
     return Outcome(code or int(low or failed(findings)), findings, found=found)
+
+
+def is_judged(run: Run) -> bool:
+    """Whether its figures are of hardware that can be judged by them. What MPI moves between
+    processes of one machine is not, nor what moves while ranks wait for each other's CPUs."""
+    machine = run.machine
+    hosts = {rank.host for rank in machine.ranks}
+    by_mpi = any(device.memory.startswith("host:") for device in machine.all_devices)
+    shared = by_mpi and (len(hosts) == 1 or machine.crowd is not None)
+    return not (run.is_profiled or run.lost is not None or shared)

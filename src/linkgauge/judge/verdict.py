@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from linkgauge.model.notes import Beside
 from linkgauge.model.result import CellResult, Result, Run, Verdict
 
+from .as_one import as_one, with_ranks
 from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
 from .lines import with_lines
@@ -35,8 +36,11 @@ def judge(run: Run) -> Run:
     Nothing is expected of figures that a profiler has a part in."""
     if run.is_profiled:
         return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
-    expectations = Expectations(run.machine, measured_ceilings(run.results, run.machine))
-    results = tuple(judge_result(each, expectations) for each in run.results)
+    alone = as_one(run)
+    expectations = Expectations(alone.machine, measured_ceilings(alone.results, alone.machine))
+    results = tuple(judge_result(each, expectations) for each in alone.results)
+    if alone is not run:
+        results = with_ranks(results, run.results)
     return with_lines(replace(run, results=results))
 
 

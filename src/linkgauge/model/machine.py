@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from .inventory import Inventory
-from .ranks import Rank
+from .ranks import Crowd, Rank
 
 MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 
@@ -74,7 +74,8 @@ class Machine(msgspec.Struct, frozen=True):
     """A host, its accelerators by backend, and why a backend has none. `linkgauge` is its own
     version and `commit` that of its checkout, if it runs from one; `simulated` names the
     description if the machine is simulated; `inventory` is what else is known of it. `ranks` are
-    the processes that measure, if they are several: the host is rank 0's."""
+    the processes that measure, if they are several: the host is rank 0's. The `crowd` is where
+    most of them share the fewest CPUs, if they are more than these."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
@@ -85,6 +86,7 @@ class Machine(msgspec.Struct, frozen=True):
     simulated: str | None = None
     inventory: Inventory | None = None
     ranks: tuple[Rank, ...] = ()
+    crowd: Crowd | None = None
 
     @property
     def all_devices(self) -> tuple[Device, ...]:

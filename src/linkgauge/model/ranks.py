@@ -25,6 +25,14 @@ class Rank(msgspec.Struct, frozen=True):
         return f"rank {self.number} ({where})"
 
 
+class Crowd(msgspec.Struct, frozen=True):
+    """More ranks on a machine than CPUs that they may use."""
+
+    host: str
+    ranks: int
+    cpus: int
+
+
 class LostRank(msgspec.Struct, frozen=True):
     """The rank that ended a run by its own end, or by its silence: `how` says it in words, `while`
     is what the run was doing."""

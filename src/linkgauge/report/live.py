@@ -17,7 +17,7 @@ from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limits import Limit, apply, unused
-from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.outcome import Outcome, is_judged, outcome_of
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.errors import ResultsError
@@ -95,7 +95,7 @@ class LiveReport(Observer):
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         """The cells that would be low: none is called so before it was measured once more."""
-        if not self._display.verdict:
+        if not self._display.verdict or not is_judged(run):
             return ()
         return [
             CellAt(number, cell.place)
@@ -126,7 +126,7 @@ class LiveReport(Observer):
                 raise problem
             if kept is not None:
                 console.print(f"results: {kept}")
-            if run.finished is None and folder is not None:
+            if _can_go_on(run) and folder is not None:
                 console.print(how_to_go_on(folder))
         return outcome.code
 
@@ -141,7 +141,7 @@ def show_kept(run: Run, folder: Path, display: Display) -> int:
     console = make_console()
     for line in run_lines(run, outcome, display):
         console.print(line)
-    if run.finished is None and (folder / JOURNAL_FILE).exists():
+    if _can_go_on(run) and (folder / JOURNAL_FILE).exists():
         console.print(how_to_go_on(folder))
     return outcome.code
 
@@ -172,6 +172,11 @@ def summary_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[Rend
     if outcome.findings:
         yield from finding_lines(outcome.findings)
     yield from outcome_lines(run, outcome)
+
+
+def _can_go_on(run: Run) -> bool:
+    """Whether it was interrupted, and can be resumed: one of several ranks cannot."""
+    return run.finished is None and not run.machine.ranks
 
 
 def how_to_go_on(folder: Path) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 from rich.text import Text
 
+from linkgauge.judge.as_one import as_one
 from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.statistics import relative_error
@@ -36,6 +37,10 @@ def note_lines(run: Run) -> Iterator[Text]:
     for cells in told.values():
         count = count_of(len(cells))
         yield Text.assemble(("note", "yellow"), f" ({count}): {_sentence_of_all(cells)}")
+    if (crowd := run.machine.crowd) is not None:
+        cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
+        share = f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other"
+        yield Text.assemble(("note", "yellow"), f": {share}")
     yield from _missed(run)
     yield from _idle_faults(run)
 
@@ -59,7 +64,7 @@ def _idle_faults(run: Run) -> Iterator[Text]:
         return
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
 
-    for fault, why in missed(run):
+    for fault, why in missed(as_one(run)):
         yield Text.assemble(("note", "yellow"), f": fault {fault} struck nothing: {why}")
 
 

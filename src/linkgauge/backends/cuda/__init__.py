@@ -125,7 +125,7 @@ class CudaBackend:
 
     def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
         """Why the transfer's engine cannot reach a memory, or None."""
-        owner = self._device(transfer.engine.owner)
+        owner = self.device_of(transfer.engine.owner)
         if memory.is_host:
             for reason in no_node(memory, self._nodes):
                 return reason
@@ -141,7 +141,7 @@ class CudaBackend:
             return None
         if not 0 <= (memory.index or 0) < len(self._devices):
             return f"there is no {memory}: this machine has {len(self._devices)} CUDA devices"
-        return None if self._device(memory) is owner else self._no_access(owner, memory, transfer)
+        return None if self.device_of(memory) is owner else self._no_access(owner, memory, transfer)
 
     def _no_access(
         self, owner: CudaDevice, memory: Memory, transfer: Transfer
@@ -151,7 +151,7 @@ class CudaBackend:
             if transfer.engine.kind == "ce" and owner.index in _places(transfer):
                 return None
             return NoPeerAccess(f"peer access from cuda:{owner.index} to {memory} is not asked for")
-        peer = self._device(memory).handle
+        peer = self.device_of(memory).handle
         if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer):
             return NoPeerAccess(
                 f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
@@ -188,7 +188,7 @@ class CudaBackend:
         return (memory, engine.owner) if memory.kind == "managed" else memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
-        home = self._device(memory if memory.is_device else engine.owner)
+        home = self.device_of(memory if memory.is_device else engine.owner)
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
         alone = len(self._nodes) == 1
         return cuda_memory.allocate(memory, size, home, node, alone)
@@ -216,7 +216,7 @@ class CudaBackend:
         check_alone(copies)
         if operation in PRODUCTS:
             self._settle(copies)
-            device = self._device(copies[0].transfer.engine.owner)
+            device = self.device_of(copies[0].transfer.engine.owner)
             return self._products.group(device, copies[0], operation)
         if operation == "chase":
             return self._chase(copies[0])
@@ -254,7 +254,7 @@ class CudaBackend:
     def _chase(self, copy: Copy) -> CudaGroup:
         """For `MEMORY -> null by cuda:N.sm`."""
         self._connect(copy.transfer)
-        device = self._device(copy.transfer.engine.owner)
+        device = self.device_of(copy.transfer.engine.owner)
         return chase(self._driver, device, ours(copy.source), copy.size)
 
     def _beside_kernel(self, copies: Sequence[Copy]) -> Group:
@@ -262,7 +262,7 @@ class CudaBackend:
         first, others = check_overlap(copies)
         copying = self.prepare_with(others, None)
         if isinstance(copying, CudaGroup):
-            return beside_kernel(self._driver, self._device(first.transfer.engine.owner), copying)
+            return beside_kernel(self._driver, self.device_of(first.transfer.engine.owner), copying)
         copying.close()
         raise Unsupported("only copies that a gate holds back begin with a kernel")
 
@@ -273,7 +273,7 @@ class CudaBackend:
             raise Unsupported(f"{transfer}: only copies that the driver takes at once are enqueued")
         self._settle((copy,))
         self._connect(transfer)
-        device = self._device(transfer.engine.owner)
+        device = self.device_of(transfer.engine.owner)
         if self._is_left_to_the_driver(transfer):
             words = partial(_words_of_copy, self._peer_ends(copy))
             return EnqueuingGroup(device, Call("cuMemcpyPeerAsync", words, may_block=True))
@@ -309,13 +309,9 @@ class CudaBackend:
         for known in self._devices:
             known.recall()
 
-    def device_of(self, memory: Memory) -> CudaDevice:
-        """A device of this process, by its memory."""
-        return self._device(memory)
-
     def multiprocessors(self, memory: Memory) -> int:
         """Number of multiprocessors of a device."""
-        return self._device(memory).multiprocessors
+        return self.device_of(memory).multiprocessors
 
     def close(self) -> None:
         self._sensors.close()
@@ -325,17 +321,18 @@ class CudaBackend:
         for device in self._devices:
             device.close()
 
-    def _device(self, memory: Memory) -> CudaDevice:
+    def device_of(self, memory: Memory) -> CudaDevice:
+        """A device of this process, by its memory."""
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: Operation = "copy") -> CopySettings:
         """Settings given by hand, else tuned for the device's model and path, else the defaults."""
-        device = self._device(transfer.engine.owner)
+        device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
     def _work(self, copy: Copy, settings: CopySettings, operation: Operation) -> StreamWork:
         """The work that carries out one copy."""
-        device = self._device(copy.transfer.engine.owner)
+        device = self.device_of(copy.transfer.engine.owner)
         if operation in ARRAYS:
             return array_work(device, copy, operation, settings)
         in_kernel = copy.size >= IN_KERNEL_LOOPS
@@ -370,7 +367,7 @@ class CudaBackend:
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
         """cuMemcpyPeerAsync's arguments before the stream: addresses with contexts, size."""
-        source, destination = (self._device(memory) for memory in copy.transfer.memories)
+        source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
         into = address_in(copy.destination), destination.context
         return *into, address_in(copy.source), source.context, copy.size
 
@@ -379,7 +376,7 @@ class CudaBackend:
         if not self._engines.affinity or len(self._nodes) < 2:
             return
         hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
-        near = hosts or [self._device(copies[0].transfer.engine.owner).near]
+        near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
         node = self._nodes.get(near[0])
         if node is not None and node.cpus:
             with suppress(OSError):  # a cpuset may exclude them
@@ -391,7 +388,7 @@ class CudaBackend:
             return
         places = (*transfer.memories, transfer.engine.owner)
         here = (m for m in places if m.is_device and m.rank is None)
-        self._peers.connect(map(self._device, here))
+        self._peers.connect(map(self.device_of, here))
 
 
 def _words_of_copy(before: tuple[Any, ...], stream: Any) -> tuple[int, ...]:

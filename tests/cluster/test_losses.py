@@ -1,0 +1,136 @@
+"""A rank that ends, or falls silent, ends the run: the others end with exit 3 in time, and what is
+kept says which it was. The launcher leaves the other ranks alone."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from launch_kit import harmed, launch, mpich
+from linkgauge.cli.main import app
+
+RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
+LIMIT = ("--timeout", "3")
+PHASES = {
+    "init": ("start", 1, "joining"),
+    "exchange": ("Open", 1, "opening devices"),
+    "warm-up": ("Begin", 1, "warming up"),
+    "measuring": ("Begin", 9, "measuring"),
+    "gathering": ("Mismatch", 1, "verifying"),
+}
+"""Where a rank is when it dies: at which command, and what the run is then said to be doing."""
+
+
+def launcher():
+    return [*mpich(), "-disable-auto-cleanup"]
+
+
+def lost(tmp_path, rank, how, phase, backend):
+    at, count, _ = PHASES[phase]
+    return launch(
+        tmp_path, 3, *RUN, *backend, *LIMIT,
+        launcher=launcher(), program=harmed(rank, how, at, count),
+    )  # fmt: skip
+
+
+def names(ended, rank, doing):
+    """That every other rank ended with 3, and that what is kept names this one."""
+    assert {code for number, code in ended.exits.items() if number != rank} == {3}
+    (journal,) = ended.journals
+    run = ended.run
+    assert run.lost is not None
+    assert run.lost.number == rank
+    assert run.lost.doing == doing
+    assert run.lost.host
+    assert shown(journal.parent) == 3
+    return run.lost
+
+
+def shown(folder):
+    try:
+        return app(["show", str(folder)], standalone_mode=False)
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_rank_that_dies_is_named(tmp_path, phase, capsys):
+    ended = lost(tmp_path, 1, "SIGKILL", phase, ("--backend", "mpi"))
+    at = names(ended, 1, PHASES[phase][2])
+    assert (at.process is None) == (phase == "init")
+    assert "rank 1 (" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("phase", ["exchange", "measuring"])
+def test_of_rank_0_another_one_writes_it_down(tmp_path, phase, capsys):
+    ended = lost(tmp_path, 0, "SIGKILL", phase, ("--backend", "mpi"))
+    doing = {"exchange": "opening devices", "measuring": "measuring"}[phase]
+    names(ended, 0, doing)
+    assert ended.stderr.count("linkgauge: rank 0 (") == 1, "one of them says so"
+    assert "rank 0 (" in capsys.readouterr().out
+
+
+def test_a_rank_that_falls_silent_is_named_not_those_that_wait_for_it(tmp_path):
+    ended = lost(tmp_path, 2, "SIGSTOP", "measuring", ("--machine", "ppu-2x2"))
+    run = ended.run
+    assert run.lost is not None
+    assert run.lost.number == 2
+    assert "gives no sign of life" in run.lost.how
+    assert ended.exits[0] == ended.exits[1] == 3
+
+
+def test_a_rank_that_fails_unexpectedly_is_named_with_its_error(tmp_path):
+    ended = lost(tmp_path, 1, "raise", "gathering", ("--machine", "ppu-2x2"))
+    at = names_without_exit(ended)
+    assert at.number == 1
+    assert "RuntimeError: out of order" in at.how
+
+
+def names_without_exit(ended):
+    assert ended.exits[0] == 3
+    run = ended.run
+    assert run.lost is not None
+    return run.lost
+
+
+def test_what_was_measured_before_is_kept(tmp_path):
+    ended = launch(
+        tmp_path, 3, *RUN, "--machine", "ppu-2x2", *LIMIT,
+        launcher=launcher(), program=harmed(1, "SIGKILL", "Mismatch", 3),
+    )  # fmt: skip
+    run = ended.run
+    statuses = [cell.status for result in run.results for cell in result.cells]
+    assert "pass" in statuses
+    assert run.finished is not None
+
+
+KILLS = 100 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2
+SOMETIME = """
+import os, random, signal, sys, threading, time
+if int(os.environ["PMI_RANK"]) == {rank}:
+    threading.Timer({delay}, os.kill, (os.getpid(), signal.SIGKILL)).start()
+sys.argv[0] = "linkgauge"
+from linkgauge.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_at_any_moment(tmp_path, seed):
+    draw = random.Random(seed)
+    rank, delay = draw.randrange(4), draw.uniform(0, 3.0)
+    ended = launch(
+        tmp_path, 4, "run", "--prefix", "multinode_device_to_device_memcpy", "--backend", "mpi",
+        "--size", "64K", "--max-time", "0.2", *LIMIT,
+        launcher=launcher(), program=SOMETIME.format(rank=rank, delay=delay),
+    )  # fmt: skip
+    others = {code for number, code in ended.exits.items() if number != rank}
+    if ended.exits[rank] != 137:  # the run was over
+        assert others == {ended.exits[rank]}
+        return
+    assert others == {3}, ended.stderr
+    assert [j.parent for j in ended.journals], ended.stderr
+    assert ended.run.lost is not None
+    assert ended.run.lost.number == rank

@@ -1,0 +1,124 @@
+"""Several processes measure one run: real launches, without GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from launch_kit import harmed, launch, mpich, openmpi
+from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
+
+NAMES = [row.name for row in BETWEEN_PROCESSES]
+QUICK = ("--size", "64K", "--samples", "1", "--loops", "2")
+
+
+@pytest.mark.parametrize("launcher", [mpich, openmpi])
+def test_four_ranks_move_and_verify_every_byte_of_every_benchmark(tmp_path, launcher):
+    ended = launch(
+        tmp_path, 4, "run", "--prefix", "multinode", "--backend", "mpi", *QUICK,
+        launcher=launcher(),
+    )  # fmt: skip
+    assert set(ended.exits.values()) == {0}, ended.stderr
+    run = ended.run
+    assert sorted(result.benchmark for result in run.results) == sorted(NAMES)
+    cells = [cell for result in run.results for cell in result.cells]
+    assert {cell.status for cell in cells} == {"pass"}
+    copies = [cell for cell in cells if cell.operation != "flag-ping-pong"]
+    assert all(cell.verified for cell in copies)
+    assert [rank.number for rank in run.machine.ranks] == [0, 1, 2, 3]
+    assert all(rank.unsure is not None for rank in run.machine.ranks)
+    assert ended.stdout.count("results: ") == 1, "rank 0 alone prints"
+
+
+def test_ranks_of_a_simulated_machine_are_judged_as_one_process_is(tmp_path):
+    ended = launch(
+        tmp_path, 4, "run", "--machine", "dgx-h200-8", "--fault", "slow sim:3 rate=0.5",
+        "multinode_device_to_device_memcpy_write_ce",
+    )  # fmt: skip
+    assert ended.exits[0] == 1
+    (result,) = ended.run.results
+    low = {cell.place for cell in result.cells if cell.verdict == "low"}
+    assert low == {cell.place for cell in result.cells if "3" in cell.place}
+    assert "cause: fail slow  sim:3" in ended.stdout or "sim:3: clocks" in ended.stdout
+    assert "struck nothing" not in ended.stdout
+
+
+def test_ranks_that_share_no_machine_meet_over_tcp(tmp_path):
+    """Each is told that it is alone on its machine: MPI then carries rank 0's address."""
+    ended = launch(
+        tmp_path, 3, "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2",
+        prefix="MPI_LOCALNRANKS=1 MPI_LOCALRANKID=0 ",
+    )  # fmt: skip
+    assert set(ended.exits.values()) == {0}, ended.stderr
+    assert len(ended.run.results[0].cells) == 3
+
+
+def test_one_process_alone_is_told_how_to_launch(tmp_path):
+    ended = launch(tmp_path, 1, "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2")
+    assert ended.exits == {0: 4}, ended.stderr
+    assert "mpiexec -n 2 linkgauge run multinode_bisect_write_ce" in ended.stdout
+
+
+def test_two_launches_at_once_do_not_meet(tmp_path):
+    """The first is in the middle of its run while the second begins and ends."""
+    run = ("run", "multinode_bisect_write_ce", "--backend", "mpi", *QUICK)
+    inner = tmp_path / "inner"
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(__file__.rsplit("/", 2)[0])!r})
+from pathlib import Path
+from linkgauge.cluster.agent import Agent
+carry_out = Agent._carry_out
+def between(agent, command):
+    if type(command).__name__ == "Prepare" and os.environ["PMI_RANK"] == "0" and not begun:
+        begun.append(True)
+        from launch_kit import launch
+        assert launch(Path({str(inner)!r}), 2, *{run!r}).exits == {{0: 0, 1: 0}}
+    return carry_out(agent, command)
+begun = []
+Agent._carry_out = between
+sys.argv[0] = "linkgauge"
+from linkgauge.__main__ import main
+main()
+"""
+    ended = launch(tmp_path / "outer", 2, *run, program=program)
+    assert ended.exits == {0: 0, 1: 0}, ended.stderr
+    assert (inner / "exit-1").exists()
+
+
+class TestMisfits:
+    def test_another_version_is_named(self, tmp_path):
+        ended = launch(
+            tmp_path, 3, "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2",
+            program=harmed(1, "", "version"),
+        )  # fmt: skip
+        assert ended.exits[0] == 2
+        said = [line for line in ended.stderr.splitlines() if line.startswith("linkgauge: ")]
+        assert len(said) == 1
+        assert "rank 1 (" in said[0]
+        assert "has linkgauge 0.0.1, rank 0 has" in said[0]
+
+    def test_a_rank_without_a_device_is_named(self, tmp_path):
+        ended = launch(
+            tmp_path, 5, "run", "multinode_bisect_write_ce", "--machine", "ppu-2x2"
+        )  # fmt: skip
+        assert ended.exits[0] == 2
+        assert "rank 4 (" in ended.stderr
+        assert "ppu-2x2 has 4 devices: rank 4 has none" in ended.stderr
+
+    def test_wrong_input_is_said_once(self, tmp_path):
+        ended = launch(tmp_path, 3, "run", "multinode_no_such_test")
+        assert set(ended.exits.values()) == {2}
+        assert ended.stderr.count("unknown benchmark") == 1
+
+
+class TestTools:
+    def test_the_page_s_command_by_open_mpi(self, tmp_path):
+        """As printed, but for the hosts."""
+        options = ["-npernode", "4", "--host", "localhost:4", "-mca", "btl_tcp_if_include", "lo"]
+        ended = launch(
+            tmp_path, 4, "as", "--machine", "ppu-2x2", "sailbandwidth",
+            "-t", "multinode_device_to_device_memcpy_read_ce", launcher=[*openmpi(), *options],
+        )  # fmt: skip
+        assert ended.exits[0] == 0
+        assert ended.stdout.count("Running multinode_device_to_device_memcpy_read_ce.") == 1
+        assert ended.stdout.count("SUM multinode_device_to_device_memcpy_read_ce") == 1

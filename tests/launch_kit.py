@@ -1,0 +1,146 @@
+"""Real launches: several processes of linkgauge under mpiexec, some of which come to harm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from linkgauge.engine.journal import JOURNAL_FILE, read_records
+from linkgauge.engine.runs import read_run
+
+HERE = Path(sys.executable).parent
+SECONDS = 120
+"""A launch that takes longer hangs."""
+_LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL")
+
+HARMED = """
+import os, signal, sys
+from linkgauge.cluster import messages
+from linkgauge.cluster.agent import Agent
+from linkgauge.__main__ import main
+import linkgauge
+
+how, at, count = {how!r}, {at!r}, {count}
+mine = {rank} == int(os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "-1")))
+carry_out = Agent._carry_out
+seen = []
+
+def harmed(agent, command):
+    if type(command).__name__ == at:
+        seen.append(command)
+        if len(seen) == count:
+            if how == "raise":
+                raise RuntimeError("out of order")
+            if how == "SIGSTOP":  # until long after all others have ended
+                os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"sleep 9; kill -9 {{os.getpid()}}")
+            os.kill(os.getpid(), getattr(signal, how))
+    return carry_out(agent, command)
+
+if mine and at == "start":
+    os.kill(os.getpid(), getattr(signal, how))
+if mine and at == "version":
+    linkgauge.__version__ = "0.0.1"
+    import linkgauge.cluster.gathering as gathering
+    gathering.__version__ = "0.0.1"
+elif mine:
+    Agent._carry_out = harmed
+sys.argv[0] = "linkgauge"
+main()
+"""
+"""A linkgauge whose rank does something to itself as it is asked for something."""
+
+
+def mpich() -> list[str]:
+    """Skips where the wheel has no build for this machine."""
+    found = HERE / "mpiexec.hydra"
+    if not found.exists():
+        pytest.skip("no mpich in this environment")
+    return [str(found)]
+
+
+def openmpi() -> list[str]:
+    """Debian's. Skips where it is not installed."""
+    found = shutil.which("mpirun.openmpi")
+    if found is None:
+        if "openmpi" in os.environ.get("LINKGAUGE_REQUIRE", ""):
+            pytest.fail("openmpi-bin is not installed")
+        pytest.skip("Open MPI is not installed (Debian: openmpi-bin)")
+    return [found, "--allow-run-as-root", "--oversubscribe"]
+
+
+class Ended:
+    """A launch that has ended, and the run that it kept, if any."""
+
+    def __init__(self, code: int, stdout: str, stderr: str, out: Path) -> None:
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
+        self.journals = sorted(out.rglob(JOURNAL_FILE))
+        self.exits = {
+            int(file.name.removeprefix("exit-")): int(file.read_text())
+            for file in out.parent.glob("exit-*")
+        }
+
+    @property
+    def run(self):
+        (journal,) = self.journals
+        read_records(journal.read_bytes())
+        return read_run(journal.parent)
+
+
+def environment(**changed: str) -> dict[str, str]:
+    """Without what a launcher around the tests may have set."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
+    return {**clean, "NO_COLOR": "1", **changed}
+
+
+def launch(
+    folder: Path,
+    ranks: int,
+    *arguments: str,
+    launcher: list[str] | None = None,
+    program: str | None = None,
+    prefix: str = "",
+    seconds: float = SECONDS,
+    **variables: str,
+) -> Ended:
+    """`linkgauge ARGUMENTS` by so many ranks; `program` is Python to run in its place, and `prefix`
+    comes before it in each rank's shell."""
+    out = folder / "out"
+    out.mkdir(parents=True)
+    code = folder / "program.py"
+    code.write_text(program or "from linkgauge.__main__ import main\nmain()\n")
+    given = [*arguments, "--out", str(out)] if arguments[0] == "run" else [*arguments]
+    number = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}"
+    words = " ".join(f"'{word}'" for word in (sys.executable, str(code), *given))
+    # The shell outlives the rank, and Hydra's word of another rank's end, to say how it ended.
+    shell = f"trap '' USR1; {prefix}{words}; echo $? > {folder}/exit-{number}"
+    started = subprocess.Popen(
+        [*(launcher or mpich()), "-n", str(ranks), "sh", "-c", shell],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=environment(**variables),
+        start_new_session=True,
+        cwd=folder,
+    )
+    try:
+        stdout, stderr = started.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, 9)
+        subprocess.run(["pkill", "-9", "-f", str(code)], check=False)
+        stdout, stderr = started.communicate()
+        pytest.fail(f"the launch hangs: {stdout}{stderr}")
+    return Ended(started.returncode, stdout, stderr, out)
+
+
+def harmed(rank: int, how: str, at: str, count: int = 1) -> str:
+    """A program of which this rank is sent a signal, or raises, at the `count`th command of a
+    kind; or at its start; or it has another version."""
+    return HARMED.format(rank=rank, how=how, at=at, count=count)
