@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,6 +125,26 @@ class EmulatedBindings(Bindings):
         del self.held[address]
         return (Status.CUDA_SUCCESS,)
 
+    def cuMemGetAddressRange(self, address):  # noqa: N802
+        inside = (base for base in self.held if base <= address < base + len(self.held[base]))
+        base = max(inside)
+        return Status.CUDA_SUCCESS, base, len(self.held[base]) - 512
+
+    def cuIpcGetMemHandle(self, base):  # noqa: N802
+        """All processes of the emulated machine are this one: the handle is the address."""
+        failed = self._done("cuIpcGetMemHandle", base)
+        reserved = base.to_bytes(64, "little")
+        return failed or (Status.CUDA_SUCCESS, SimpleNamespace(reserved=reserved))
+
+    def cuIpcOpenMemHandle(self, handle, flags):  # noqa: N802
+        failed = self._done("cuIpcOpenMemHandle", handle.reserved, flags)
+        return failed or (Status.CUDA_SUCCESS, int.from_bytes(handle.reserved, "little"))
+
+    def cuMemcpyAsync(self, destination, source, size, stream):  # noqa: N802
+        self._done("cuMemcpyAsync", destination, source, size)
+        ctypes.memmove(destination, source, size)
+        return (Status.CUDA_SUCCESS,)
+
     def cuMemsetD8Async(self, address, byte, size, stream):  # noqa: N802
         self._done("cuMemsetD8Async", address, byte, size)
         ctypes.memset(address, byte, size)
@@ -155,9 +176,15 @@ class EmulatedBindings(Bindings):
         return [name for name, *_ in self.of("cuLaunchKernel") if name != "gate"]
 
 
-def emulated(folder, **engines):
-    """A backend of one emulated GPU, and its bindings."""
-    answers = gpu(cuDriverGetVersion=[13000], cuEventElapsedTime=[1.0]).answers
+def emulated(folder, devices=1, **engines):
+    """A backend of emulated GPUs, and its bindings."""
+    uuid = SimpleNamespace(bytes=bytes(range(16)))
+    answers = gpu(
+        devices,
+        cuDriverGetVersion=[13000],
+        cuEventElapsedTime=[1.0],
+        cuDeviceGetUuid_v2=[uuid],
+    ).answers
     bindings = EmulatedBindings(answers)
     nodes = (Node(0, (0,)),)
     settings = EngineSettings(**{"tuned": False, **engines})

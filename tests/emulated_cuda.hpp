@@ -64,7 +64,9 @@ inline void sincospif(float x, float* sine, float* cosine)
 }
 using std::min;
 template <class T> T __ldcs(const T* from) { return *from; }
+template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> void __stcs(T* to, T value) { *to = value; }
+template <class T> void __stcg(T* to, T value) { *to = value; }
 inline float half_to_float(unsigned short bits)
 {
     return static_cast<float>(std::bit_cast<_Float16>(bits));

@@ -15,6 +15,7 @@ from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.iterations import WARM_UPS
 from linkgauge.backends.protocol import Copy
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
+from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.transfer import HAND_OVERS
 
@@ -118,6 +119,99 @@ def test_more_round_trips_than_a_report_holds_are_refused(folder):
     with pytest.raises(Unsupported, match=f"at most {flags.MOST}"):
         group.wait()
     group.close()
+
+
+class TestTwoProcesses:
+    """Each launches its own side, on its own device, in its own process."""
+
+    @pytest.fixture
+    def sides(self, folder):
+        """The devices of two processes, the addresses of both flags, and the bindings."""
+        made = [emulated(folder) for _ in range(2)]
+        words = (ctypes.c_uint64 * 32)()
+        at = ctypes.addressof(words), ctypes.addressof(words) + flags.APART
+        devices = [backend.device_of(Memory("cuda", 0)) for backend, _ in made]
+        yield devices, at, [bindings for _, bindings in made]
+        del words
+
+    def groups(self, sides):
+        (first, second), (mine, theirs), _ = sides
+        begins = flags.FlagGroup(first, mine, theirs)
+        answers = flags.AnsweringGroup(flags.Answerer(second, theirs, mine))
+        begins.next = answers.next = 1
+        return begins, answers
+
+    def sample(self, group, loops, laps):
+        group.arm(loops, laps)
+        group.open()
+        return group.wait()
+
+    def test_send_each_value_there_and_back(self, sides, monkeypatch):
+        monkeypatch.setattr(flags, "LIMIT", 60)
+        begins, answers = self.groups(sides)
+        for _ in range(2):
+            answered = []
+            other = threading.Thread(
+                target=lambda found=answered: found.append(self.sample(answers, 2, 3))
+            )
+            other.start()
+            timing = self.sample(begins, 2, 3)
+            other.join()
+            assert [(one.seconds, one.span) for one in answered] == [((), 0.0)]
+            (times,) = timing.progress
+            assert len(times) == 4
+            assert all(begin < end for begin, end in pairwise(times))
+            assert timing.seconds == (times[-1],)
+        assert begins.next == answers.next == 1 + 2 * (WARM_UPS + 6), "each value is sent once"
+        begins.close()
+        answers.close()
+
+    def test_whoever_begins_says_that_nobody_answers(self, sides, monkeypatch):
+        monkeypatch.setattr(flags, "LIMIT", 0.02)
+        begins, answers = self.groups(sides)
+        with pytest.raises(
+            TookTooLong, match=r"no answer from the other rank within 0.02 s \(0 of"
+        ):
+            self.sample(begins, 1, 3)
+        begins.close()
+        answers.close()
+
+    def test_whoever_answers_gives_up_in_silence(self, sides, monkeypatch):
+        """The side that begins says it."""
+        monkeypatch.setattr(flags, "LIMIT", 0.02)
+        begins, answers = self.groups(sides)
+        assert self.sample(answers, 1, 3).seconds == ()
+        begins.close()
+        answers.close()
+
+    def test_calls_out_of_order_are_errors(self, sides):
+        for group in self.groups(sides):
+            with pytest.raises(BackendError):
+                group.open()
+            with pytest.raises(BackendError):
+                group.wait()
+            group.close()
+
+    def test_groups_end_without_a_trace(self, sides):
+        _, _, (first, second) = sides
+        begins, answers = self.groups(sides)
+        for _ in range(2):
+            begins.close()
+            answers.close()
+        assert (first.held, second.held) == ({}, {})
+
+    def test_a_lost_device_does_not_keep_a_group_from_its_end(self, sides):
+        _, _, bindings = sides
+        for group, broken in zip(self.groups(sides), bindings, strict=True):
+            broken.failing["cuStreamSynchronize"] = broken.CUresult.CUDA_ERROR_LAUNCH_FAILED
+            group.close()
+
+    def test_what_cannot_be_begun_leaves_nothing(self, sides):
+        (first, _), (mine, theirs), (bindings, _) = sides
+        bindings.failing["cuLaunchKernel"] = bindings.CUresult.CUDA_ERROR_LAUNCH_FAILED
+        with pytest.raises(BackendError, match="cuLaunchKernel"):
+            flags.FlagGroup(first, mine, theirs)
+        assert bindings.held == {}
 
 
 class Calls:

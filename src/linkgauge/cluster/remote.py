@@ -14,7 +14,7 @@ from itertools import count
 
 from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing
-from linkgauge.model.errors import BackendError, Phase, Unsupported
+from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.result import Placement
@@ -202,7 +202,7 @@ class RankGroup(Gated):
         command = messages.Prepare(tuple(copies), operation)
         try:
             prepared = links.ask(ranks, command, Prepared, self._moved)
-        except BackendError:
+        except LinkgaugeError:
             self.close()
             raise
         self.most_loops = min(one.most_loops for one in prepared.values())

@@ -1,0 +1,306 @@
+"""All members of a run are one backend: it allocates, fills, starts and verifies where that is."""
+
+import pytest
+
+from fakes import device
+from linkgauge.backends.protocol import Copy, Pace, Pattern
+from linkgauge.cluster import messages
+from linkgauge.cluster import remote as module
+from linkgauge.cluster.messages import Allocated, Ended, Prepared, Reason
+from linkgauge.cluster.remote import MOST_START_SECONDS, START_SECONDS, RankBackend
+from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
+from linkgauge.model.notation import parse_memory, parse_transfer
+from linkgauge.model.ranks import LostRank, RankLost
+from linkgauge.model.result import Placement
+from ranks_kit import Fake, done, linked, refused
+
+SIZE = 4096
+PUSH = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
+PULL = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
+THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
+PUT = parse_transfer("host:0@0 -> host:0@1 by rma")
+
+
+class Ranks:
+    """Members that answer as real ones do; `special` answers come first, by rank and command."""
+
+    def __init__(self, count=3):
+        self.special = {}
+        self.ended = {}
+        """What a rank answers at the end of a sample, given when it was to begin."""
+        self.fakes = [Fake(lambda command, n=n: self.answer(n, command)) for n in range(count)]
+
+    def answer(self, number, command):
+        kind = type(command)
+        if (number, kind) in self.special:
+            return self.special[number, kind]
+        if kind is messages.Allocate:
+            placement = Placement(f"of rank {number}", command.size)
+            return done(Allocated(placement, (f"warned by {number}",), b"handle %d" % number))
+        if kind is messages.Prepare:
+            return done(Prepared(Pace(), 100 + number))
+        if kind is messages.Begin:
+            return done(self.ended[number](command.at) if number in self.ended else Ended(0.0, {}))
+        answers = {messages.Checksum: 99, messages.Mismatch: 7, messages.Remarks: ("by it",)}
+        return done(answers.get(kind))
+
+    def of(self, kind):
+        """Who was asked this, and what exactly."""
+        return {n: fake.of(kind) for n, fake in enumerate(self.fakes) if fake.of(kind)}
+
+
+@pytest.fixture
+def ranks():
+    return Ranks()
+
+
+@pytest.fixture
+def links(ranks):
+    with linked(*ranks.fakes) as links:
+        yield links
+
+
+@pytest.fixture
+def backend(links):
+    return RankBackend("cuda", links, [device(n, "cuda") for n in range(3)])
+
+
+def allocated(backend, transfer):
+    return [backend.allocate(memory, SIZE, transfer.engine) for memory in transfer.memories]
+
+
+def copies(backend, *transfers):
+    return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
+
+
+class TestQuestions:
+    def test_go_to_who_carries_the_transfer_out(self, backend, ranks):
+        assert backend.refusal(THIRD) is None
+        assert backend.remarks(THIRD) == ("by it",)
+        assert ranks.of(messages.Refuses) == {2: [messages.Refuses(THIRD)]}
+        assert ranks.of(messages.Remarks) == {2: [messages.Remarks(THIRD)]}
+
+    def test_of_refusal_are_asked_once(self, backend, ranks):
+        ranks.special[1, messages.Refuses] = done(Reason("unsupported", "cannot"))
+        assert [backend.refusal(PULL) for _ in range(3)] == ["cannot"] * 3
+        assert len(ranks.of(messages.Refuses)[1]) == 1
+
+    def test_say_of_which_kind_a_refusal_is(self, backend, ranks):
+        ranks.special[0, messages.Refuses] = done(Reason("peer", "does not reach"))
+        refusal = backend.refusal(PUSH)
+        assert isinstance(refusal, Unsupported)
+        assert (refusal.kind, str(refusal)) == ("peer", "does not reach")
+
+    def test_devices_are_all_ranks(self, backend):
+        assert [one.memory for one in backend.devices()] == ["cuda:0", "cuda:1", "cuda:2"]
+
+    def test_memory_for_one_sided_accesses_is_another(self, backend):
+        memory = parse_memory("host:0@0")
+        message = parse_transfer("host:0@0 -> host:0@1 by msg").engine
+        assert backend.reach(memory, PUT.engine) != backend.reach(memory, message)
+
+
+class TestMemory:
+    def test_is_allocated_by_its_owner(self, backend, ranks):
+        source, destination = allocated(backend, PUSH)
+        assert (destination.memory, destination.size) == (PUSH.destination, SIZE)
+        assert destination.placement() == Placement("of rank 1", SIZE)
+        assert destination.warnings == ("warned by 1",)
+        asked = ranks.of(messages.Allocate)
+        assert asked == {
+            0: [messages.Allocate(0, PUSH.source, SIZE, PUSH.engine)],
+            1: [messages.Allocate(1, PUSH.destination, SIZE, PUSH.engine)],
+        }
+        assert source.lent.number != destination.lent.number
+
+    def test_of_a_window_is_allocated_by_all(self, backend, ranks):
+        _, window = allocated(backend, PUT)
+        assert window.placement() == Placement("of rank 1", SIZE), "who has it says where it is"
+        assert set(ranks.of(messages.Allocate)) == {0, 1, 2}
+        window.free()
+        assert set(ranks.of(messages.Free)) == {0, 1, 2}
+
+    def test_that_cannot_be_had_is_an_error_of_its_owner(self, backend, ranks):
+        ranks.special[1, messages.Allocate] = refused("memory", "none left")
+        with pytest.raises(AllocationError, match="rank 1: none left"):
+            allocated(backend, PUSH)
+
+    def test_is_filled_and_checked_by_its_owner(self, backend, ranks):
+        _, buffer = allocated(backend, PUSH)
+        backend.fill(buffer, SIZE, Pattern.CONSTANT, 7, inverted=True)
+        assert backend.first_mismatch(buffer, SIZE, Pattern.WORDS, 7) == 7
+        assert backend.checksum(buffer, SIZE) == 99
+        assert ranks.of(messages.Fill) == {1: [messages.Fill(1, SIZE, 1, 7, inverted=True)]}
+        assert ranks.of(messages.Mismatch) == {1: [messages.Mismatch(1, SIZE, 0, 7)]}
+        assert ranks.of(messages.Checksum) == {1: [messages.Checksum(1, SIZE)]}
+
+    def test_is_let_go_of_by_those_that_opened_it_before_its_owner_frees_it(self, backend, ranks):
+        order = []
+        for number in range(3):
+            fake = ranks.fakes[number]
+            fake.answer = lambda command, n=number, was=fake.answer: (
+                (order.append(n) if isinstance(command, messages.Free) else None) or was(command)
+            )
+        (copy,) = copies(backend, THIRD)
+        backend.prepare([copy]).close()
+        copy.destination.free()
+        assert order == [2, 1]
+        copy.destination.free()
+        assert order == [2, 1], "freed once"
+
+    def test_of_another_backend_is_a_mistake(self, backend):
+        with pytest.raises(TypeError, match="not a buffer of a rank"):
+            backend.checksum(object(), SIZE)
+
+
+class TestGroups:
+    def test_are_of_the_ranks_that_they_concern(self, backend, ranks):
+        backend.prepare(copies(backend, PUSH))
+        assert set(ranks.of(messages.Prepare)) == {0, 1}
+        backend.prepare(copies(backend, THIRD))
+        assert set(ranks.of(messages.Prepare)) == {0, 1, 2}
+
+    def test_of_a_broadcast_are_of_all(self, backend, ranks):
+        backend.prepare(copies(backend, PUSH), "broadcast")
+        assert set(ranks.of(messages.Prepare)) == {0, 1, 2}
+
+    def test_name_buffers_with_what_opens_them(self, backend, ranks):
+        backend.prepare(copies(backend, PULL))
+        ((prepare,),) = (ranks.of(messages.Prepare)[1],)
+        assert prepare.operation == "copy"
+        (shared,) = prepare.copies
+        assert (shared.transfer, shared.size, shared.seed) == (PULL, SIZE, 7)
+        assert shared.source == messages.Lent(0, PULL.source, SIZE, b"handle 0")
+
+    def test_take_the_pace_that_suits_all_who_time(self, backend, ranks):
+        paces = {0: Pace(0.1, 2, most=32, steps=2), 1: None, 2: Pace(0.2, 1, most=8, steps=2)}
+        for number, pace in paces.items():
+            ranks.special[number, messages.Prepare] = done(Prepared(pace, 10 * (number + 1)))
+        group = backend.prepare(copies(backend, THIRD))
+        assert group.pace == Pace(0.2, 2, most=8, steps=2)
+        assert group.most_loops == 10
+
+    def test_are_armed_and_closed_by_all(self, backend, ranks):
+        group = backend.prepare(copies(backend, PUSH))
+        group.arm(3, 2)
+        assert ranks.of(messages.Arm) == {n: [messages.Arm(3, 2)] for n in (0, 1)}
+        group.close()
+        assert set(ranks.of(messages.Close)) == {0, 1}
+
+    @pytest.mark.parametrize(
+        ("kind", "error"), [("peer", NoPeerAccess), ("memory", AllocationError)]
+    )
+    def test_that_one_cannot_prepare_are_closed_by_all(self, backend, ranks, kind, error):
+        """The others have prepared their part."""
+        ranks.special[0, messages.Prepare] = refused(kind)
+        with pytest.raises(error):
+            backend.prepare(copies(backend, PUSH))
+        assert set(ranks.of(messages.Close)) == {0, 1}
+
+    def test_after_a_loss_ask_nobody(self, backend, links, ranks):
+        group = backend.prepare(copies(backend, PUSH))
+        links.lost = RankLost(LostRank(1, "ended", "measuring"))
+        group.close()
+        assert ranks.of(messages.Close) == {}
+
+
+def measured(group, loops=1):
+    group.arm(loops)
+    group.open()
+    return group.wait()
+
+
+class TestOneEngine:
+    def test_starts_at_once(self, backend, ranks):
+        ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25}, {0: 77}, {0: (0.05, 0.3)})
+        timing = measured(backend.prepare(copies(backend, PUSH)))
+        assert ranks.of(messages.Begin) == {n: [messages.Begin(None)] for n in (0, 1)}
+        assert timing.seconds == (0.25,)
+        assert timing.checksums == (77,)
+        assert timing.progress == ((0.05, 0.3),)
+        assert timing.span == pytest.approx(0.25)
+
+    def test_that_reports_no_progress_takes_its_time_from_the_gate_on(self, backend, ranks):
+        ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25})
+        timing = measured(backend.prepare(copies(backend, PUSH)))
+        assert (timing.progress, timing.checksums) == (((0.0, 0.25),), (None,))
+        assert timing.span == 0.25
+
+
+AHEAD = {0: 0.0, 1: 5000.0, 2: -300.0}
+
+
+class TestSeveralEngines:
+    """Each is told by its own clock when to start, and says by it when it has started."""
+
+    @pytest.fixture(autouse=True)
+    def _clocks(self, backend):
+        backend._clocks.ahead = lambda ranks: {rank: AHEAD[rank] for rank in ranks}
+
+    def group(self, backend, ranks, *, late, seconds=(0.25, 0.125)):
+        ranks.ended[0] = lambda at: Ended(at, {0: seconds[0]})
+        ranks.ended[1] = lambda at: Ended(at + late, {1: seconds[1]})
+        return backend.prepare(copies(backend, PUSH, PULL))
+
+    def test_start_at_the_same_time(self, backend, ranks):
+        timing = measured(self.group(backend, ranks, late=0.0))
+        (first,), (second,) = ranks.of(messages.Begin).values()
+        assert second.at - first.at == pytest.approx(5000.0, abs=1e-6)
+        assert timing.seconds == (0.25, 0.125)
+        assert timing.span == pytest.approx(0.25, abs=1e-6)
+        assert timing.progress[1] == pytest.approx((0.0, 0.125), abs=1e-6)
+
+    def test_that_start_later_end_later(self, backend, ranks):
+        timing = measured(self.group(backend, ranks, late=0.5))
+        assert timing.seconds == (0.25, 0.125)
+        assert timing.progress[0] == pytest.approx((0.0, 0.25), abs=1e-6)
+        assert timing.progress[1] == pytest.approx((0.5, 0.625), abs=1e-6)
+        assert timing.span == pytest.approx(0.625, abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("share", "said"),
+        [(0.0, None), (0.009, None), (0.011, "1%"), (0.09, "1%"), (0.11, "10%"), (0.9, "10%"),
+         (1.1, "100%"), (-0.11, "10%")],
+    )  # fmt: skip
+    def test_that_start_apart_say_so(self, backend, ranks, share, said):
+        """By shares of the shortest copy's time."""
+        group = self.group(backend, ranks, late=share * 0.125)
+        measured(group)
+        expected = (
+            () if said is None else (f"ranks started more than {said} of a copy's time apart",)
+        )
+        assert group.remarks() == expected
+        assert backend.remarks(PUSH) == ("by it", *expected)
+
+    def test_a_warm_up_of_fewer_loops_does_not_count(self, backend, ranks):
+        lates = iter((2.0, 0.0, 0.05, 0.0, 2.0))
+        group = self.group(backend, ranks, late=0.0)
+        ranks.ended[1] = lambda at: Ended(at + next(lates) * 0.125, {1: 0.125})
+        measured(group, 1)
+        assert "more than 100%" in group.remarks()[0]
+        measured(group, 4)
+        assert group.remarks() == ()
+        measured(group, 4)
+        assert "more than 1%" in group.remarks()[0]
+        measured(group, 4)
+        assert "more than 1%" in group.remarks()[0], "the greatest of all samples counts"
+        measured(group, 2)
+        assert "more than 1%" in group.remarks()[0]
+
+    def test_are_told_earlier_if_one_is_late(self, backend, ranks):
+        group = self.group(backend, ranks, late=10 * START_SECONDS)
+        ahead = [group._start]
+        for _ in range(10):
+            measured(group)
+            ahead.append(group._start)
+        assert ahead[:3] == [START_SECONDS, 2 * START_SECONDS, 4 * START_SECONDS]
+        assert ahead[-1] == MOST_START_SECONDS
+
+    def test_are_told_no_earlier_if_none_is(self, backend, ranks):
+        group = self.group(backend, ranks, late=0.0)
+        measured(group)
+        assert group._start == START_SECONDS
+
+
+def test_thresholds_are_from_the_greatest_on():
+    assert list(module.APART) == sorted(module.APART, reverse=True)
