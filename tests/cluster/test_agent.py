@@ -23,6 +23,7 @@ from linkgauge.model.errors import (
     TookTooLong,
     Unsupported,
 )
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.result import Placement
@@ -61,6 +62,7 @@ class FakeMember:
             "allocate": messages.Allocated(Placement("fake:0@1", 8), (), b"h"),
             "first_mismatch": 3,
             "checksum": 99,
+            "look": Inventory(),
             "remarks": ("a remark",),
             "prepare": messages.Prepared(most_loops=7),
             "begin": messages.Ended(1.0, {0: 2.0}),
@@ -166,6 +168,7 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("command", "kind", "answer", "call"),
         [
+            (messages.Look(), Inventory, Inventory(), ("look",)),
             (messages.Remarks(WRITE), tuple[str, ...], ("a remark",), ("remarks", WRITE)),
             (messages.Free(4), type(None), None, ("free", 4)),
             (messages.Fill(4, 8, 1, 7, inverted=True), type(None), None,

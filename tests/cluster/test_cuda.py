@@ -65,10 +65,6 @@ class TestDevice:
     def test_is_shared_where_gpus_are_fewer(self, folder):
         shared = Ranks(folder, gpus=1)
         assert [one.device().memory for one in shared.members] == ["cuda:0@0", "cuda:0@1"]
-        transfer = parse_transfer("cuda:0@0 -> cuda:0@1 by cuda:0@1.ce")
-        said = [one.remarks(transfer) for one in shared.members]
-        assert not any("share" in line for line in said[0])
-        assert "ranks share cuda:0, and take turns: GPUs are fewer" in said[1]
         shared.close()
 
     def test_how_it_reaches_others_is_said(self, ranks):

@@ -31,7 +31,7 @@ from linkgauge.cluster.messages import (
 from linkgauge.cluster.wire import connect_here, listen_here
 from linkgauge.engine.channel import Channel
 from linkgauge.model.errors import InputError
-from linkgauge.model.ranks import LostRank, Rank, RankLost
+from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 from ranks_kit import LONG, SOON, job, launch
 
 HERE = socket.gethostname()
@@ -160,6 +160,33 @@ class TestAll:
         gathered = door.gather(2)
         listen_here(launch(name=door.name)).close()
         gathered.links.close()
+        close(gathered)
+
+    def test_may_have_as_many_cpus_as_a_kernel_counts(self, door):
+        door.visit(card(1, cpus=tuple(range(8192))))
+        gathered = door.gather(2)
+        assert gathered.links.all == (0, 1)
+        close(gathered)
+
+    @pytest.mark.parametrize(
+        ("others", "crowd"),
+        [
+            ([("node7", {0, 1}), ("node7", {2, 3})], None),
+            ([("node7", {0}), ("node7", {1})], None),
+            ([("node7", {0}), ("node7", {0})], Crowd("node7", 2, 1)),
+            ([("node7", {0, 1}), ("node8", {5}), ("node8", {5}), ("node8", {5, 6})],
+             Crowd("node8", 3, 2)),
+            ([("node7", {0}), ("node7", {0}), ("node8", {5}), ("node8", {5}), ("node8", {5})],
+             Crowd("node8", 3, 1)),
+            ([("node7", ())] * 3, Crowd("node7", 3, 0)),
+        ],
+    )  # fmt: skip
+    def test_that_have_to_share_cpus_are_found(self, door, others, crowd):
+        """On the machine where most share the fewest."""
+        for number, (host, cpus) in enumerate(others, start=1):
+            door.visit(card(number, host=host, cpus=tuple(cpus)))
+        gathered = door.gather(1 + len(others))
+        assert gathered.crowd == crowd
         close(gathered)
 
 

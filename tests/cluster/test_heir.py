@@ -2,15 +2,17 @@
 
 import pytest
 
+from linkgauge.cluster import heir as module
 from linkgauge.cluster.heir import add_loss, keep_loss
 from linkgauge.engine.folder import NO_DEVICE
 from linkgauge.engine.journal import JOURNAL_FILE, Closed, Journal, Lost, Opened, read_records
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import read_run
-from linkgauge.model.errors import InputError
+from linkgauge.model.errors import DeviceBusy, InputError
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.result import exit_code
 from linkgauge.model.settings import Settings, Simulation
+from ranks_kit import SOON
 from sim_kit import MACHINE
 
 LOST = LostRank(2, "ended", "measuring", "node7", 4711, "cuda:0@2")
@@ -103,6 +105,21 @@ class TestAdded:
         written = journal.read_bytes()
         add_loss(journal, LOST)
         assert journal.read_bytes() == written
+
+    def test_waits_for_the_end_of_who_has_it_locked(self, journal, monkeypatch):
+        """The kernel does away with a process step by step."""
+        locked, _ = Journal.reopen(journal)
+        monkeypatch.setattr(module.time, "sleep", lambda seconds: locked.close())
+        add_loss(journal, LOST)
+        assert records(journal.parent)[1] == Lost(LOST)
+
+    def test_of_a_run_that_goes_on_is_refused(self, journal, monkeypatch):
+        monkeypatch.setattr(module, "LOCKED_SECONDS", SOON)
+        locked, _ = Journal.reopen(journal)
+        with pytest.raises(DeviceBusy, match="is still being measured"):
+            add_loss(journal, LOST)
+        locked.close()
+        assert len(records(journal.parent)) == 1
 
     def test_needs_rank_0s_files(self, tmp_path):
         with pytest.raises(InputError, match="cannot go on with"):

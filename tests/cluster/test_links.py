@@ -11,6 +11,7 @@ from linkgauge.cluster.messages import (
     Broke,
     Card,
     Clock,
+    Doing,
     End,
     Free,
     Ping,
@@ -94,6 +95,16 @@ class TestAnswers:
             links.tell(Told(rank(0), "/journal"))
             assert links.ask(links.all, Clock(), int) == {0: 0, 1: 1, 2: 2}
         assert all(fake.of(Told) == [Told(rank(0), "/journal")] for fake in fakes[1:])
+
+    def test_all_know_what_the_run_is_at(self):
+        """Should rank 0 end, one of them writes it down."""
+        fakes = [says(n) for n in range(2)]
+        with linked(*fakes) as links:
+            for words in ("planning", "measuring", "measuring", "planning"):
+                links.doing = words
+                assert links.doing == words
+        told = [Doing("planning"), Doing("measuring"), Doing("planning")]
+        assert [fake.of(Doing) for fake in fakes] == [told] * 2
 
     def test_who_is_gone_is_told_nothing_and_noticed_next(self):
         gone = says(1)

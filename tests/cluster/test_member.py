@@ -10,6 +10,7 @@ from linkgauge.cluster.member import BackendMember, await_time, own
 from linkgauge.cluster.members import SimMember, open_member
 from linkgauge.cluster.messages import Allocate, Begin, Ended, Enter, Lent, Prepared, SharedCopy
 from linkgauge.model.errors import BackendError, InputError, Unsupported
+from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.settings import Settings
@@ -56,6 +57,9 @@ class TestNames:
         assert seen == ["fake:1 -> fake:0@0 by ce"]
         mine = member.transfer(parse_transfer("fake:0@0 -> fake:1@1 by ce"))
         assert str(mine) == "fake:0@0 -> fake:1 by ce", "a write by the other rank"
+
+    def test_accelerators_are_what_its_backend_knows_of_them(self, member):
+        assert member.look() == Inventory()
 
     def test_a_memory_keeps_its_kind(self):
         assert own(parse_memory("host:1/huge@3")) == Memory("host", 1, "huge")
@@ -252,6 +256,11 @@ class TestSimulated:
             member.enter(Enter({0: (SIM,)}, "measure", 0, 0))
         _, ended = self.measured(members, SIM)
         assert ended[0].seconds[0] > 0
+
+    def test_see_all_of_the_machine(self, members):
+        seen = {str(member.look().accelerators) for member in members}
+        assert len(seen) == 1
+        assert len(members[1].look().accelerators) == 4
 
     def test_refuses_what_the_machine_does(self, members):
         assert members[0].refusal(SIM) is None

@@ -7,7 +7,7 @@ from linkgauge.backends.protocol import Copy, Pace, Pattern
 from linkgauge.cluster import messages
 from linkgauge.cluster import remote as module
 from linkgauge.cluster.messages import Allocated, Ended, Prepared, Reason
-from linkgauge.cluster.remote import MOST_START_SECONDS, START_SECONDS, RankBackend
+from linkgauge.cluster.remote import MOST_START_SECONDS, START_SECONDS, RankBackend, SimRankBackend
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost
@@ -18,6 +18,9 @@ SIZE = 4096
 PUSH = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
 PULL = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
 THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
+SHARED = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
+SIM = parse_transfer("sim:0@0 -> sim:1@1 by ce")
+SIM_BACK = parse_transfer("sim:1@1 -> sim:0@0 by ce")
 PUT = parse_transfer("host:0@0 -> host:0@1 by rma")
 
 
@@ -93,6 +96,14 @@ class TestQuestions:
 
     def test_devices_are_all_ranks(self, backend):
         assert [one.memory for one in backend.devices()] == ["cuda:0", "cuda:1", "cuda:2"]
+
+    @pytest.mark.parametrize(
+        ("transfer", "shared"), [(PUSH, False), (PULL, False), (SHARED, True)], ids=str
+    )
+    def test_of_a_device_that_ranks_share_have_a_remark(self, links, transfer, shared):
+        backend = RankBackend("cuda", links, (), {"cuda:2@2", "cuda:2@3"})
+        said = backend.remarks(transfer)
+        assert any("ranks share a device, and take turns" in line for line in said) is shared
 
     def test_memory_for_one_sided_accesses_is_another(self, backend):
         memory = parse_memory("host:0@0")
@@ -300,6 +311,40 @@ class TestSeveralEngines:
         group = self.group(backend, ranks, late=0.0)
         measured(group)
         assert group._start == START_SECONDS
+
+
+class TestSimulated:
+    """Each member simulates the whole machine, whose clock starts all copies together."""
+
+    @pytest.fixture
+    def backend(self, links):
+        return SimRankBackend("sim", links, ())
+
+    def test_all_do_all(self, backend, ranks):
+        copies(backend, SIM)[0].source.free()
+        backend.prepare(copies(backend, SIM, SIM_BACK))
+        backend.fill(backend.allocate(SIM.source, SIZE, SIM.engine), SIZE, Pattern.WORDS, 7, False)
+        for kind in (messages.Allocate, messages.Free, messages.Prepare, messages.Fill):
+            assert set(ranks.of(kind)) == {0, 1, 2}
+
+    def test_start_at_once_and_never_apart(self, backend, ranks):
+        ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25}, {}, {0: (0.0, 0.25)})
+        ranks.ended[1] = lambda at: Ended(7.0, {1: 0.125}, {}, {1: (0.0, 0.125)})
+        group = backend.prepare(copies(backend, SIM, SIM_BACK))
+        timing = measured(group)
+        assert all(begin == messages.Begin() for (begin,) in ranks.of(messages.Begin).values())
+        assert (timing.seconds, timing.span) == ((0.25, 0.125), 0.25)
+        assert timing.progress == ((0.0, 0.25), (0.0, 0.125))
+        assert group.remarks() == ()
+
+    def test_has_the_clock_of_rank_0(self, backend, ranks):
+        ranks.special[0, messages.Virtual] = done(12.5)
+        assert backend.clock() == 12.5
+
+    def test_enters_a_phase_with_all(self, backend, ranks):
+        backend.enter({3: [SIM]}, "measure", 1, 2)
+        entered = messages.Enter({3: (SIM,)}, "measure", 1, 2)
+        assert ranks.of(messages.Enter) == {n: [entered] for n in range(3)}
 
 
 def test_thresholds_are_from_the_greatest_on():

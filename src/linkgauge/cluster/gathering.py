@@ -42,8 +42,9 @@ JOIN_SECONDS = 60.0
 """What all ranks have to appear in; where they share CPUs, longer."""
 LATE_SECONDS = 5.0
 """What ranks have to hear that it comes to nothing."""
-CARD_SECONDS, CARD_BYTES = 5.0, 4096
-"""What a card that has begun to come has to be there in; the most that it may be."""
+CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
+"""What a card that has begun to come has to be there in; the most that it may be, with all CPUs of
+the largest machine."""
 JOINING = "joining"
 
 
