@@ -103,6 +103,7 @@ class TestAnswers:
             for words in ("planning", "measuring", "measuring", "planning"):
                 links.doing = words
                 assert links.doing == words
+            links.ask(links.all, Clock(), int)
         told = [Doing("planning"), Doing("measuring"), Doing("planning")]
         assert [fake.of(Doing) for fake in fakes] == [told] * 2
 

@@ -6,8 +6,9 @@ from fakes import device
 from linkgauge.backends.protocol import Copy, Pace, Pattern
 from linkgauge.cluster import messages
 from linkgauge.cluster import remote as module
+from linkgauge.cluster.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
 from linkgauge.cluster.messages import Allocated, Ended, Prepared, Reason
-from linkgauge.cluster.remote import MOST_START_SECONDS, START_SECONDS, RankBackend, SimRankBackend
+from linkgauge.cluster.remote import RankBackend, SimRankBackend
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost
@@ -155,9 +156,10 @@ class TestMemory:
         (copy,) = copies(backend, THIRD)
         backend.prepare([copy]).close()
         copy.destination.free()
-        assert order == [2, 1]
+        assert order[-1] == 1
+        assert sorted(order) == [0, 1, 2], "those that took part may have opened it"
         copy.destination.free()
-        assert order == [2, 1], "freed once"
+        assert len(order) == 3, "freed once"
 
     def test_of_another_backend_is_a_mistake(self, backend):
         with pytest.raises(TypeError, match="not a buffer of a rank"):
@@ -278,7 +280,7 @@ class TestSeveralEngines:
         group = self.group(backend, ranks, late=share * 0.125)
         measured(group)
         expected = (
-            () if said is None else (f"ranks started more than {said} of a copy's time apart",)
+            () if said is None else (f"ranks started more than {said} of a sample's time apart",)
         )
         assert group.remarks() == expected
         assert backend.remarks(PUSH) == ("by it", *expected)
@@ -299,18 +301,18 @@ class TestSeveralEngines:
         assert "more than 1%" in group.remarks()[0]
 
     def test_are_told_earlier_if_one_is_late(self, backend, ranks):
-        group = self.group(backend, ranks, late=10 * START_SECONDS)
-        ahead = [group._start]
+        group = self.group(backend, ranks, late=10 * LEAD_SECONDS)
+        ahead = [group._clocks.lead]
         for _ in range(10):
             measured(group)
-            ahead.append(group._start)
-        assert ahead[:3] == [START_SECONDS, 2 * START_SECONDS, 4 * START_SECONDS]
-        assert ahead[-1] == MOST_START_SECONDS
+            ahead.append(group._clocks.lead)
+        assert ahead[:3] == [LEAD_SECONDS, 2 * LEAD_SECONDS, 4 * LEAD_SECONDS]
+        assert ahead[-1] == MOST_LEAD_SECONDS
 
     def test_are_told_no_earlier_if_none_is(self, backend, ranks):
         group = self.group(backend, ranks, late=0.0)
         measured(group)
-        assert group._start == START_SECONDS
+        assert group._clocks.lead == LEAD_SECONDS
 
 
 class TestSimulated:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from linkgauge.cluster.launch import launched
+from linkgauge.cluster.launch import is_heard
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
 
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
-    if launched().rank and any("multinode" in word for word in sys.argv):
-        return  # rank 0 says the same
+    if not is_heard(sys.argv):
+        return
     # A bare `linkgauge` gets the full usage text.
     print(message if message.startswith("Usage:") else f"linkgauge: {message}", file=sys.stderr)

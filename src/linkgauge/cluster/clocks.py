@@ -14,6 +14,8 @@ EXCHANGES = 8
 """Questions to each rank, of which the fastest counts."""
 FRESH = 5.0
 """Seconds after which clocks are compared anew: quartzes differ by up to 100 us in each."""
+LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
+"""A lead at first, and at most: each time that a member is late, it is twice as long."""
 
 
 class Offset(msgspec.Struct, frozen=True):
@@ -37,10 +39,12 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """Offsets of ranks, compared when they are needed and no longer fresh."""
+    """Offsets of ranks, compared when they are needed and no longer fresh. `lead` is how long
+    before (seconds) members are told when to start together."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
+        self.lead = LEAD_SECONDS
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
@@ -48,6 +52,10 @@ class Clocks:
         if len({self._links.ranks[rank].host for rank in (0, *ranks)}) == 1:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}
+
+    def was_late(self) -> None:
+        """The next start is told earlier."""
+        self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
 
     def of(self, rank: int) -> Offset:
         at, offset = self._known.get(rank, (float("-inf"), Offset(0.0, 0.0)))

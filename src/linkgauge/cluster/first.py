@@ -26,7 +26,7 @@ class RankSession(Session):
         self._ranks = worker
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        self._ranks.hold(wait=self.request.wait)
+        self._ranks.hold(wait=self.request.wait, tell=observer.say)
         return super().measure(plan, observer, doubts)
 
     def _open(self, plan: Plan) -> Opened:

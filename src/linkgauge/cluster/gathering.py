@@ -30,6 +30,7 @@ from .links import CROWDED, Links
 from .messages import PROTOCOL, Card, End, Told, decode_reply, encode
 from .wire import (
     NotReached,
+    accepted,
     connect_here,
     connect_there,
     is_ours,
@@ -155,7 +156,7 @@ class Gathering:
                 if at in rank_of:
                     raise self._problem or RankLost(self._gone(rank_of[at]))
                 if at == self._listening.fileno():
-                    end, _ = self._listening.accept()
+                    end = accepted(self._listening)
                     self._strangers[end.fileno()] = Channel(end)
                     poller.register(end, select.POLLIN)
                     continue
@@ -237,7 +238,7 @@ class Gathering:
         """Lets all members leave, and waits for the one of this process."""
         deadline = time.monotonic() + patience
         self.links.close()
-        if self.links.lost is None:  # else the member of this process may wait for ever
+        if not self.links.is_over:  # else the member of this process may wait for ever
             self._thread.join(patience)
             self.links.await_ends(deadline - time.monotonic())
 

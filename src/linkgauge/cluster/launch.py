@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.machine.tree import ROOT, Root, read_text
@@ -97,3 +97,13 @@ def _starter(root: Root) -> int:
         above = fields.get("PPid", "0").strip()
         process = int(above) if above.isdecimal() else 0
     return parent
+
+
+def is_heard(arguments: Sequence[str]) -> bool:
+    """Whether this process says what is wrong with its arguments: of the ranks of one run, which
+    all have the same, the first does."""
+    try:
+        rank = launched().rank
+    except InputError:
+        return True
+    return not rank or not any("multinode" in word for word in arguments)

@@ -24,6 +24,7 @@ from linkgauge.model.errors import (
     InputError,
     LinkgaugeError,
     NoPeerAccess,
+    OutcomeKind,
     TookTooLong,
     Unsupported,
 )
@@ -72,6 +73,7 @@ class Links:
         self.ranks = {rank.number: rank for rank in ranks}
         self._doing = "starting"
         self.lost: RankLost | None = None
+        self._broken_off = False
         self._slow = min(max(crowd, 1.0), CROWDED)
         self._limit = limit
         self._poller = select.poll()
@@ -90,6 +92,11 @@ class Links:
         if words != self._doing:
             self._doing = words
             self.tell(Doing(words))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be asked any more: a rank is lost, or a question was broken off."""
+        return self._broken_off or self.lost is not None
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -115,10 +122,16 @@ class Links:
         """
         if self.lost is not None:
             raise self.lost
-        for rank, command in commands.items():
-            self._send(rank, command)
-        replies = self._gather(set(commands), self._patience(moved))
-        replies = dict(sorted(replies.items()))
+        if self.is_over:
+            raise BackendError("ask the ranks", "the run is over")
+        try:
+            # The member of this process last: it would keep the others from being asked.
+            for rank in sorted(commands, reverse=True):
+                self._send(rank, commands[rank])
+            replies = dict(sorted(self._gather(set(commands), self._patience(moved)).items()))
+        except BaseException:
+            self._broken_off = True  # an answer that nobody waits for would be taken for the next
+            raise
         for rank, reply in replies.items():
             if isinstance(reply, Refused):
                 raise self._refusal(rank, reply.reason)
@@ -191,10 +204,10 @@ class Links:
             raise self._gone(rank, "introduces itself again", "call")
         return reply
 
-    def _gone(self, rank: int, how: str, kind: str = "crash") -> RankLost:
+    def _gone(self, rank: int, how: str, kind: OutcomeKind = "crash") -> RankLost:
         """The run ends here, because of this rank."""
         lost = lost_rank(self.ranks.get(rank), rank, how, self.doing)
-        self.lost = RankLost(lost, kind)  # type: ignore[arg-type]  # one of the kinds above
+        self.lost = RankLost(lost, kind)
         return self.lost
 
     def _refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
@@ -221,13 +234,15 @@ class Links:
         """Lets all members leave: that of this process last, for it then waits for the others."""
         for rank in reversed(self.all):
             with suppress(OSError):
-                self.channels[rank].send(encode(End(self.lost is not None)))
+                self.channels[rank].send(encode(End(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
         """Waits until the other ranks have ended, at most this long: a launcher ends those that are
         left when rank 0 does."""
         deadline = time.monotonic() + seconds
         left = set(self.all) - {0}
+        with suppress(KeyError):  # that of this process has ended
+            self._poller.unregister(self.channels[0].fileno())
         while left and (now := time.monotonic()) < deadline:
             for rank in left & set(self._readable(deadline - now)):
                 try:

@@ -59,8 +59,7 @@ def await_time(at: float | None) -> float:
     """Waits until the monotonic clock reads this, and returns what it reads then."""
     if at is not None:
         while (left := at - time.monotonic()) > 0:
-            if left > 2 * GATE_SPIN:
-                time.sleep(left - GATE_SPIN)
+            time.sleep(max(0.0, left - GATE_SPIN))  # at 0 it lets other threads go on
     return time.monotonic()
 
 
@@ -69,9 +68,6 @@ class BackendMember:
     others that it has opened."""
 
     others_wait = False
-
-    def make_progress(self) -> None:
-        """Nobody depends on that."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.rank = rank
@@ -85,6 +81,9 @@ class BackendMember:
     def device(self) -> Device:
         memory = f"{self._device.memory}@{self.rank}"
         return msgspec.structs.replace(self._device, memory=memory)
+
+    def make_progress(self) -> None:
+        """Nobody depends on that."""
 
     def look(self) -> Inventory:
         """The accelerators that this process sees, by its own names."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,10 @@ PACE = Pace(seconds=0.02, loops=2)
 SLOW_CALLS = 50e-6
 """Seconds of a copy below which the calls that Python makes are part of its figure."""
 _BY_PYTHON = "what Python takes to call MPI is part of their time"
+
+
+_ELSEWHERE = Allocated(Placement("", 0), (), b"")
+"""What is known of another rank's part of a window."""
 
 
 class _Block:
@@ -68,12 +73,14 @@ class MpiMember:
         self._copies: Sequence[SharedCopy] = ()
         self._operation: Operation = "copy"
         self._loops = 0
+        self._ready: list[Stream] = []
         self._flags: FlagSide | None = None
         self._shortest: float | None = None
         """Seconds of a loop of the copies prepared last."""
 
     def make_progress(self) -> None:
-        self._comm.Iprobe()
+        with suppress(BackendError), mpi_errors("MPI_Iprobe"):  # the next call fails, too
+            self._comm.Iprobe()
 
     def device(self) -> Device:
         free = self._node.memory_available or self._node.memory_total or 0
@@ -122,9 +129,16 @@ class MpiMember:
                 window.Lock_all()
             address = self._mpi.Get_address(window.tomemory()) if mine else 0
             self._blocks[command.number] = _Block(address, command.size, window=window)
-            node = native.node_of(address, command.size) if mine else None
-            return Allocated(Placement(str(command.memory), command.size, node), (), b"")
+            return self._touched(command, address) if mine else _ELSEWHERE
         return self._allocate_own(command)
+
+    def _touched(self, command: Allocate, address: int) -> Allocated:
+        """A part of a window, whose pages this process touches first."""
+        size = command.size
+        native.fill(address, size, Pattern.CONSTANT, 0, inverted=False, cpus=self._cpus)
+        placement = Placement(str(command.memory), size, native.node_of(address, size))
+        memory = Memory("host", self._node.index)
+        return Allocated(placement, tuple(native.misplaced(memory, placement)), b"")
 
     def _allocate_own(self, command: Allocate) -> Allocated:
         memory, index = Memory("host", self._node.index), self._node.index
@@ -161,7 +175,8 @@ class MpiMember:
     def _settle(self, number: int) -> None:
         """Makes the window's private and public copy agree (MPI 4.1, 12.4: memory models)."""
         if (window := self._own(number).window) is not None:
-            window.Sync()
+            with mpi_errors("MPI_Win_sync"):
+                window.Sync()
 
     def _own(self, number: int) -> _Block:
         if number not in self._blocks:
@@ -180,7 +195,8 @@ class MpiMember:
         if operation == "broadcast":
             for root in sorted({copy.transfer.source.rank or 0 for copy in copies}):
                 if root not in self._comms:
-                    self._comms[root] = self._comm.Dup()
+                    with mpi_errors("MPI_Comm_dup"):
+                        self._comms[root] = self._comm.Dup()
         return Prepared(PACE if any(map(self._times, copies)) else None)
 
     def _times(self, copy: SharedCopy) -> bool:
@@ -199,6 +215,8 @@ class MpiMember:
         self._loops = loops * laps
         if self._flags is not None:
             self._flags.arm(loops, laps)
+        else:  # no part of the time
+            self._ready = self._streams()
 
     def begin(self, command: Begin) -> Ended:
         opened = await_time(command.at)
@@ -206,7 +224,7 @@ class MpiMember:
             return self._flags.bounce(opened)
         with mpi_errors("move bytes by MPI"):
             ends = self._one_sided() if self._operation == "copy" else {}
-            ends |= run(self._mpi, list(self._streams()))
+            ends |= run(self._mpi, self._ready)
         seconds = {place: end - opened for place, end in ends.items()}
         if seconds:
             self._shortest = min(seconds.values()) / self._loops
@@ -254,7 +272,8 @@ class MpiMember:
         for number in sorted(self._blocks):
             self.free(number)
         for root in sorted(self._comms):
-            self._comms.pop(root).Free()
+            with mpi_errors("MPI_Comm_free"):
+                self._comms.pop(root).Free()
 
 
 def _home(nodes: Sequence[Node], cpus: Sequence[int]) -> Node:

@@ -4,7 +4,6 @@ window (MPI_Put, MPI_Win_flush) and polls its own memory. The native loop makes 
 from __future__ import annotations
 
 import ctypes
-import time
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +17,7 @@ from .world import library
 LIMIT = 5.0
 """Seconds after which a side gives up that hears nothing."""
 _CALL = "flag ping-pong"
+_SILENT = "the other side is silent, or this MPI moves bytes only while it is called,"
 _WORD = 8
 _NANO = 1e-9
 
@@ -57,11 +57,11 @@ class FlagSide:
         ends, status, failed = _native.time_iterations(self._calls, count)
         if status:
             if self._calls[failed][0] == _native.AWAIT_WORD:
-                raise TookTooLong(_CALL, f"the other side was silent for {LIMIT:g} s")
+                raise TookTooLong(_CALL, f"{_SILENT} for {LIMIT:g} s")
             raise BackendError(_CALL, f"MPI returned {status}")
         if not self._begins:
             return Ended(opened, {})
         times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS :: self._loops])
         if any(begin >= end for begin, end in pairwise(times)):
             raise Unsupported("a single iteration is shorter than this machine's clock tells")
-        return Ended(time.monotonic(), {0: times[-1]}, {0: None}, {0: times})
+        return Ended(opened, {0: times[-1]}, {0: None}, {0: times})

@@ -49,6 +49,9 @@ def take_part(launch: Launch, request: RunRequest) -> int:
         serve_as_rank(launch, request.settings.timeout, left)
     except RankLost as ended:
         return _write_down(launch, request, None, ended.lost)
+    except LinkgaugeError as error:  # that only this rank has
+        print(f"linkgauge: rank {launch.rank}: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
     # Those that wait for a rank that is gone would wait for ever.
     end = threading.Timer(LEAVE_SECONDS, os._exit, (LOST_EXIT,))
     end.daemon = True

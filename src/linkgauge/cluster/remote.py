@@ -25,11 +25,11 @@ from .clocks import Clocks
 from .links import Links
 from .messages import Ended, Lent, Prepared, Reason, SharedCopy
 
-START_SECONDS, MOST_START_SECONDS = 2e-3, 0.1
-"""Members that start together are told when this long before; twice as long each time that one is
-late, up to the second."""
+LATE_SECONDS = 1e-3
+"""A start so long after the time that was told is late."""
 APART = (1.0, 0.1, 0.01)
-"""Shares of a copy's time: a figure says which of them its starts differ by, if any."""
+"""Shares of a sample's time: a figure reports the largest that the difference of its starts
+exceeds."""
 
 
 class RankBuffer:
@@ -107,7 +107,8 @@ class RankBackend:
         self._users[number] = set(ranks)
         own = answers[owner]
         buffer = RankBuffer(Lent(number, memory, size, own.handle), own.placement, own.warnings)
-        buffer.release = lambda: self._free(number, owner)
+        together = self._is_everyones(engine)
+        buffer.release = lambda: self._free(number, owner, together)
         return buffer
 
     def _is_everyones(self, engine: Engine) -> bool:
@@ -115,12 +116,13 @@ class RankBackend:
         member simulates the whole machine."""
         return self.name == SIMULATED or engine.kind == "rma"
 
-    def _free(self, number: int, owner: int) -> None:
-        """Whoever opened it lets go of it before its owner frees it; a window, all at once."""
+    def _free(self, number: int, owner: int, together: bool) -> None:
+        """Whoever opened it lets go of it before its owner frees it; what is everyone's is freed by
+        all at once. A run that is over frees everything."""
         users = self._users.pop(number)
-        together = len(users) == len(self._links.all)
         for ranks in (users,) if together else (users - {owner}, {owner}):
-            self._links.ask(ranks, messages.Free(number), type(None))
+            if not self._links.is_over:
+                self._links.ask(ranks, messages.Free(number), type(None))
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         lent = _own(buffer).lent
@@ -145,7 +147,7 @@ class RankBackend:
         for copy in shared:
             for lent in (copy.source, copy.destination):
                 if lent is not None:
-                    self._users[lent.number].add(_owner(copy.transfer))
+                    self._users[lent.number].update(ranks)
         # On a simulated machine all start together anyhow, by its own clock.
         clocks = None if self.name == SIMULATED else self._clocks
         self._group = RankGroup(self._links, ranks, shared, operation, clocks)
@@ -177,7 +179,7 @@ class SimRankBackend(RankBackend):
 
 
 class RankGroup(Gated):
-    """Copies of several ranks. Those of several engines start together, by clocks that were
+    """Copies of several ranks. If several have work to do, they start together, by clocks that were
     compared, if any; one alone starts at once."""
 
     def __init__(
@@ -192,13 +194,14 @@ class RankGroup(Gated):
         self._ranks = ranks
         self._count = len(copies)
         self._owners = sorted({_owner(copy.transfer) for copy in copies})
-        self._clocks = clocks if len(self._owners) > 1 else None
+        by_several = operation == "broadcast" or any(
+            copy.transfer.engine.kind == "msg" for copy in copies
+        )
+        self._clocks = clocks if by_several or len(self._owners) > 1 else None
         self._moved = sum(copy.size for copy in copies)
-        self._start = START_SECONDS
         self._apart: tuple[int, float] = (0, 0.0)
         """The most loops so far, and the greatest difference of their starts, as a share of the
-        shortest copy's time."""
-        self._ended: dict[int, Ended] = {}
+        shortest copy's time for all of them."""
         command = messages.Prepare(tuple(copies), operation)
         try:
             prepared = links.ask(ranks, command, Prepared, self._moved)
@@ -210,44 +213,39 @@ class RankGroup(Gated):
 
     def arm(self, loops: int, laps: int = 1) -> None:
         super().arm(loops, laps)
-        self._links.ask(self._ranks, messages.Arm(loops, laps), type(None), self._bytes)
-
-    def open(self) -> None:
-        super().open()
+        moved = self._moved * loops * laps
+        self._links.ask(self._ranks, messages.Arm(loops, laps), type(None), moved)
 
     def wait(self) -> Timing:
+        loops = math.prod(self.pass_gate())
         offsets = dict.fromkeys(self._ranks, 0.0)
         commands: dict[int, messages.Command] = dict.fromkeys(self._ranks, messages.Begin())
         at = 0.0
-        moved = self._bytes
         if self._clocks is not None:
             offsets = self._clocks.ahead(self._ranks)
-            at = time.monotonic() + self._start
+            at = time.monotonic() + self._clocks.lead
             commands = {rank: messages.Begin(at + offsets[rank]) for rank in self._ranks}
-        loops = math.prod(self.pass_gate())
-        ended = self._links.ask_each(commands, Ended, moved)
+        ended = self._links.ask_each(commands, Ended, self._moved * loops)
         opened = {rank: one.opened - offsets[rank] for rank, one in ended.items()}
         if self._clocks is not None:
-            self._judge_start(loops, opened, at, ended)
+            self._judge_start(loops, opened, ended)
+            if max(opened.values()) - at > LATE_SECONDS:
+                self._clocks.was_late()
         return self._timing(ended, opened)
 
-    @property
-    def _bytes(self) -> int:
-        loops, laps = self._armed or (1, 1)
-        return self._moved * loops * laps
-
     def _judge_start(
-        self, loops: int, opened: Mapping[int, float], at: float, ended: Mapping[int, Ended]
+        self, loops: int, opened: Mapping[int, float], ended: Mapping[int, Ended]
     ) -> None:
-        """How far apart they started; with more time beforehand, the next may do better."""
-        starts = [opened[rank] for rank in self._owners]
+        """How far apart they started: the gates, and behind them the copies."""
+        starts = [
+            opened[rank] + min((times[0] for times in one.progress.values()), default=0.0)
+            for rank, one in ended.items()
+        ]
         shortest = min(s for one in ended.values() for s in one.seconds.values())
         apart = (max(starts) - min(starts)) / shortest
         most, before = self._apart
         if loops >= most:  # those of the warm-up do not count
             self._apart = loops, max(apart, before) if loops == most else apart
-        if max(starts) - at > START_SECONDS / 2:
-            self._start = min(2 * self._start, MOST_START_SECONDS)
 
     def _timing(self, ended: Mapping[int, Ended], opened: Mapping[int, float]) -> Timing:
         seconds = [0.0] * self._count
@@ -269,11 +267,11 @@ class RankGroup(Gated):
         passed = next((share for share in APART if self._apart[1] > share), None)
         if passed is None:
             return ()
-        return (f"ranks started more than {passed:.0%} of a copy's time apart",)
+        return (f"ranks started more than {passed:.0%} of a sample's time apart",)
 
     def close(self) -> None:
         super().close()
-        if self._links.lost is None:
+        if not self._links.is_over:
             self._links.ask(self._ranks, messages.Close(), type(None))
 
 

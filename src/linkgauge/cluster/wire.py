@@ -81,8 +81,19 @@ def connect_there(host: str, port: int, seconds: float) -> socket.socket:
     except OSError as error:
         raise NotReached(f"is not reached at {host}:{port}: {error.strerror or error}") from error
     connected.settimeout(None)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connected
+    return _prompt(connected)
+
+
+def accepted(listening: socket.socket) -> socket.socket:
+    """Who has connected."""
+    return _prompt(listening.accept()[0])
+
+
+def _prompt(end: socket.socket) -> socket.socket:
+    """Short messages leave at once: one without an answer would delay the next."""
+    if end.family != socket.AF_UNIX:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return end
 
 
 def is_ours(accepted: socket.socket) -> bool:

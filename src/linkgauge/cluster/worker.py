@@ -7,6 +7,7 @@ rank, whose loss ends the run, as MPI's does.
 from __future__ import annotations
 
 import platform
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,10 +22,9 @@ from linkgauge.engine.messages import FIRST, Visit
 from linkgauge.engine.reasons import DOING
 from linkgauge.engine.worker import LocalWorker
 from linkgauge.machine.source import commit
-from linkgauge.model.errors import InputError, Phase
+from linkgauge.model.errors import DeviceBusy, InputError, LinkgaugeError, Phase
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell
 from linkgauge.model.settings import Profiler, Settings
 
@@ -36,11 +36,13 @@ from .remote import RankBackend, SimRankBackend
 
 LEAVE_SECONDS = 10.0
 """What all members have to leave in."""
+AGAIN_SECONDS = 0.5
+"""Interval at which a device that another run measures is asked for."""
 GPUS = "cuda"
 
 
 class ClusterWorker:
-    """Has the methods of a `Supervisor`."""
+    """The `Workers` of a launch."""
 
     def __init__(self, launch: Launch, settings: Settings) -> None:
         self._settings = settings
@@ -138,15 +140,30 @@ class ClusterWorker:
             return seen
         return msgspec.structs.replace(self._worker.look(()), accelerators=seen.accelerators)
 
-    def hold(self, *, wait: bool) -> None:
+    def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
         """Each device is held by the first rank that has it, until the run is over. Raises
-        DeviceBusy if another run measures one."""
+        DeviceBusy if another run measures one; with `wait`, reports it once and waits."""
         first: dict[tuple[str, str], int] = {}
         for number, device in zip(self.links.all, self.survey(()).all_devices, strict=True):
             if (key := device.pci or device.uuid) and self._settings.simulation is None:
                 first.setdefault((self.links.ranks[number].host, key), number)
         self.links.doing = "taking the devices"
-        self.links.ask(set(first.values()), Hold(wait), type(None))
+        for number in sorted(first.values()):
+            self._hold(number, tell if wait else None)
+
+    def _hold(self, number: int, tell: Callable[[str], None] | None) -> None:
+        """The device of one rank, however long it takes if there is somebody to tell."""
+        reported = False
+        while True:
+            try:
+                return self.links.one(number, Hold(wait=False), type(None))
+            except DeviceBusy as busy:
+                if tell is None:
+                    raise
+                if not reported:
+                    tell(f"waiting: {busy}")
+                    reported = True
+                time.sleep(AGAIN_SECONDS)
 
     def keep(self, journal: Path) -> None:
         """Tells all ranks, of which one may have to write that rank 0 is gone."""
@@ -170,10 +187,11 @@ class ClusterWorker:
         return ()
 
     def close(self) -> None:
-        if self.links.lost is None:
-            try:
+        try:
+            if not self.links.is_over:
                 self.links.doing = "leaving"
                 self._worker.close()
-            except RankLost:
-                pass  # it is over anyway
-        self._gathering.close(LEAVE_SECONDS)
+        except LinkgaugeError:
+            pass  # it is over anyway
+        finally:
+            self._gathering.close(LEAVE_SECONDS)

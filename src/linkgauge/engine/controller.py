@@ -81,8 +81,9 @@ def execute(
     """Measures what these records of the plan lack; the first record is the plan itself. Cells
     that are then in doubt are visited once more, unless the records say that they were. Beside each
     visit, what the kernel wrote to its `log` is kept, and at the end the names of a profiler's
-    files. Ctrl-C ends the run with what was measured so far: `finished` is then null. So does
-    the loss of a rank, which is kept. Raises ResultsError if the journal cannot be written."""
+    files. Ctrl-C ends the run with what was measured so far: `finished` is then null. The loss of a
+    rank ends it, too: that is kept, and `finished` is set. Raises ResultsError if the journal
+    cannot be written."""
     opened = opening(records)
     kept = _Records(records, sink, log)
 

@@ -62,8 +62,8 @@ def measure_together(
     try:
         return together.carry_out(pool)
     except LinkgaugeError as error:
-        if len(cells) == 1:
-            return Visited((failed(cells[0].planned, together.phase, error),))
+        if len(cells) == 1 or cells[0].planned.at_once:
+            return Visited(tuple(failed(cell.planned, together.phase, error) for cell in cells))
     finally:
         pool.take_back()
     # One failing cell must not cost the others: measure each alone.

@@ -184,7 +184,7 @@ def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> Planned
 
 
 def _in_one_round(sheet: PlannedSheet) -> PlannedSheet:
-    cells = tuple(msgspec.structs.replace(cell, round=0) for cell in sheet.cells)
+    cells = tuple(msgspec.structs.replace(cell, round=0, at_once=True) for cell in sheet.cells)
     return msgspec.structs.replace(sheet, cells=cells)
 
 

@@ -158,6 +158,8 @@ class LocalWorker:
             except LinkgaugeError as error:  # refused, or a driver fails at its first call
                 status: Status = "skip" if isinstance(error, Unsupported) else "error"
                 results[cell] = unmeasured(cell, status, str(error), error.kind)
+                if cell.at_once:
+                    return tuple(unmeasured(c, status, str(error), error.kind) for c in cells)
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size))

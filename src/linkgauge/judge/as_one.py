@@ -49,7 +49,7 @@ def _machine(machine: Machine) -> Machine:
         return replace(device, memory=str(_without(parse_memory(device.memory))))
 
     devices = {name: tuple(map(alone, found)) for name, found in machine.devices.items()}
-    return replace(machine, devices=devices)
+    return replace(machine, devices=devices, ranks=(), crowd=None)
 
 
 def _result(result: Result) -> Result:

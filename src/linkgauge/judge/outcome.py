@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run, exit_code
 
 from .doctor import concerns, diagnose, failed
@@ -22,8 +23,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     """Exit code 1 also of a run that passed, if a cell is low or a finding about what was measured
-    is a failure; without `verdict`, or of a run under a profiler, or that a rank's loss ended,
-    neither matters."""
+    is a failure; without `verdict`, or of a run that is not judged (`is_judged`), neither
+    matters."""
     code = exit_code(run)
     if not verdict or not is_judged(run):
         return Outcome(code, verdict=False)
@@ -39,6 +40,6 @@ def is_judged(run: Run) -> bool:
     processes of one machine is not, nor what moves while ranks wait for each other's CPUs."""
     machine = run.machine
     hosts = {rank.host for rank in machine.ranks}
-    by_mpi = any(device.memory.startswith("host:") for device in machine.all_devices)
+    by_mpi = any(parse_memory(device.memory).is_host for device in machine.all_devices)
     shared = by_mpi and (len(hosts) == 1 or machine.crowd is not None)
     return not (run.is_profiled or run.lost is not None or shared)

@@ -34,8 +34,8 @@ class Crowd(msgspec.Struct, frozen=True):
 
 
 class LostRank(msgspec.Struct, frozen=True):
-    """The rank that ended a run by its own end, or by its silence: `how` says it in words, `while`
-    is what the run was doing."""
+    """The rank that ended a run by its own end, or by its silence: `how` says it in words,
+    `doing` is what the run was at."""
 
     number: int
     how: str

@@ -175,11 +175,12 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
 class PlannedCell(Cell, frozen=True, gc=False):
     """A cell to be measured. With `reason` it is skipped; cells of a sheet with the same `round`
-    are measured at the same time. `number` counts the plan's cells."""
+    are measured at the same time, `at_once` or not at all. `number` counts the plan's cells."""
 
     reason: str | None = None
     round: int | None = None
     number: int = 0
+    at_once: bool = False
 
 
 class PlannedSheet(Sheet, frozen=True, kw_only=True):
