@@ -14,7 +14,7 @@ from linkgauge.engine.journal import JOURNAL_FILE, read_records
 from linkgauge.engine.runs import read_run
 
 HERE = Path(sys.executable).parent
-SECONDS = 120
+SECONDS = 240
 """A launch that takes longer hangs."""
 _LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL")
 
@@ -37,10 +37,13 @@ def harmed(agent, command):
             if how == "raise":
                 raise RuntimeError("out of order")
             if how == "SIGSTOP":  # until long after all others have ended
-                os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"sleep 9; kill -9 {{os.getpid()}}")
+                os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"sleep 13; kill -9 {{os.getpid()}}")
             os.kill(os.getpid(), getattr(signal, how))
     return carry_out(agent, command)
 
+if at == "start":
+    import linkgauge.cluster.gathering as gathering
+    gathering.JOIN_SECONDS = 6.0
 if mine and at == "start":
     os.kill(os.getpid(), getattr(signal, how))
 if mine and at == "version":

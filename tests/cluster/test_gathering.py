@@ -44,6 +44,7 @@ def _ends(monkeypatch):
     pair = socket.socketpair
     monkeypatch.setattr(socket, "socketpair", lambda: made.append(pair()) or made[-1])
     monkeypatch.setattr(module, "LATE_SECONDS", SOON)
+    monkeypatch.setattr(module, "JOIN_SECONDS", SOON)
     yield
     for end in (end for ends in made for end in ends):
         end.close()
@@ -191,7 +192,8 @@ class TestAll:
 
 
 class TestMissing:
-    def test_who_never_appears_is_named(self, door):
+    def test_who_never_appears_is_named(self, door, monkeypatch):
+        monkeypatch.setattr(os, "cpu_count", lambda: 4)
         here = [door.visit(card(n)) for n in (1, 3)]
         with pytest.raises(RankLost) as caught:
             door.gather(4, SOON)
@@ -387,10 +389,12 @@ class TestCrowd:
         self, monkeypatch, cpus, ranks, seconds
     ):
         monkeypatch.setattr(os, "cpu_count", lambda: cpus)
+        monkeypatch.setattr(module, "JOIN_SECONDS", 60.0)
         crowded = Launch(0, ranks, 0, ranks)
         assert crowd_of(crowded) == ranks / cpus
         assert join_seconds(crowded, None) == seconds
-        assert join_seconds(crowded, 3.5) == 3.5
+        assert join_seconds(crowded, 3.5) == seconds, "that limits answers"
+        assert join_seconds(crowded, 1000.0) == 1000.0
 
     def test_an_unknown_number_of_neighbours_is_one(self, monkeypatch):
         monkeypatch.setattr(os, "cpu_count", lambda: 2)

@@ -12,7 +12,7 @@ from launch_kit import harmed, launch, mpich
 from linkgauge.cli.main import app
 
 RUN = ("run", "multinode_device_to_device_memcpy_write_ce", "--size", "64K", "--samples", "20")
-LIMIT = ("--timeout", "3")
+LIMIT = ("--timeout", "5")
 PHASES = {
     "init": ("start", 1, "joining"),
     "exchange": ("Open", 1, "opening devices"),
@@ -109,6 +109,8 @@ def test_what_was_measured_before_is_kept(tmp_path):
 KILLS = 100 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2
 SOMETIME = """
 import os, random, signal, sys, threading, time
+import linkgauge.cluster.gathering as gathering
+gathering.JOIN_SECONDS = 6.0
 if int(os.environ["PMI_RANK"]) == {rank}:
     threading.Timer({delay}, os.kill, (os.getpid(), signal.SIGKILL)).start()
 sys.argv[0] = "linkgauge"

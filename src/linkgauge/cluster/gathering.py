@@ -55,7 +55,8 @@ def crowd_of(launch: Launch) -> float:
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
-    return limit or JOIN_SECONDS * min(max(crowd_of(launch), 1.0), CROWDED)
+    """What all ranks have to appear in: a limit of their answers does not shorten that."""
+    return max(limit or 0.0, JOIN_SECONDS * min(max(crowd_of(launch), 1.0), CROWDED))
 
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
