@@ -210,21 +210,21 @@ class TestCommands:
             assert refused == Refused(Reason("call", "simulate: this member does not"))
 
     def test_its_device_is_held_until_the_run_is_over(self, first, member):
-        assert first.result(messages.Hold(wait=False), type(None)) is None
+        assert first.result(messages.Hold(), type(None)) is None
         with serving() as another:
             another.result(OPEN, messages.Present)
-            refused = another.ask(messages.Hold(wait=False))
+            refused = another.ask(messages.Hold())
             assert refused.reason.kind == "set-aside"
             assert "fake:0 (0000:aa:00.0) is being measured by process" in refused.reason.text
             first.channel.send(encode(messages.End()))
             first.thread.join()
-            assert another.result(messages.Hold(wait=False), type(None)) is None
+            assert another.result(messages.Hold(), type(None)) is None
 
     def test_what_rank_0_says_of_itself_is_known(self, first):
         told = messages.Told(rank(0), "/runs/journal.jsonl")
         first.channel.send(encode(told))
         first.result(messages.Clock(), float)
-        assert first.agent.told == told
+        assert first.agent.introduction == told
 
     def test_what_the_run_is_at_is_known(self, first):
         assert first.agent.doing == "joining"

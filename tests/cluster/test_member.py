@@ -6,7 +6,7 @@ import pytest
 
 from fakes import FakeBackend, content, device
 from linkgauge.backends.protocol import Pattern, Timing
-from linkgauge.cluster.member import BackendMember, await_time, own
+from linkgauge.cluster.member import BackendMember, await_time
 from linkgauge.cluster.members import SimMember, open_member
 from linkgauge.cluster.messages import Allocate, Begin, Ended, Enter, Lent, Prepared, SharedCopy
 from linkgauge.model.errors import BackendError, InputError, Unsupported
@@ -62,7 +62,7 @@ class TestNames:
         assert member.look() == Inventory()
 
     def test_a_memory_keeps_its_kind(self):
-        assert own(parse_memory("host:1/huge@3")) == Memory("host", 1, "huge")
+        assert parse_memory("host:1/huge@3").unranked == Memory("host", 1, "huge")
 
 
 class TestBuffers:

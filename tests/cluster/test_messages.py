@@ -32,7 +32,7 @@ COPY = SharedCopy(WRITE, None, LENT, 1 << 20, 7, interference=True, tracked=True
 COMMANDS = (
     messages.Told(Rank(0, "node7", 12, "cuda:0@0", "GPU", 0.0, 1e-6), "/runs/journal.jsonl"),
     messages.Open("sim", Settings((1 << 20,), simulation=Simulation("m", "devices: []"))),
-    messages.Hold(wait=True),
+    messages.Hold(),
     messages.Doing("measuring"),
     messages.Look(),
     messages.Clock(),

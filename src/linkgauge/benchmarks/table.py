@@ -270,8 +270,7 @@ class Sweep(msgspec.Struct, frozen=True):
 def _by_flags(transfer: Transfer) -> Transfer:
     """Flags are stored in the other side's memory, without its part: between hosts by rma."""
     owner = transfer.engine.owner
-    engine = Engine(owner, "rma") if owner.is_host else transfer.engine
-    return Transfer(transfer.source, transfer.destination, engine)
+    return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
@@ -295,17 +294,13 @@ def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
     """The transfer with each letter replaced by the memory it stands for."""
 
     def at(letter: Memory) -> Memory:
+        if letter.is_null:
+            return NULL
         place = places[chr(letter.index or 0)]
         return Memory(place.space, place.index, letter.kind, place.rank)
 
-    engine = transfer.engine
-    owner = at(engine.owner)
-    kind = _BETWEEN_HOSTS.get(engine.kind, engine.kind) if owner.is_host else engine.kind
-    return Transfer(
-        NULL if transfer.source.is_null else at(transfer.source),
-        NULL if transfer.destination.is_null else at(transfer.destination),
-        Engine(owner, kind, engine.count),
-        transfer.scale,
-        transfer.both_ways,
-        transfer.load,
-    )
+    placed = transfer.placed(at)
+    engine = placed.engine
+    if engine.owner.is_host and engine.kind in _BETWEEN_HOSTS:
+        return placed.by(Engine(engine.owner, _BETWEEN_HOSTS[engine.kind]))
+    return placed

@@ -18,6 +18,7 @@ import msgspec
 from linkgauge.backends.protocol import Pattern
 from linkgauge.engine.channel import Channel
 from linkgauge.engine.locks import hold
+from linkgauge.engine.messages import Broke, Done
 from linkgauge.model.errors import (
     BackendError,
     DeviceBusy,
@@ -39,13 +40,13 @@ LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 
 
 class Agent:
-    """Serves rank 0 over a channel. The reading thread calls `left` if the run is over and this
-    process has to end, whatever it is at: because rank 0 is gone without a word, or because another
-    rank is, as `True` says. `told` is what rank 0 said of itself, `doing` what the run is at,
-    in words."""
+    """Serves rank 0 over a channel. The reading thread calls `left` if a rank is gone and this
+    process has to end, whatever it is doing: with False if rank 0 left without a word, with True if
+    rank 0 reports another rank. `introduction` is what rank 0 said of itself, and
+    `doing` says in words what the run is doing."""
 
     def __init__(self, channel: Channel, launch: Launch, left: Callable[[bool], None]) -> None:
-        self.told: messages.Told | None = None
+        self.introduction: messages.Told | None = None
         self.doing = "joining"
         self._channel = channel
         self._launch = launch
@@ -65,10 +66,10 @@ class Agent:
                 except LinkgaugeError as error:
                     self._say(Refused(Reason(_kind(error), str(error))))
                 except Exception as error:
-                    self._say(messages.Broke(f"{type(error).__name__}: {error}"))
+                    self._say(Broke(f"{type(error).__name__}: {error}"))
                     raise
                 else:
-                    self._say(messages.Done(msgspec.Raw(encode(found))))
+                    self._say(Done(msgspec.Raw(encode(found))))
 
     def _next(self) -> Command | None:
         """The next command. Meanwhile the member makes progress, if others depend on that: often at
@@ -91,7 +92,7 @@ class Agent:
                     case messages.Ping():
                         self._say(messages.Pong())
                     case messages.Told():
-                        self.told = command
+                        self.introduction = command
                     case messages.End(lost):
                         if lost:
                             self._left(True)
@@ -139,12 +140,12 @@ class Agent:
         member.enter(command)
         return None
 
-    def hold(self, command: messages.Hold) -> None:
+    def hold(self, _: messages.Hold) -> None:
         """Raises DeviceBusy if another run holds the member's device."""
         device: Device = self._member.device()
         key = device.pci or device.uuid
         if key:
-            self._made.enter_context(hold({key: device.memory}, wait=command.wait))
+            self._made.enter_context(hold({key: device.memory}))
 
 
 def _kind(error: LinkgaugeError) -> OutcomeKind:

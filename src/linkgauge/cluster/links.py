@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from linkgauge.engine.channel import Channel
+from linkgauge.engine.messages import Broke, Done
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,
@@ -31,10 +32,8 @@ from linkgauge.model.errors import (
 from linkgauge.model.ranks import LostRank, Rank, RankLost
 
 from .messages import (
-    Broke,
     Command,
     Doing,
-    Done,
     End,
     Ping,
     Pong,

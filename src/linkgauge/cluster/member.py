@@ -50,11 +50,6 @@ class Member(Protocol):
     def close(self) -> None: ...
 
 
-def own(memory: Memory) -> Memory:
-    """A memory as the backend knows it that has it."""
-    return Memory(memory.space, memory.index, memory.kind)
-
-
 def await_time(at: float | None) -> float:
     """Waits until the monotonic clock reads this, and returns what it reads then."""
     if at is not None:
@@ -92,18 +87,10 @@ class BackendMember:
 
     def local(self, memory: Memory) -> Memory:
         """A memory as its backend knows it; another rank's keeps its rank."""
-        return own(memory) if memory.rank == self.rank else memory
+        return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
-        engine = transfer.engine
-        return Transfer(
-            self.local(transfer.source),
-            self.local(transfer.destination),
-            Engine(self.local(engine.owner), engine.kind, engine.count),
-            transfer.scale,
-            transfer.both_ways,
-            transfer.load,
-        )
+        return transfer.placed(self.local)
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         return self.backend.refusal(self.transfer(transfer))
@@ -164,17 +151,12 @@ class BackendMember:
 
     def copy(self, copy: SharedCopy) -> Copy:
         """The copy as the backend carries it out."""
-        return Copy(
-            self.transfer(copy.transfer),
-            self.opened(copy.source),
-            self.opened(copy.destination),
-            copy.size,
-            copy.seed,
-            copy.interference,
-            copy.endless,
-            copy.tracked,
-            copy.warm_ups,
-        )
+        there = {
+            "transfer": self.transfer(copy.transfer),
+            "source": self.opened(copy.source),
+            "destination": self.opened(copy.destination),
+        }
+        return Copy(**(msgspec.structs.asdict(copy) | there))
 
     def opened(self, lent: Lent | None) -> Buffer | None:
         """The buffer that a copy names; raises BackendError for one that cannot be had here."""

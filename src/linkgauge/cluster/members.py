@@ -15,7 +15,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Operation
 
 from .launch import Launch
-from .member import BackendMember, Member, own
+from .member import BackendMember, Member
 from .messages import Enter, Prepared, SharedCopy
 
 
@@ -58,7 +58,7 @@ class SimMember(BackendMember):
         return self.backend.look()
 
     def local(self, memory: Memory) -> Memory:
-        return own(memory)
+        return memory.unranked
 
     def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
         self.close_group()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from linkgauge.backends.protocol import Pace
+from linkgauge.engine.messages import Broke, Done
 from linkgauge.model.errors import OutcomeKind, Phase
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
@@ -64,9 +65,7 @@ class Present(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):
-    """Keep other runs from measuring the member's device: it, or null."""
-
-    wait: bool
+    """Keep other runs from measuring the member's device."""
 
 
 class Look(msgspec.Struct, frozen=True, tag=True):
@@ -229,22 +228,10 @@ class Reason(msgspec.Struct, frozen=True):
     text: str
 
 
-class Done(msgspec.Struct, frozen=True, tag=True):
-    """`result` is an encoded value of the type that the command says."""
-
-    result: msgspec.Raw
-
-
 class Refused(msgspec.Struct, frozen=True, tag=True):
     """The command failed, and the member continues."""
 
     reason: Reason
-
-
-class Broke(msgspec.Struct, frozen=True, tag=True):
-    """The member met an unexpected error, and ends."""
-
-    reason: str
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):

@@ -4,12 +4,11 @@ window (MPI_Put, MPI_Win_flush) and polls its own memory. The native loop makes 
 from __future__ import annotations
 
 import ctypes
-from itertools import pairwise
 from typing import Any
 
 from linkgauge import _native
-from linkgauge.backends.iterations import WARM_UPS, Call, address_of, single_iterations
-from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
+from linkgauge.backends.iterations import Call, IteratedGroup, address_of
+from linkgauge.model.errors import BackendError, TookTooLong
 
 from .messages import Ended
 from .world import library
@@ -30,7 +29,6 @@ class FlagSide:
         self._begins = begins
         self._mine = ctypes.c_uint64.from_address(mine)
         self._value = ctypes.c_uint64(0)
-        self.pace = single_iterations(2)
         functions = library(mpi)
         handle = mpi._handleof  # noqa: SLF001  # mpi4py documents it
         byte, win = handle(mpi.BYTE), handle(window)
@@ -42,26 +40,26 @@ class FlagSide:
         flush: Call = (address_of(functions, "MPI_Win_flush"), (other, win))
         limit = int(LIMIT / _NANO)
         hear: Call = (_native.AWAIT_WORD, (mine, ctypes.addressof(self._value), limit))
-        self._calls = (put, flush, hear) if begins else (hear, put, flush)
-        self._loops = self._laps = 0
+        calls = (put, flush, hear) if begins else (hear, put, flush)
+
+        def error_of(status: int, failed: int) -> BackendError:
+            if calls[failed] is hear:
+                return TookTooLong(_CALL, f"{_SILENT} for {LIMIT:g} s")
+            return BackendError(_CALL, f"MPI returned {status}")
+
+        self._group = IteratedGroup(calls, 2, error_of)
+        self.pace = self._group.pace
 
     def arm(self, loops: int, laps: int) -> None:
         """Both sides begin at 0, which no value is: the first is 1."""
-        self._loops, self._laps = loops, laps
+        self._group.arm(loops, laps)
         self._mine.value = 0
         self._value.value = 1
 
     def bounce(self, opened: float) -> Ended:
         """Raises TookTooLong if the other side is silent."""
-        count = WARM_UPS + self._loops * self._laps
-        ends, status, failed = _native.time_iterations(self._calls, count)
-        if status:
-            if self._calls[failed][0] == _native.AWAIT_WORD:
-                raise TookTooLong(_CALL, f"{_SILENT} for {LIMIT:g} s")
-            raise BackendError(_CALL, f"MPI returned {status}")
+        self._group.open()
+        timing = self._group.wait()
         if not self._begins:
             return Ended(opened, {})
-        times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS :: self._loops])
-        if any(begin >= end for begin, end in pairwise(times)):
-            raise Unsupported("a single iteration is shorter than this machine's clock tells")
-        return Ended(opened, {0: times[-1]}, {0: None}, {0: times})
+        return Ended(opened, {0: timing.seconds[0]}, {0: None}, {0: timing.progress[0]})

@@ -63,7 +63,8 @@ def take_part(launch: Launch, request: RunRequest) -> int:
 
 def _of_first(launch: Launch, request: RunRequest, agent: Agent) -> int:
     """Rank 0 is gone. Returns the exit code."""
-    first, journal = (agent.told.first, agent.told.journal) if agent.told else (None, None)
+    known = agent.introduction
+    first, journal = (known.first, known.journal) if known else (None, None)
     return _write_down(launch, request, journal, lost_rank(first, 0, "ended", agent.doing))
 
 

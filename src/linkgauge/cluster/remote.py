@@ -12,6 +12,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 
+import msgspec
+
 from linkgauge.backends import SIMULATED
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
@@ -299,17 +301,11 @@ def _own(buffer: Buffer) -> RankBuffer:
 
 
 def _shared(copy: Copy) -> SharedCopy:
-    return SharedCopy(
-        copy.transfer,
-        None if copy.source is None else _own(copy.source).lent,
-        None if copy.destination is None else _own(copy.destination).lent,
-        copy.size,
-        copy.seed,
-        copy.interference,
-        copy.endless,
-        copy.tracked,
-        copy.warm_ups,
-    )
+    lent = {
+        "source": None if copy.source is None else _own(copy.source).lent,
+        "destination": None if copy.destination is None else _own(copy.destination).lent,
+    }
+    return SharedCopy(**(msgspec.structs.asdict(copy) | lent))
 
 
 def _refused(reason: Reason) -> str | Unsupported:

@@ -156,7 +156,7 @@ class ClusterWorker:
         reported = False
         while True:
             try:
-                return self.links.one(number, Hold(wait=False), type(None))
+                return self.links.one(number, Hold(), type(None))
             except DeviceBusy as busy:
                 if tell is None:
                     raise

@@ -67,8 +67,7 @@ def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benc
 def _by_engine(one: Transfer, kind: DeviceEngine) -> Transfer:
     if not _is_device_copy(one):
         return one
-    engine = Engine(one.engine.owner, kind)
-    return Transfer(one.source, one.destination, engine, one.scale, one.both_ways, one.load)
+    return one.by(Engine(one.engine.owner, kind))
 
 
 def _is_device_copy(one: Transfer) -> bool:

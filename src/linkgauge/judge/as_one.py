@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from linkgauge.model.machine import Device, Machine
-from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Result, Run
-from linkgauge.model.transfer import Engine, Transfer
 
 
 def as_one(run: Run) -> Run:
     """The run without ranks, where all of them are on one machine and each has a device of its own;
     any other as it is."""
     devices = run.machine.all_devices
-    names = {str(_without(parse_memory(device.memory))) for device in devices}
+    names = {str(parse_memory(device.memory).unranked) for device in devices}
     hosts = {rank.host for rank in run.machine.ranks}
     if len(hosts) != 1 or len(names) < len(devices):
         return run
@@ -40,13 +38,9 @@ def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Re
     )
 
 
-def _without(memory: Memory) -> Memory:
-    return Memory(memory.space, memory.index, memory.kind)
-
-
 def _machine(machine: Machine) -> Machine:
     def alone(device: Device) -> Device:
-        return replace(device, memory=str(_without(parse_memory(device.memory))))
+        return replace(device, memory=str(parse_memory(device.memory).unranked))
 
     devices = {name: tuple(map(alone, found)) for name, found in machine.devices.items()}
     return replace(machine, devices=devices, ranks=(), crowd=None)
@@ -57,16 +51,5 @@ def _result(result: Result) -> Result:
 
 
 def _cell(cell: CellResult) -> CellResult:
-    return replace(cell, transfers=tuple(map(_transfer, cell.transfers)))
-
-
-def _transfer(transfer: Transfer) -> Transfer:
-    engine = transfer.engine
-    return Transfer(
-        _without(transfer.source),
-        _without(transfer.destination),
-        Engine(_without(engine.owner), engine.kind, engine.count),
-        transfer.scale,
-        transfer.both_ways,
-        transfer.load,
-    )
+    alone = (transfer.placed(lambda memory: memory.unranked) for transfer in cell.transfers)
+    return replace(cell, transfers=tuple(alone))

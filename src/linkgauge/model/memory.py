@@ -61,6 +61,11 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         return Memory(self.space, self.index, rank=self.rank)
 
     @property
+    def unranked(self) -> Memory:
+        """The memory as the process knows it that holds it."""
+        return Memory(self.space, self.index, self.kind)
+
+    @property
     def label(self) -> str:
         """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`. Between
         processes, each of which has one, the number of its process."""

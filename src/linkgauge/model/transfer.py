@@ -6,7 +6,7 @@ Everything measured is a transfer: `memory --engine--> memory`. All values are p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
 
@@ -124,6 +124,18 @@ class Transfer:
 
     def __repr__(self) -> str:
         return f"Transfer({self.text!r})"
+
+    def by(self, engine: Engine) -> Transfer:
+        """The same by another engine."""
+        ends = self.source, self.destination
+        return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
+
+    def placed(self, at: Callable[[Memory], Memory]) -> Transfer:
+        """The same between other memories: `at` gives the one that stands for each, and for the
+        engine's owner."""
+        engine = Engine(at(self.engine.owner), self.engine.kind, self.engine.count)
+        ends = at(self.source), at(self.destination)
+        return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def bytes_each_way(self, size: int) -> int:
         """Payload bytes of one loop from source to destination, for a cell of `size` bytes."""
