@@ -23,10 +23,12 @@ struct Iterations {
   std::size_t failed = 0;  // and its place among the calls of an iteration
 };
 
-// Makes these calls in their order `count` times, and stops at the first that does not return 0.
-// The clock is read once an iteration. Throws std::invalid_argument for a null function, too many
-// arguments, no calls, or a count of 0.
-Iterations time_iterations(std::span<const Call> calls, std::size_t count);
+// Makes these calls in their order `count` times, then those of `last` once, whose end is one more
+// if there are any; stops at the first that does not return 0. The clock is read once an iteration.
+// The places of `last` follow those of `calls`. Throws std::invalid_argument for a null function,
+// too many arguments, no calls, or a count of 0.
+Iterations time_iterations(std::span<const Call> calls, std::size_t count,
+                           std::span<const Call> last = {});
 
 // A call of what does nothing: an iteration of it costs what the loop itself does.
 Call nothing();

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "cache.hpp"
 #include "calls.hpp"
 #include "chase.hpp"
+#include "content.hpp"
 #include "counting.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
@@ -207,21 +210,54 @@ void bind_kernels(nb::module_& module) {
              Unlocked());
 }
 
+using ContentFields =
+    std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, int, double>;
+using OriginFields = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
+
+content::Content content_of(const ContentFields& fields) {
+  return std::make_from_tuple<content::Content>(fields);
+}
+
+void bind_content(nb::module_& module) {
+  module.def(
+      "fill_content",
+      [](std::uintptr_t address, std::size_t count, int type, const ContentFields& of,
+         std::uint64_t rank, const Cpus& cpus) {
+        fill_content(at(address, count), count, type, content_of(of), rank, cpus);
+      },
+      "address"_a, "count"_a, "type"_a, "content"_a, "rank"_a, "cpus"_a, Unlocked());
+  module.def(
+      "count_wrong",
+      [](std::uintptr_t address, std::size_t count, int type, const ContentFields& of,
+         const OriginFields& origin, const Cpus& cpus) {
+        const auto wrong = count_wrong(at(address, count), count, type, content_of(of),
+                                       std::make_from_tuple<content::Origin>(origin), cpus);
+        return std::pair(wrong.count, wrong.first);
+      },
+      "address"_a, "count"_a, "type"_a, "content"_a, "origin"_a, "cpus"_a, Unlocked());
+}
+
+using Calls = std::vector<std::pair<std::uintptr_t, std::vector<std::uint64_t>>>;
+
+std::vector<Call> calls_of(const Calls& given) {
+  std::vector<Call> calls;
+  for (const auto& [function, arguments] : given) calls.push_back({function, arguments});
+  return calls;
+}
+
 void bind_calls(nb::module_& module) {
-  using Words = std::vector<std::uint64_t>;
   module.def(
       "time_iterations",
-      [](const std::vector<std::pair<std::uintptr_t, Words>>& given, std::size_t count) {
-        std::vector<Call> calls;
-        for (const auto& [function, arguments] : given) calls.push_back({function, arguments});
+      [](const Calls& given, std::size_t count, const Calls& last) {
+        const std::vector<Call> calls = calls_of(given), at_last = calls_of(last);
         Iterations done;
         {
           const nb::gil_scoped_release unlocked;
-          done = time_iterations(calls, count);
+          done = time_iterations(calls, count, at_last);
         }
         return nb::make_tuple(std::move(done.ends), done.status, done.failed);
       },
-      "calls"_a, "count"_a);
+      "calls"_a, "count"_a, "last"_a = Calls());
   const Call idle = nothing();
   module.attr("NOTHING") = nb::make_tuple(idle.function, idle.arguments);
   module.attr("STORE_WORD") = reinterpret_cast<std::uintptr_t>(&store_word);
@@ -309,6 +345,7 @@ NB_MODULE(_native, module) {
   linkgauge::bind_counts(module);
   linkgauge::bind_memory(module);
   linkgauge::bind_pattern(module);
+  linkgauge::bind_content(module);
   linkgauge::bind_team(module);
   linkgauge::bind_kernels(module);
   linkgauge::bind_calls(module);

@@ -147,6 +147,35 @@ def first_mismatch(
     Raises ValueError for a null address.
     """
 
+def fill_content(
+    address: int,
+    count: int,
+    type: int,
+    content: tuple[int, int, int, int, int, float],
+    rank: int,
+    cpus: Sequence[int],
+) -> None:
+    """Store ``count`` elements that ``rank`` sends (kernels/content.cuh).
+
+    ``type`` is the code of NCCL's type. ``content`` is the seed, the number of ranks, how many have
+    a number at an index, the largest number, the reduction (-1: none) and the tolerance. Raises
+    ValueError for a null address or an unknown type.
+    """
+
+def count_wrong(
+    address: int,
+    count: int,
+    type: int,
+    content: tuple[int, int, int, int, int, float],
+    origin: tuple[int, int, int],
+    cpus: Sequence[int],
+) -> tuple[int, int]:
+    """Return how many of ``count`` elements are wrong, and the index of the first of these.
+
+    ``origin`` is the first rank that elements come from, how many come of each, and the index of
+    the first of them; of a reduction, the index alone counts. Raises as fill_content() does.
+    """
+
 def checksum(address: int, size: int, cpus: Sequence[int]) -> int:
     """Return the xor of all 64-bit little-endian words, the tail zero-extended; 0 for no bytes.
 
@@ -336,9 +365,14 @@ def race(
     """
 
 def time_iterations(
-    calls: Sequence[tuple[int, Sequence[int]]], count: int
+    calls: Sequence[tuple[int, Sequence[int]]],
+    count: int,
+    last: Sequence[tuple[int, Sequence[int]]] = (),
 ) -> tuple[list[int], int, int]:
     """Make these calls of C functions in their order ``count`` times, with no Python between them.
+
+    Those of ``last`` follow once, if there are any: their end is one more, and their places come
+    after those of ``calls``.
 
     A call is an address and its arguments, integers and pointers, at most 11, each 0 to 2**64 - 1.
     Returns nanoseconds since the first iteration began, 0 and the end of each iteration; and 0, 0.

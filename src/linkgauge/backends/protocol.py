@@ -188,6 +188,29 @@ class Checked(Protocol):
         ...
 
 
+class Wrong(msgspec.Struct, frozen=True):
+    """What is wrong with the result of a collective: `count` elements, of which the first is at
+    index `first` of the receive buffer of the `rank`; of all right ones, 0."""
+
+    count: int = 0
+    rank: int = 0
+    first: int = 0
+
+
+@runtime_checkable
+class Collecting(Protocol):
+    """A group that carries out a collective. Both calls come between samples."""
+
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
+        """The seconds of each of `count` single iterations, by rank: how long its own part took.
+        The rank that comes last is the one that waits least."""
+        ...
+
+    def check(self) -> Wrong:
+        """Fills the buffers, carries the collective out once, and checks what every rank has."""
+        ...
+
+
 class Gated:
     """Base of groups with a software gate: calls out of order raise."""
 
@@ -325,6 +348,8 @@ class Backend(Protocol):
         what the host calls, until it knows the end. Copies after the first of these load the link.
         `overlap`: the first is a kernel that computes, the others are copies of its device; seconds
         are those without the other, the span is that of all at once.
+        A Collective: each copy is a rank's part of it, with its send buffer and its receive buffer;
+        in place, it has the latter alone. Its seconds are the host's, until all is done.
         `touch`: the destination's pages are given back and faulted in anew. `primes`: threads
         search prime numbers, an event a loop. Raises Unsupported for an operation that it lacks,
         in general or for this copy."""

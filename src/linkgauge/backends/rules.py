@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 from linkgauge.model.arrays import ARRAYS, source_arrays
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.matmul import PRODUCTS
 from linkgauge.model.memory import PAGE_KINDS, POLICY_KINDS, Memory
@@ -79,6 +80,8 @@ def lacking(name: str, operation: Operation) -> Unsupported:
         return Unsupported(f"backend {name} multiplies no matrices: cuda does, and host threads do")
     if operation in HAND_OVERS:
         return Unsupported(f"backend {name} times no {operation.replace('-', ' ')}")
+    if isinstance(operation, Collective):
+        return Unsupported(f"backend {name} carries out no collectives: cuda and mpi do")
     return Unsupported(f"backend {name} {_LACKING.get(operation, f'has no {operation}')}")
 
 

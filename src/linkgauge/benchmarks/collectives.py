@@ -1,27 +1,147 @@
-"""Collectives: operations of all accelerators together."""
+"""Collectives: operations of all accelerators together, or of all processes, by the names and the
+definitions of nccl-tests.
+
+Their columns are sizes: the bytes of the largest buffer that a rank has (`model/collective.py`). A
+row is a type of numbers, with the reduction or the root if it has one, out of place or in place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import ClassVar
 
-from linkgauge.model.transfer import Cell
+from linkgauge.backends import ACROSS_RANKS
+from linkgauge.model.collective import Collective, CollectiveName, has_root, reduces
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
+from linkgauge.model.units import COLLECTIVE, format_size
 
-from .table import DeviceSet, Sweep
+from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
 
-_NO_BYTES = 0
+COLLECTING = ("cuda", "sim", ACROSS_RANKS)
+"""Backends that carry out collectives."""
+SIZES: Mapping[str | None, tuple[int, ...]] = {
+    "full": tuple(8 << 2 * step for step in range(16)),
+    COMPARISON: tuple(8 << 2 * step for step in range(14)),
+}
+"""Bytes by profile, by factors of 4: to 8 GiB, and to 512 MiB."""
+FEW_SIZES = (8, 32 << 10, 1 << 20, 32 << 20, 512 << 20)
+LARGEST_OF_HOSTS = 64 << 20
+"""Bytes above which collectives between the memories of hosts show nothing new."""
 
 
-def _none(_fabric: DeviceSet) -> Iterator[Cell]:
-    return iter(())
+class Collectives(Sweep, frozen=True, kw_only=True):
+    """A collective over one backend's devices, or over the ranks of a run."""
+
+    collective: CollectiveName
+
+    on_host: ClassVar[bool] = False
+    across_ranks: ClassVar[bool] = True
+
+    def over(
+        self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
+    ) -> Sequence[DeviceSet]:
+        able = [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
+        return able or fabrics[:1] or of_host
+
+    def lay_out(self, fabric: DeviceSet) -> Benchmark:
+        cells = tuple(self._cells(fabric)) if self._reason(fabric) is None else ()
+        return Benchmark(
+            self.name,
+            self.title,
+            fabric.backend,
+            cells,
+            self.unit,
+            sweep=True,
+            size=1,
+            reason=self._reason(fabric),
+        )
+
+    def _reason(self, fabric: DeviceSet) -> str | None:
+        """Why it cannot be measured over these, or None."""
+        if fabric.backend in COLLECTING and len(fabric.devices) > 1:
+            ranks = len(fabric.devices)
+            if self.collective == "hypercube" and ranks & (ranks - 1):
+                return f"a hypercube has a power of two of ranks, these are {ranks}"
+            return None
+        several = f"or several processes: mpiexec -n 4 linkgauge run {self.name}"
+        return f"needs two GPUs of one machine, {several}"
+
+    def _cells(self, fabric: DeviceSet) -> Iterator[Cell]:
+        for work, size in product(self.works(fabric), _sizes(fabric)):
+            yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
+
+    def works(self, fabric: DeviceSet) -> Iterator[Collective]:
+        """What its rows carry out."""
+        choice = fabric.collectives
+        reductions = choice.reductions if reduces(self.collective) else (None,)
+        roots = choice.roots if has_root(self.collective) else (None,)
+        for number, reduction, root, in_place in product(
+            choice.types, reductions, roots, (False, True)
+        ):
+            work = choice.how(self.collective, number, reduction, root, in_place=in_place)
+            if work.is_checked:
+                yield work
 
 
-COLLECTIVES: tuple[Sweep, ...] = (
-    Sweep(
-        "all_reduce",
-        "AllReduce over all accelerators by size(column)",
-        _none,
-        size=_NO_BYTES,
-        reason="linkgauge measures no collectives yet",
-        profiles=(),
-    ),
+def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
+    """Those asked for, else the profile's."""
+    if fabric.sizes:
+        return fabric.sizes
+    sizes = SIZES.get(fabric.profile, FEW_SIZES)
+    if fabric.backend == ACROSS_RANKS:
+        return tuple(size for size in sizes if size <= LARGEST_OF_HOSTS)
+    return sizes
+
+
+def row_of(work: Collective) -> str:
+    """`float sum`, `float root 0 in place`."""
+    root = "" if work.root is None else f"root {work.root}"
+    parts = (work.type, work.reduction, root, "in place" if work.in_place else "")
+    return " ".join(part for part in parts if part)
+
+
+def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
+    """The cell of a collective of these devices, of `size` bytes, in a benchmark of size 1."""
+    transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
+    return Cell(row, column, transfers, Report.TIME, operation=work)
+
+
+def _part(memory: Memory, size: int) -> Transfer:
+    """A rank's part: from its send buffer to its receive buffer."""
+    return Transfer(memory, memory, Engine(memory, "ccl"), size)
+
+
+# name, title
+_TITLES: tuple[tuple[CollectiveName, str], ...] = (
+    ("all_reduce", "what all ranks have, reduced, to all ranks"),
+    ("all_gather", "what each rank has, to all ranks"),
+    ("reduce_scatter", "what all ranks have, reduced, a share to each"),
+    ("broadcast", "what the root has, to all ranks"),
+    ("reduce", "what all ranks have, reduced, to the root"),
+    ("alltoall", "a share of what each rank has, to each rank"),
+    ("gather", "what each rank has, to the root"),
+    ("scatter", "a share of what the root has, to each rank"),
+    ("sendrecv", "what each rank has, to the next one"),
+    ("hypercube", "what each rank has, to all ranks, between ranks that differ in a bit"),
+)
+
+
+def _profiles(name: CollectiveName) -> tuple[Profile, ...]:
+    return UNHURRIED if name == "all_reduce" else ("full",)
+
+
+COLLECTIVES: tuple[Collectives, ...] = tuple(
+    Collectives(
+        name,
+        f"{title}, type(row) by size(column)",
+        lambda _: iter(()),
+        COLLECTIVE,
+        collective=name,
+        profiles=_profiles(name),
+    )
+    for name, title in _TITLES
 )

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal, get_args
 
 import msgspec
 
+from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.machine import Device, Node
 from linkgauge.model.memory import NULL, Memory, host
 from linkgauge.model.notation import parse_memory, parse_transfers
@@ -46,6 +47,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
     """Bytes that were asked for, where benchmarks have sizes of their own."""
     hosts: tuple[str, ...] = ()
     """The name of each device's host, if they are of several processes and it is known."""
+    collectives: CollectiveChoice = CollectiveChoice()
 
     @property
     def across_ranks(self) -> bool:

@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.backends.protocol import Backend, Checked, Group, Pace, Timing, Virtual, follows
+from linkgauge.backends.protocol import (
+    Backend,
+    Checked,
+    Collecting,
+    Group,
+    Pace,
+    Timing,
+    Virtual,
+    Wrong,
+    follows,
+)
 from linkgauge.model.errors import BackendError, LinkgaugeError, Phase, Unsupported
 from linkgauge.model.notes import Beside, Note, Profiled
 from linkgauge.model.result import CellResult, Definition
@@ -19,7 +29,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
 
 from .combined_group import CombinedGroup
-from .measurement import Measurement
+from .measurement import Collected, Iterations, Measurement
 from .messages import FIRST, Visit
 from .pool import BufferPool
 from .ranges import marked, profiled_by
@@ -29,6 +39,9 @@ from .sustained import TrackedGroup
 from .telemetry import sensing
 
 OnPhase = Callable[[Phase], None]
+
+ITERATION_SECONDS, LEAST_ITERATIONS, MOST_ITERATIONS = 0.02, 4, 128
+"""How long a visit times single iterations of a collective, and how many at least and at most."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -131,12 +144,16 @@ class _Together:
             last = taken.timings[-1]
             if any(cell.staging for cell in self._cells) and self._settings.verify:
                 last = run_once(group, 1)  # staging buffers now hold their final content
+            times = self._iterations(group, sample)
             self._enter("verify")
             wrong = self._wrong(group)
+            collected = Collected(times, self._wrong_elements(group))
             split = self._split((*taken.timings, last))
             notes = tuple(self._notes())
             results = tuple(
-                cell.report(taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, wrong)
+                cell.report(
+                    taken, own[:-1], own[-1], sensed.readings(cell.devices), notes, wrong, collected
+                )
                 for cell, own in zip(self._cells, split, strict=True)
             )
             return Visited(results, Known(sample, results[0].definition))
@@ -194,6 +211,20 @@ class _Together:
         """What is wrong with what the group computed, if that is to be verified."""
         if self._settings.verify and follows(group, Checked):  # type: ignore[type-abstract]
             return group.mismatch()
+        return None
+
+    def _iterations(self, group: Group, sample: Sample) -> Iterations:
+        """The times of single iterations of a collective."""
+        if not follows(group, Collecting):  # type: ignore[type-abstract]
+            return ()
+        each = max(sample.seconds / sample.loops, 1e-9)
+        most = int(ITERATION_SECONDS / each)
+        return group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
+
+    def _wrong_elements(self, group: Group) -> Wrong | None:
+        """What is wrong with the result of a collective, if that is to be verified."""
+        if self._cells[0].verifies and follows(group, Collecting):  # type: ignore[type-abstract]
+            return group.check()
         return None
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
 
-from linkgauge.backends.protocol import RESULTS, Backend, Buffer, Copy, Pattern, Timing, seed_of
+from linkgauge.backends.protocol import (
+    RESULTS,
+    Backend,
+    Buffer,
+    Copy,
+    Pattern,
+    Timing,
+    Wrong,
+    seed_of,
+)
 from linkgauge.model.arrays import ARRAYS, source_arrays
+from linkgauge.model.collective import Collective
 from linkgauge.model.counters import total
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.inventory import Reading
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import Note, Remark
 from linkgauge.model.overlap import hidden
-from linkgauge.model.result import CellResult, Definition, Part, PlannedCell
+from linkgauge.model.result import CellResult, Definition, Part, PlannedCell, RankTimes
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, HAND_OVERS, ITERATED, Report, Transfer
 
@@ -29,6 +41,27 @@ first copy starts count in its span, and so in its totals."""
 
 LARGE_CHASE = 64 << 20
 """Bytes of a pointer chase from which on all visits have one buffer: so many pages average out."""
+
+
+Iterations = Sequence[tuple[float, ...]]
+"""The seconds of single iterations, by rank."""
+
+
+class Collected(NamedTuple):
+    """What a collective shows beside its samples: the times of its ranks, and what is wrong with
+    its result, if that was checked."""
+
+    iterations: Iterations = ()
+    wrong: Wrong | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong, in words."""
+        if self.wrong is None or not self.wrong.count:
+            return None
+        count, rank, first = self.wrong.count, self.wrong.rank, self.wrong.first
+        elements = "1 element is" if count == 1 else f"{count} elements are"
+        return f"{elements} wrong, first element {first} of rank {rank}"
 
 
 class Measurement:
@@ -56,7 +89,9 @@ class Measurement:
         # A pointer chase copies nothing: a wrong pointer would derail it, as a flag that does not
         # come ends a ping-pong. That fresh memory is zero is checked by its operation.
         unlike = "chase", "flag-ping-pong", "touch", *HAND_OVERS
-        self._verifies = settings.verify and planned.operation not in unlike
+        self.verifies = settings.verify and planned.operation not in unlike
+        if isinstance(planned.operation, Collective):
+            self.verifies = settings.verify and planned.operation.is_checked
         self.staging = Staging(planned.transfers, size)
 
     @property
@@ -80,6 +115,8 @@ class Measurement:
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
         """The headline figure of one sample, in the result's unit."""
+        if self.planned.report is Report.TIME:
+            return fmean(timing.seconds) / loops / self.steps
         if self.planned.report.is_latency:
             return timing.seconds[0] / loops / self.steps
         if self.planned.report is Report.RATE:
@@ -97,7 +134,23 @@ class Measurement:
         """Borrows buffers, different from those of the previous visit except for pure interference.
         Copies that run at once have different seeds, unless they share a buffer."""
         self._visit = visit
-        self.copies = tuple(self._allocate(pool, first_seed, visit))
+        work = self.planned.operation
+        made = self._ranks(work, pool, first_seed, visit) if isinstance(work, Collective) else None
+        self.copies = tuple(made or self._allocate(pool, first_seed, visit))
+
+    def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
+        """The parts of a collective, one a rank."""
+        transfers = self.planned.transfers
+        whole = transfers[0].bytes_moved(self._size)
+        needed = work.buffer_bytes(whole, len(transfers))
+        for transfer, backend, (sent, received) in zip(
+            transfers, self.backends, needed, strict=True
+        ):
+            source, destination = (
+                pool.lend(backend, memory, size, transfer.engine, visit) if size else None
+                for memory, size in ((transfer.source, sent), (transfer.destination, received))
+            )
+            yield Copy(transfer, source, destination, whole, seed)
 
     def _allocate(self, pool: BufferPool, first_seed: int, visit: int) -> Iterator[Copy]:
         only_first = self.planned.report.is_first or self._is_chase
@@ -165,7 +218,7 @@ class Measurement:
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
         """Copies, with their numbers, whose bytes are compared after this visit: pure interference
         uses the same buffers in every visit, and is compared in the first."""
-        if self._verifies:
+        if self.verifies and not isinstance(self.planned.operation, Collective):
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if not (copy.interference and self._visit):
                     yield number, copy, backend
@@ -215,11 +268,14 @@ class Measurement:
         readings: tuple[Reading, ...],
         notes: Sequence[Note],
         wrong: str | None = None,
+        collected: Collected = Collected(),  # noqa: B008
     ) -> CellResult:
         """Compares the bytes as they are after the `last` loops, and summarizes the cell's own
-        `timings`. `wrong` is what is known to be wrong already."""
+        `timings`. `wrong` is what is known to be wrong already; of a collective, more was
+        `collected`."""
         planned = self.planned
-        problem = wrong or (next(self._mismatches(last), None) if self._verifies else None)
+        wrong = wrong or collected.problem
+        problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
         definition = self.definition or definition_of(self.planned, timings)
         figures = tuple(self.figure(timing, taken.loops, definition) for timing in timings)
         placements = tuple(buffer.placement() for buffer in self._buffers())
@@ -234,24 +290,31 @@ class Measurement:
             notes=tuple(dict.fromkeys((*notes, *self._notes()))),
             bytes=self.planned.bytes_reported(self._size),
             loops=taken.loops,
-            verified=problem is None if self._verifies else None,
+            verified=problem is None if self.verifies else None,
             locked=all(locks) if locks else None,
             placement=placements,
             samples=figures,
             visits=(taken.gates,),
             seconds=taken.seconds,
-            parts=tuple(self._parts(taken.loops, timings)) if len(self.copies) > 1 else (),
+            parts=tuple(self._parts(taken.loops, timings)) if self._has_parts else (),
             readings=readings,
             definition=definition,
             kind="wrong-bytes" if problem else None,
             operation=planned.operation,
             counters=total(timing.counters for timing in timings),
             cpu_seconds=taken.cpu_seconds,
+            wrong=collected.wrong.count if collected.wrong is not None else None,
+            iterations=tuple(RankTimes(*own) for own in enumerate(collected.iterations)),
         )
 
     def _buffers(self) -> Iterator[Buffer]:
         for copy in self.copies:
             yield from (buffer for buffer in (copy.source, copy.destination) if buffer is not None)
+
+    @property
+    def _has_parts(self) -> bool:
+        """Whether its transfers have figures of their own, beside the headline."""
+        return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[Part]:
         for number, size in enumerate(self.planned.counted(self._size)):

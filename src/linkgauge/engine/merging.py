@@ -12,7 +12,7 @@ from linkgauge.model.counters import total
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
-from linkgauge.model.result import CellResult, Interval, Part, Status, Stopped
+from linkgauge.model.result import CellResult, Interval, Part, RankTimes, Status, Stopped
 from linkgauge.model.settings import Settings
 from linkgauge.model.statistics import Summary, median_interval, relative_error, summarize
 from linkgauge.model.transfer import Report
@@ -98,6 +98,10 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
         readings=tuple(reading for visit in whole for reading in visit.readings),
         counters=total(visit.counters for visit in whole),
+        wrong=_wrong(whole),
+        iterations=tuple(
+            _join_rank(same) for same in zip(*(v.iterations for v in whole), strict=True)
+        ),
         # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
         cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
     )
@@ -105,6 +109,16 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
 
 def _join_part(parts: Sequence[Part]) -> Part:
     return replace(parts[0], samples=tuple(sample for part in parts for sample in part.samples))
+
+
+def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
+    return replace(times[0], seconds=tuple(one for own in times for one in own.seconds))
+
+
+def _wrong(visits: Sequence[CellResult]) -> int | None:
+    """The most wrong elements of a visit."""
+    found = [visit.wrong for visit in visits if visit.wrong is not None]
+    return max(found, default=None)
 
 
 def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
@@ -163,6 +177,10 @@ def _finish(
             parts=tuple(
                 replace(part, summary=_part_summary(cell, part, one))
                 for part, one in zip(cell.parts, parts, strict=True)
+            ),
+            iterations=tuple(
+                replace(times, summary=summarize(times.seconds, "lower"))
+                for times in cell.iterations
             ),
         ),
         error,

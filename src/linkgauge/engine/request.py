@@ -17,6 +17,7 @@ from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
 from linkgauge.model.arrays import HostMode, mode_of
+from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
@@ -96,6 +97,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         parsed = parse_transfers(self.transfers)
         check_exists(parsed, machine)
+        if any(transfer.engine.kind == "ccl" for transfer in parsed):
+            raise InputError("ccl carries out collectives alone: linkgauge run all_reduce")
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):
             report = Report.SUM  # host threads run for as long as others do: loops mean nothing
@@ -130,9 +133,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
     come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
     `memory` of another kind, the engine of devices' copies by `engine`; with `graphs`, graphs are
-    launched in place of kernels. What is `stated` about the machine is kept with it. With `tune`,
-    devices are tuned first; with `wait`, the run waits for another run's end. The run is kept below
-    the folder `out`, or nowhere if null; `label`, `command` and `options` are for the record."""
+    launched in place of kernels. Collectives are those of `collectives`. What is `stated` about the
+    machine is kept with it. With `tune`, devices are tuned first; with `wait`, the run waits for
+    another run's end. The run is kept below the folder `out`, or nowhere if null; `label`,
+    `command` and `options` are for the record."""
 
     what: Selection | Written | StagedTraffic = Selection()
     settings: Settings = Settings(sizes=())
@@ -143,6 +147,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
     engine: DeviceEngine | None = None
     graphs: bool = False
+    collectives: CollectiveChoice = CollectiveChoice()
     stated: dict[str, str] = {}
     tune: bool = False
     wait: bool = False
@@ -161,7 +166,16 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         found = fabrics(machine, self.devices, node, with_cpus=with_cpus)
         asked = self.settings.sizes if self.profile is None else ()
         hosts = tuple(rank.host for rank in machine.ranks)
-        return tuple(msgspec.structs.replace(each, sizes=asked, hosts=hosts) for each in found)
+        return tuple(
+            msgspec.structs.replace(
+                each,
+                profile=self.settings.profile,
+                sizes=asked,
+                hosts=hosts,
+                collectives=self.collectives,
+            )
+            for each in found
+        )
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:

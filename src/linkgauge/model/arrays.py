@@ -63,24 +63,24 @@ _KINDS: dict[ArrayKind, tuple[int, int, str]] = {
     "read": (1, 0, "b is read"),
     "write": (0, 1, "a is written"),
 }
-ARRAYS: Mapping[str, ArrayWork] = {
+ARRAYS: Mapping[object, ArrayWork] = {
     f"{mode}-{kind}": ArrayWork(mode, kind, *arrays)
     for mode in HOST_MODES
     for kind, arrays in _KINDS.items()
 }
 
 
-def mode_of(operation: str) -> HostMode | None:
+def mode_of(operation: object) -> HostMode | None:
     """The mode of an operation on arrays; None of any other."""
     return ARRAYS[operation].mode if operation in ARRAYS else None
 
 
-def source_arrays(operation: str) -> int:
+def source_arrays(operation: object) -> int:
     """Arrays that the source buffer of this operation holds."""
     return max(1, ARRAYS[operation].read) if operation in ARRAYS else 1
 
 
-def counted_arrays(operation: str) -> int:
+def counted_arrays(operation: object) -> int:
     """How often this operation's figures count the cell's size: once, unless they count as STREAM
     does."""
     return ARRAYS[operation].counted if operation in ARRAYS else 1

@@ -39,7 +39,7 @@ class ProductType(msgspec.Struct, frozen=True):
     error: float
 
 
-PRODUCTS: Mapping[str, ProductType] = {
+PRODUCTS: Mapping[object, ProductType] = {
     "matmul-fp32": ProductType("FP32", 4, 0.0),
     "matmul-tf32": ProductType("TF32", 4, 2.0**-9),
     "matmul-bf16": ProductType("BF16", 2, 2.0**-9),
@@ -62,7 +62,7 @@ def operations_of(order: int) -> int:
     return 2 * order**3
 
 
-def tolerance(operation: str, order: int) -> float:
+def tolerance(operation: object, order: int) -> float:
     """How far the signed sum of `BLOCK` neighbours in a row of the product may be from the exact
     one.
 

@@ -23,7 +23,15 @@ from typing import get_args
 
 from .errors import NotationError
 from .memory import HOST_KINDS, NULL, Memory
-from .transfer import FULL_LOAD, HOST_ENGINES, Engine, EngineKind, Transfer, default_owner
+from .transfer import (
+    DEVICE_ENGINES,
+    FULL_LOAD,
+    HOST_ENGINES,
+    Engine,
+    EngineKind,
+    Transfer,
+    default_owner,
+)
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -196,7 +204,7 @@ class _TransferParser:
         if name not in _KINDS:
             problem = f"unknown engine {name!r}: there are {', '.join(_KINDS)}"
             raise NotationError(problem, self.text, start)
-        if owner.is_device == (name in HOST_ENGINES):
+        if name not in (DEVICE_ENGINES if owner.is_device else HOST_ENGINES):
             whose = f"{owner}" if owner.is_device else "a host's node"
             raise NotationError(f"{whose} has no engine {name!r}", self.text, start)
         count = None
@@ -205,7 +213,7 @@ class _TransferParser:
                 raise self.error("only cpu takes a number of threads", self.at)
             self.at += 1
             count = self.number("a number of threads", least=1)
-        return Engine(owner, name, count)  # type: ignore[arg-type]  # one of them, just checked
+        return Engine(owner, name, count)
 
     def transfer(self) -> Transfer:
         self.blank()

@@ -59,6 +59,15 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     summary: Summary | None
 
 
+class RankTimes(msgspec.Struct, frozen=True, gc=False):
+    """The seconds that a rank's part of each of several collectives took, one after another: a rank
+    that comes late waits less for the others than they for it."""
+
+    rank: int
+    seconds: tuple[float, ...]
+    summary: Summary | None = None
+
+
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The actual placement of one buffer: the host node its pages lie on (null: unknown or a
     device), whether they are locked, how many of its bytes lie in huge pages, and of memory placed
@@ -107,7 +116,9 @@ class CellResult(Cell, frozen=True, gc=False):
     did not pass is in `reason` for people and in `kind`, with the `phase` that it was in, for
     programs; other remarks are in `warnings` and `notes`. Warnings exist only in files: once read,
     a cell has its notes. `counters` are of its host threads. `cpu_seconds` are the CPU time, of all
-    threads, that the measuring process used in its `seconds` (null: simulated, or unknown)."""
+    threads, that the measuring process used in its `seconds` (null: simulated, or unknown). `wrong`
+    is the number of wrong elements that a collective left (null: of anything else, or unchecked),
+    and `iterations` are the times of its ranks."""
 
     status: Status
     reason: str | None = None
@@ -134,6 +145,8 @@ class CellResult(Cell, frozen=True, gc=False):
     phase: Phase | None = None
     counters: Counters | None = None
     cpu_seconds: float | None = None
+    wrong: int | None = None
+    iterations: tuple[RankTimes, ...] = ()
 
     @property
     def cpus(self) -> float | None:

@@ -14,38 +14,43 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from .arrays import ArrayOperation, counted_arrays, source_arrays
+from .collective import Collective
 from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .memory import NULL, Memory
 from .units import BANDWIDTH, Unit
 
-EngineKind = Literal["ce", "sm", "cpu", "rma", "msg"]
-"""Copy engines, kernels, host threads; and between processes MPI's one-sided accesses and
-messages."""
-HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg")
+EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl"]
+"""Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; and
+a library of collectives, for a rank's part of one: from its send buffer to its receive buffer."""
+HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl")
+DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl")
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 """What the host does to hand work over to a device, and to hear that it is done."""
-Operation = Literal[
-    "copy",
-    "chase",
-    "enqueue",
-    "ping-pong",
-    "copy-ping-pong",
-    "flag-ping-pong",
-    "timed-copy",
-    HandOver,
-    "overlap",
-    "touch",
-    "primes",
-    "broadcast",
-    ArrayOperation,
-    ProductOperation,
-]
+Operation = (
+    Literal[
+        "copy",
+        "chase",
+        "enqueue",
+        "ping-pong",
+        "copy-ping-pong",
+        "flag-ping-pong",
+        "timed-copy",
+        HandOver,
+        "overlap",
+        "touch",
+        "primes",
+        "broadcast",
+        ArrayOperation,
+        ProductOperation,
+    ]
+    | Collective
+)
 """What a cell does: moves bytes, follows pointers, enqueues copies on a device, bounces a cache
 line, copies there and back, bounces flags between memories, times single copies by the device's
 events, hands over work that is nothing, copies while a kernel computes, has fresh memory handed
 out, searches prime numbers, stores what one memory holds in all others at once, works on arrays as
-STREAM does, or multiplies matrices."""
+STREAM does, multiplies matrices, or carries out a collective of all its ranks."""
 ITERATED: tuple[Operation, ...] = ("copy-ping-pong", "flag-ping-pong", "timed-copy", *HAND_OVERS)
 """Operations whose samples are single iterations, so that their percentiles count."""
 Access = Literal["read", "write"]
@@ -205,6 +210,8 @@ class Report(StrEnum):
     """Seconds that one step of the first transfer's operation takes."""
     RATE = "rate"
     """Steps of the operation per second, of all transfers together."""
+    TIME = "time"
+    """Seconds of a collective, averaged over its ranks as nccl-tests does by default."""
     HIDDEN = "hidden"
     """The share of the time of copies, or of the first's kernel, that the other one hides."""
     ENQUEUE = "enqueue"
@@ -213,12 +220,12 @@ class Report(StrEnum):
     @property
     def is_latency(self) -> bool:
         """Whether the figure is a time, not a rate."""
-        return self in (Report.LATENCY, Report.ENQUEUE)
+        return self in (Report.LATENCY, Report.TIME, Report.ENQUEUE)
 
     @property
     def is_first(self) -> bool:
         """Whether the figure is the first transfer's own."""
-        return self.is_latency or self in (Report.FIRST, Report.BEST)
+        return self in (Report.LATENCY, Report.ENQUEUE, Report.FIRST, Report.BEST)
 
     @property
     def is_total(self) -> bool:
@@ -307,12 +314,19 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """The bytes of one loop that the headline figure counts."""
+        """The bytes of one loop that the headline figure counts; of a collective, those that its
+        algorithm bandwidth does."""
+        if isinstance(self.operation, Collective):
+            ranks = len(self.operation.groups(len(self.transfers))[0])
+            return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
         counted = self.counted(size)
         return counted[0] if self.report.is_first else sum(counted)
 
     def buffers(self, size: int) -> Iterator[tuple[Memory, int]]:
         """The memory and the bytes of each buffer that the cell holds."""
+        if isinstance(self.operation, Collective):
+            yield from self._collective_buffers(self.operation, size)
+            return
         if self.operation in PRODUCTS:
             yield from ((self.transfers[0].engine.owner, size) for _ in range(MATRICES))
         for transfer in self.transfers:
@@ -323,6 +337,14 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
             ):
                 if not memory.is_null and not memory.is_cpu:
                     yield memory, moved * arrays
+
+    def _collective_buffers(self, work: Collective, size: int) -> Iterator[tuple[Memory, int]]:
+        whole = self.transfers[0].bytes_moved(size)
+        needed = work.buffer_bytes(whole, len(self.transfers))
+        for transfer, (sent, received) in zip(self.transfers, needed, strict=True):
+            yield transfer.destination, received
+            if sent:
+                yield transfer.source, sent
 
 
 class Benchmark(msgspec.Struct, frozen=True):

@@ -40,6 +40,14 @@ STREAM = Unit(
 )
 """Not comparable with the payload of BANDWIDTH, and so under a name of its own."""
 LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access, exchange or copy", "time")
+COLLECTIVE = Unit(
+    "s (collective)",
+    "us",
+    1e-6,
+    "lower",
+    "time of one collective, the average of its ranks",
+    "time",
+)
 RATE = Unit("1/s", "events/s", 1.0, "higher", "events of all threads together", "rate")
 FLOPS = Unit(
     "FLOP/s",
@@ -58,7 +66,9 @@ HIDDEN = Unit(
     "time hidden",
 )
 
-UNITS = {unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, RATE, FLOPS, HIDDEN)}
+UNITS = {
+    unit.symbol: unit for unit in (BANDWIDTH, STREAM, LATENCY, COLLECTIVE, RATE, FLOPS, HIDDEN)
+}
 
 
 def unit_of(symbol: str) -> Unit:

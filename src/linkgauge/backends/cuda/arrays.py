@@ -38,7 +38,7 @@ _BEYOND = 4
 
 
 def array_work(
-    device: CudaDevice, copy: Copy, operation: str, settings: CopySettings
+    device: CudaDevice, copy: Copy, operation: object, settings: CopySettings
 ) -> StreamWork:
     """The work of one operation on arrays; each loop is a launch. Raises Unsupported for two arrays
     that do not both begin at an access."""

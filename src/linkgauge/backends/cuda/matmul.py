@@ -50,7 +50,7 @@ class _Kind(msgspec.Struct, frozen=True):
     capability: int = 0
 
 
-_KINDS = {
+_KINDS: dict[object, _Kind] = {
     "matmul-fp32": _Kind(cublas.R_32F, cublas.COMPUTE_32F, 32),
     "matmul-tf32": _Kind(cublas.R_32F, cublas.COMPUTE_32F_FAST_TF32, 32, 80),
     "matmul-bf16": _Kind(cublas.R_16BF, cublas.COMPUTE_32F, 17, 80),

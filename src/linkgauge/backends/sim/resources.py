@@ -123,7 +123,7 @@ class Resources:
         that it crosses and their ends."""
         return self.demand(transfer, 0, 0.0).touched
 
-    def work(self, owner: Memory, operation: str) -> Demand:
+    def work(self, owner: Memory, operation: object) -> Demand:
         """What a device takes to multiply matrices: its flow is of floating-point operations.
         Raises Unsupported if its description has no such rate."""
         name = PRODUCTS[operation].name
