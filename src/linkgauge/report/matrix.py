@@ -36,7 +36,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if set(rows) == set(columns):
-        rows = columns = tuple(sorted(rows, key=_natural))
+        rows = columns = in_order(rows)
     found: list[tuple[str, dict[Place, float], int]] = []
     for number, name in enumerate(result.parts):
         figures: dict[Place, float] = {
@@ -54,6 +54,11 @@ def matrices(result: Result) -> Iterator[Matrix]:
     for suffix, figures, cells in found:
         total = sum(figures.values()) if figures and adds_up else None
         yield Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Labels in the order of their numbers."""
+    return tuple(sorted(labels, key=_natural))
 
 
 def _natural(label: str) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
-from .concurrency_text import each_matrix
+from .concurrency_text import each_matrix, own_matrix
 from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
@@ -211,7 +211,12 @@ def _load_lines(result: Result) -> Iterator[Text]:
 
 def _more_lines(result: Result) -> Iterator[Text]:
     """Matrices of other figures of the same cells."""
-    more = (*each_matrix(result), *more_matrices(result), *time_matrices(result))
+    more = (
+        *own_matrix(result),
+        *each_matrix(result),
+        *more_matrices(result),
+        *time_matrices(result),
+    )
     for title, matrix in more:
         yield Text(title)
         figures = matrix.figures
