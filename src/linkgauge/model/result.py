@@ -21,7 +21,7 @@ from .overlap import ALL
 from .ranks import LostRank
 from .settings import Settings
 from .statistics import Summary
-from .transfer import Cell, Place, Report
+from .transfer import Cell, Drawn, Place, Report
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -157,8 +157,9 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
 
     `parts` names the matrices of single transfers; `reason` says why there are no cells. The
-    columns of a `sweep` are settings, not memories: their sum means nothing. `simulated` results
-    are marked as such wherever they are shown.
+    columns of a `sweep` are settings, not memories: their sum means nothing. Of a benchmark of
+    pairs, only those that were `drawn` have cells (null: all). `simulated` results are marked as
+    such wherever they are shown.
     """
 
     benchmark: str
@@ -171,6 +172,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     sweep: bool = False
     reason: str | None = None
     simulated: bool = False
+    drawn: Drawn | None = None
 
 
 class PlannedCell(Cell, frozen=True, gc=False):

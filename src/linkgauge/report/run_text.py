@@ -120,9 +120,16 @@ def _heading(result: Result) -> Text:
 
 
 def where(sheet: Sheet, sizes: str | None = None) -> str:
-    """Backend and size of a heading; work that is in no memory has no size."""
+    """Backend and size of a heading, and how many pairs if they are a sample; work that is in no
+    memory has no size."""
     size = f"  {sizes or format_size(sheet.size)}" if sheet.size else ""
-    return f"  {sheet.backend}{size}"
+    return f"  {sheet.backend}{size}{_sample(sheet)}"
+
+
+def _sample(sheet: Sheet) -> str:
+    if (drawn := sheet.drawn) is None:
+        return ""
+    return f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}"
 
 
 def _sizes(result: Result) -> str:
