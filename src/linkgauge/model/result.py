@@ -50,13 +50,15 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     cell that reports what is hidden, it is the time of a loop in seconds, without the kernel or
     without the copies.
 
-    `bytes` is what one loop moves, counted as the headline does.
+    `bytes` is what one loop moves, counted as the headline does. `expected` is what it should
+    achieve, in bytes/s, where that is known and the others take nothing of it.
     """
 
     transfer: int
     bytes: int
     samples: tuple[float, ...]
     summary: Summary | None
+    expected: float | None = None
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
