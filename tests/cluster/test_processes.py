@@ -85,6 +85,16 @@ main()
     assert (inner / "exit-1").exists()
 
 
+def test_ranks_measure_a_sample_of_their_pairs(tmp_path):
+    ended = launch(
+        tmp_path, 4, "run", "multinode_device_to_device_memcpy_read_ce", "--machine", "ppu-2x2",
+        "--sample-pairs", "5",
+    )  # fmt: skip
+    assert set(ended.exits.values()) == {0}, ended.stderr
+    assert "5 of 12 pairs, drawn with seed 1" in ended.stdout
+    assert len(ended.run.results[0].cells) == 5
+
+
 class TestMisfits:
     def test_another_version_is_named(self, tmp_path):
         ended = launch(

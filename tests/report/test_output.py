@@ -18,7 +18,7 @@ from linkgauge.judge.outcome import Outcome
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Run
-from linkgauge.model.transfer import Report
+from linkgauge.model.transfer import Drawn, Report
 from linkgauge.report import files
 from linkgauge.report.matrix import shown
 from linkgauge.report.outcome_text import outcome_lines
@@ -100,6 +100,22 @@ def test_a_sum_says_how_many_cells_are_missing(status, reason):
                            for one in (result, broken))  # fmt: skip
     assert "cells" not in before
     assert after.endswith(f" of {there} of {all_of} cells")
+
+
+def test_a_sample_of_pairs_says_so_in_its_heading_and_in_its_sum():
+    result = RUN.results[1]
+    pairs = ((12, 3), (3, 9), (9, 3))
+    cells = [
+        msgspec.structs.replace(cell, row=str(row), column=str(column))
+        for cell, (row, column) in zip(result.cells[:1] * 3, pairs, strict=True)
+    ]
+    drawn = msgspec.structs.replace(result, cells=tuple(cells), drawn=Drawn(3, 12, 7))
+    lines = shown_of(drawn)
+    assert lines[0].endswith("3 of 12 pairs, drawn with seed 7")
+    matrix = [line.split() for line in lines[lines.index("total") + 1 :][:4]]
+    assert [matrix[0], *(row[0] for row in matrix[1:])] == [["3", "9"], "3", "9", "12"]
+    assert [row[1:].count("N/A") for row in matrix[1:]] == [1, 1, 1]
+    assert [line.split(" of ", 1)[1] for line in lines if "SUM" in line] == ["3 of 12 cells"] * 3
 
 
 def shown_of(result):

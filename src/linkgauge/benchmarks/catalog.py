@@ -23,6 +23,7 @@ from .overlap import OVERLAP
 from .primes import PRIMES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
+from .within_node import WITHIN_NODE
 
 _ALL: tuple[Row | Sweep, ...] = (
     *NVBANDWIDTH,
@@ -35,6 +36,7 @@ _ALL: tuple[Row | Sweep, ...] = (
     *COLLECTIVES,
     *GPU,
     *CONCURRENCY,
+    *WITHIN_NODE,
     *OVERLAP,
     *LATENCY_OF_DEVICES,
     *BETWEEN_PROCESSES,

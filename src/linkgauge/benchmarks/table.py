@@ -102,7 +102,8 @@ class Layout(Enum):
     """Node × node: r is the row's node, c the column's."""
     TOGETHER = auto()
     """1 × 1, at least two devices: a transfer is repeated for every device d and, with e, for every
-    other one."""
+    other one; with o, for the one that comes half of all further on; with p, for the other of its
+    pair, the first two being one: of an odd number, the last has none."""
     HALVES = auto()
     """N × 1, all at once: d is the row's device, e the one that comes half of all further on."""
 
@@ -216,17 +217,16 @@ class Row(msgspec.Struct, frozen=True):
 
     def _cell_of_all(self, memories: Sequence[Memory]) -> Iterator[Cell]:
         placed = [
-            _place(transfer, {"d": memory, "e": other})
-            for memory in memories
+            _place(transfer, places)
+            for at in range(len(memories))
             for transfer in _template(self.cell)
-            for other in memories
-            if other != memory
+            for places in _partners(memories, at, _letters(transfer))
         ]
         yield self._cell(HOST_ROW, HOST_ROW, placed)
 
     def _half_cells(self, memories: Sequence[Memory]) -> Iterator[Cell]:
         for number, memory in enumerate(memories):
-            other = memories[(number + len(memories) // 2) % len(memories)]
+            other = _opposite(memories, number)
             placed = [_place(one, {"d": memory, "e": other}) for one in _template(self.cell)]
             yield self._cell(f"{memory.label}->{other.label}", HOST_ROW, placed)
 
@@ -290,6 +290,25 @@ def _template(cell: str) -> tuple[Transfer, ...]:
 
 def _letters(transfer: Transfer) -> set[str]:
     return {chr(memory.index or 0) for memory in (*transfer.memories, transfer.engine.owner)}
+
+
+def _opposite(memories: Sequence[Memory], at: int) -> Memory:
+    return memories[(at + len(memories) // 2) % len(memories)]
+
+
+def _partners(
+    memories: Sequence[Memory], at: int, letters: set[str]
+) -> Iterator[Mapping[str, Memory]]:
+    """The places of a transfer with these letters whose d is the memory at this index. The others
+    begin with the next one: kernels of one device run in this order, one after another, and so
+    those of all devices do not meet at one of them."""
+    own = memories[at]
+    if "o" in letters:
+        yield {"d": own, "o": _opposite(memories, at)}
+    elif "p" in letters:
+        yield from ({"d": own, "p": other} for other in memories[at ^ 1 : (at ^ 1) + 1])
+    else:
+        yield from ({"d": own, "e": other} for other in (*memories[at + 1 :], *memories[:at]))
 
 
 def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:

@@ -41,13 +41,16 @@ def request_of(
 
 
 def in_effect(context: typer.Context, settings: Settings) -> dict[str, str]:
-    """The command's options by name, with the profile's values for those not given."""
+    """The command's options by name, with the profile's values for those not given, and the seed of
+    a sample."""
     of_profile = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
         "precision": settings.precision,
         "max_time": settings.max_time,
     }
     own = {name: value for name, value in of_profile.items() if name in context.params}
+    if settings.sample_pairs is not None:
+        own["seed"] = settings.sample_pairs.seed
     return _written(context, {**context.params, **own})
 
 

@@ -24,7 +24,9 @@ from linkgauge.model.result import Run
 from linkgauge.model.settings import (
     Blocks,
     EngineSettings,
+    PairSample,
     Profiler,
+    Seed,
     Settings,
     Simulation,
     Streams,
@@ -130,6 +132,16 @@ def host_mode_of(name: str | None) -> HostMode | None:
     if name is not None and found is None:
         raise InputError(f"unknown host mode {name!r}: there are {', '.join(HOST_MODES)}")
     return found
+
+
+def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
+    """Raises InputError for a sample that cannot be drawn."""
+    if count is None and seed is not None:
+        raise InputError("--seed is what --sample-pairs draws with: give that, too")
+    count, seed = at_least_one("--sample-pairs", count), within("--seed", seed, Seed)
+    if count is None:
+        return None
+    return PairSample(count) if seed is None else PairSample(count, seed)
 
 
 def command_line() -> tuple[str, ...]:

@@ -26,6 +26,10 @@ from .options import (
     out=Option("Where runs are kept.", "DIR"),
     only_d2d=Option("Only benchmarks between devices."),
     parallel_pairs=Option("Measure disjoint pairs of devices at once."),
+    sample_pairs=Option(
+        "Of all pairs of devices, a random sample of N: the same in a re-run.", "N"
+    ),
+    seed=Option("Draw the sample of pairs with this seed instead of 1.", "S"),
     host_mode=Option(
         "memory_stream_* in one mode: stream, comparable with STREAM, or peak, what is fastest.",
         "stream|peak",
@@ -56,6 +60,8 @@ def run(
     form: RunFormat,
     only_d2d: bool = False,
     parallel_pairs: bool = False,
+    sample_pairs: int | None = None,
+    seed: int | None = None,
     shape: Shape,
     numa_node: int | None = None,
     host_kernel: str | None = None,
@@ -103,7 +109,11 @@ def run(
     stated = read_hardware(hardware) if hardware else {}
     simulation = requests.simulation_of(*simulated)
     settings = requests.settings_of(profile, size, sampling, engines, simulation)
-    settings = msgspec.structs.replace(settings, parallel_pairs=parallel_pairs)
+    settings = msgspec.structs.replace(
+        settings,
+        parallel_pairs=parallel_pairs,
+        sample_pairs=requests.pair_sample_of(sample_pairs, seed),
+    )
     settings = requests.under(profiling, settings, out)
     if settings.profiler is not None and (tune or limits):
         raise InputError(f"--{'tune' if tune else 'limits'}: not by figures under a profiler")

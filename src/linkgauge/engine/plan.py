@@ -169,7 +169,9 @@ def able(plan: Iterable[PlannedSheet]) -> Iterator[tuple[PlannedSheet, PlannedCe
 def _in_rounds(sheet: PlannedSheet, rooms: Mapping[Memory, Capacity]) -> PlannedSheet:
     """The sheet's cells in the order of their rounds. Pairs of a round that do not fit at once (on
     devices that share the host's DRAM) are measured one by one."""
-    rounds = tournament(list(dict.fromkeys(cell.row for cell in sheet.cells)))
+    # A sample of pairs may have devices that are in no row.
+    players = dict.fromkeys([*(c.row for c in sheet.cells), *(c.column for c in sheet.cells)])
+    rounds = tournament(list(players))
     numbered = sorted(((rounds[cell.place], cell) for cell in sheet.cells), key=itemgetter(0))
     at_once: defaultdict[int, list[PlannedCell]] = defaultdict(list)
     for number, cell in numbered:
@@ -201,6 +203,7 @@ def _sheet(
         parts=benchmark.parts,
         sweep=benchmark.sweep,
         reason=benchmark.reason,
+        drawn=benchmark.drawn,
         cells=tuple(
             PlannedCell(
                 cell.row, cell.column, cell.transfers, cell.report, reason, operation=cell.operation

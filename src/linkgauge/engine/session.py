@@ -31,6 +31,7 @@ from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
+from .pair_sample import draw
 from .plan import Plan, able, make_plan
 from .process import WorkerProcess
 from .request import RunRequest
@@ -68,6 +69,8 @@ class Session:
         benchmarks = in_memory(request.what.lay_out(request, self.machine), request.memory)
         if request.engine is not None:
             benchmarks = by_engine(benchmarks, request.engine)
+        if request.settings.sample_pairs is not None:
+            benchmarks = draw(benchmarks, request.settings.sample_pairs)
         plan = make_plan(
             as_graphs(benchmarks) if request.graphs else benchmarks,
             self.machine,

@@ -37,11 +37,13 @@ longer says nothing about a link."""
 class Expectation(msgspec.Struct, frozen=True):
     """What is expected, and how certain it is: `most` is the bound that no healthy sharing exceeds
     (`theoretical` assumes fair sharing), `loose` says that the achievable figure is only known
-    roughly."""
+    roughly. `each` is what every transfer of a total should achieve, in bytes/s, where the others
+    take nothing of it (else null), and is empty where that is not known."""
 
     expected: Expected
     most: float | None = None
     loose: bool = False
+    each: tuple[float | None, ...] = ()
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
@@ -159,7 +161,7 @@ class _Sharing:
         measured = achievable is not None and self._costliest().segment.measured
         expected = Expected(theoretical, achievable, because, measured=measured)
         loose = any(path.loose for path in self._paths) or self._meets_itself()
-        return Expectation(expected, self._most(), loose)
+        return Expectation(expected, self._most(), loose, () if doubts else self._each())
 
     def _bytes(self) -> int:
         counted = [transfer.counted(self._size, self._report) for transfer in self._transfers]
@@ -201,7 +203,7 @@ class _Sharing:
         the rates alone of those that do not cross it; for a sum, the sum of the rates alone."""
         if not all(flow.usage for flow in self._least):
             return None
-        alone = [min(self._capacity[n] / part for n, part in flow.usage) for flow in self._least]
+        alone = self._alone(self._least)
         if self._report.is_first:
             first = self._transfers[0]
             return alone[0] * self._bytes() / first.bytes_moved(self._size)
@@ -214,6 +216,18 @@ class _Sharing:
             for name, part in flow.usage:
                 load[name] += part * transfer.bytes_moved(self._size)
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
+
+    def _each(self) -> tuple[float | None, ...]:
+        """What a transfer gets of a sustained total where that is as much as it gets alone. How
+        hardware divides what several want is its own affair."""
+        if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
+            return ()
+        both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
+        return tuple(own if math.isclose(own, alone) else None for own, alone in both)
+
+    def _alone(self, flows: Sequence[Flow]) -> list[float]:
+        """The rate of each flow if it were the only one."""
+        return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
         """A bound on the total rate: what a segment carries if each transfer across it takes the

@@ -7,7 +7,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.model.notes import Beside
-from linkgauge.model.result import CellResult, Result, Run, Verdict
+from linkgauge.model.result import CellResult, Part, Result, Run, Verdict
 
 from .as_one import as_one, with_ranks
 from .dram import measured_ceilings
@@ -29,6 +29,8 @@ The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
 HIGH = 1.03
 """A figure above this share of the bound that no sharing exceeds comes from a cache, or the
 expectation is wrong; 3 % are margin for clocks."""
+
+_WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
 def judge(run: Run) -> Run:
@@ -62,7 +64,11 @@ def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) ->
     estimate = expectations.of(cell, result.size, result.unit)
     if any(isinstance(note, Beside) for note in cell.notes):
         estimate = _shared(estimate)
-    return replace(cell, expected=estimate.expected, verdict=verdict(cell, estimate))
+    parts = cell.parts
+    if estimate.each and estimate.expected.achievable is not None:
+        parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in parts)
+    cell = replace(cell, expected=estimate.expected, parts=parts)
+    return replace(cell, verdict=verdict(cell, estimate))
 
 
 def _shared(estimate: Expectation) -> Expectation:
@@ -76,8 +82,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
     """Judges the median. A cell is low only with its whole interval and in its last visit, which
-    measured it once more: where the median alone is low, that is unknown. With only a theoretical
-    figure a cell may be ok, but never low."""
+    measured it once more: where the median alone is low, that is unknown. A total is as good as the
+    worst of its transfers that should be as fast as alone: of many, one slow one hardly lowers the
+    sum. With only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not cell.bytes:
         return "unknown"
     figure = cell.summary.median
@@ -88,14 +95,18 @@ def verdict(cell: CellResult, estimate: Expectation) -> Verdict:
         enough = expected.theoretical is not None and figure >= LOW * expected.theoretical
         return "ok" if enough else "unknown"
     share = LOOSE if estimate.loose else LOW
-    longest = cell.bytes / (share * expected.achievable) + START
-    if cell.bytes / figure <= longest:
+    found = [_beside(cell, cell, share * expected.achievable)]
+    found += [_beside(one, cell, share * one.expected) for one in cell.parts if one.expected]
+    return next((word for word in _WORST_FIRST if word in found), "ok")
+
+
+def _beside(one: CellResult | Part, cell: CellResult, least: float) -> Verdict:
+    """The figure of a cell, or of a part of it, beside the least (bytes/s) that is enough."""
+    if one.summary is None or not one.bytes:
+        return "unknown"
+    longest = one.bytes / least + START
+    if one.bytes / one.summary.median <= longest:
         return "ok"
-    best = max((figure, *(cell.summary.ci95 or ()), *_last(cell)))
-    return "low" if cell.bytes / best > longest else "unknown"
-
-
-def _last(cell: CellResult) -> tuple[float, ...]:
-    """The median of the last visit's samples; empty where visits are not known."""
-    samples = cell.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
-    return (median(samples),) if samples else ()
+    last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
+    best = max((one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ())))
+    return "low" if one.bytes / best > longest else "unknown"

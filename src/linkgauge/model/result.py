@@ -21,7 +21,7 @@ from .overlap import ALL
 from .ranks import LostRank
 from .settings import Settings
 from .statistics import Summary
-from .transfer import Cell, Place, Report
+from .transfer import Cell, Drawn, Place, Report
 from .units import Better
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
@@ -50,13 +50,15 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     cell that reports what is hidden, it is the time of a loop in seconds, without the kernel or
     without the copies.
 
-    `bytes` is what one loop moves, counted as the headline does.
+    `bytes` is what one loop moves, counted as the headline does. `expected` is what it should
+    achieve, in bytes/s, where that is known and the others take nothing of it.
     """
 
     transfer: int
     bytes: int
     samples: tuple[float, ...]
     summary: Summary | None
+    expected: float | None = None
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False):
@@ -170,8 +172,9 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A benchmark on one backend at one size: what its cells have in common.
 
     `parts` names the matrices of single transfers; `reason` says why there are no cells. The
-    columns of a `sweep` are settings, not memories: their sum means nothing. `simulated` results
-    are marked as such wherever they are shown.
+    columns of a `sweep` are settings, not memories: their sum means nothing. Of a benchmark of
+    pairs, only those that were `drawn` have cells (null: all). `simulated` results are marked as
+    such wherever they are shown.
     """
 
     benchmark: str
@@ -184,6 +187,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     sweep: bool = False
     reason: str | None = None
     simulated: bool = False
+    drawn: Drawn | None = None
 
 
 class PlannedCell(Cell, frozen=True, gc=False):

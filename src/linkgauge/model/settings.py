@@ -79,6 +79,17 @@ class Simulation(msgspec.Struct, frozen=True):
     draw: int = 0
 
 
+Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
+
+
+class PairSample(msgspec.Struct, frozen=True):
+    """Of all pairs of devices, a random sample of `count` (all if there are no more), which the
+    `seed` determines."""
+
+    count: int
+    seed: Seed = 1
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """What worker processes live in: they use these CPUs only (none: all that this process may
     use; of a simulated machine, its own), and find these environment variables beside those of this
@@ -91,11 +102,11 @@ class Surroundings(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     """How a run measures. `samples` and `loops` are fixed counts (null: adaptive); `precision` is
     relative (0: sample for all of `max_time`); `max_time` is seconds per cell; `sizes` are bytes.
-    With `parallel_pairs`, disjoint pairs of devices are measured at the same time. A cell that
-    takes longer than `timeout` seconds is abandoned (null: one that makes no progress). `pattern`
-    is the 64-bit word that one-way copies move (null: words that all differ). Cells that search
-    primes take `rate_time` seconds each, however precise they are by then. Cells are measured under
-    the `profiler`, if any."""
+    With `parallel_pairs`, disjoint pairs of devices are measured at the same time; with
+    `sample_pairs`, only a sample of them is. A cell that takes longer than `timeout` seconds is
+    abandoned (null: one that makes no progress). `pattern` is the 64-bit word that one-way copies
+    move (null: words that all differ). Cells that search primes take `rate_time` seconds each,
+    however precise they are by then. Cells are measured under the `profiler`, if any."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -112,6 +123,7 @@ class Settings(msgspec.Struct, frozen=True):
     rate_time: float = 2.0
     surroundings: Surroundings = Surroundings()
     profiler: Profiler | None = None
+    sample_pairs: PairSample | None = None
 
     def of(self, cell: Cell) -> Settings:
         """Those of this cell."""

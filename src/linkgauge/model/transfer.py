@@ -347,13 +347,22 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
                 yield transfer.source, sent
 
 
+class Drawn(msgspec.Struct, frozen=True):
+    """A random sample of pairs: `pairs` out of `all` that there are, drawn with this `seed`."""
+
+    pairs: int
+    all: int
+    seed: int
+
+
 class Benchmark(msgspec.Struct, frozen=True):
     """A named matrix of cells. Without cells, `reason` says why there are none (`skip`).
 
     `parts` names the matrices of the single transfers, if they are shown in addition to the
     headline (`read1`, `read2`); the headline's own matrix is then called `total`. The columns of a
     `sweep` are settings, not memories. `size` is bytes if the benchmark has its own; the cells of
-    `pairs` are of two devices each; all cells `at_once` are measured at the same time.
+    `pairs` are of two devices each, all there are unless some were `drawn`; all cells `at_once` are
+    measured at the same time.
     """
 
     name: str
@@ -365,5 +374,6 @@ class Benchmark(msgspec.Struct, frozen=True):
     sweep: bool = False
     pairs: bool = False
     at_once: bool = False
+    drawn: Drawn | None = None
     size: int | None = None
     reason: str | None = None

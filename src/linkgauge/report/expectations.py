@@ -15,6 +15,8 @@ from .sentences import first_of
 
 MOST = 3
 """Most expectations shown per result, those of the most cells first."""
+CLEARLY = 0.9
+"""Below this part of a total's share of what is expected, a transfer's own is said instead."""
 STYLES: dict[Verdict, str] = {
     "ok": "default",
     "unknown": "default",
@@ -41,10 +43,21 @@ def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
 
 
 def compared(cell: CellResult) -> str:
-    """A cell and its share of the expected figure: (0, 1) 43%."""
+    """A cell and its share of the expected figure: (0, 1) 43%; where a transfer's own share is
+    clearly less than that of a total, the lowest one's: (0, 0): sim:3 -> sim:7 by ce 43%."""
     expected = cell.expected and (cell.expected.achievable or cell.expected.theoretical)
-    share = f" {cell.summary.median / expected:.0%}" if cell.summary and expected else ""
-    return f"{cell.place}{share}"
+    if not cell.summary or not expected:
+        return str(cell.place)
+    share = cell.summary.median / expected
+    own = [
+        (part.summary.median / part.expected, part.transfer)
+        for part in cell.parts
+        if part.summary is not None and part.expected
+    ]
+    if own and min(own)[0] < CLEARLY * share:
+        lowest, number = min(own)
+        return f"{cell.place}: {cell.transfers[number]} {lowest:.0%}"
+    return f"{cell.place} {share:.0%}"
 
 
 def _expected(cell: CellResult, unit: str) -> str | None:

@@ -20,7 +20,7 @@ class Matrix(msgspec.Struct, frozen=True):
     """`figures` are in the result's base unit, by (row, column); absent cells have none.
 
     `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is the
-    number of figures if no cell had failed or been skipped.
+    number of figures if no cell had failed or been skipped and all pairs had been drawn.
     """
 
     name: str
@@ -35,8 +35,11 @@ def matrices(result: Result) -> Iterator[Matrix]:
     """The matrices of a result's named parts, if any, then that of the headline."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
-    if set(rows) == set(columns):
-        rows = columns = tuple(sorted(rows, key=_natural))
+    if result.drawn is not None:
+        rows, columns = in_order(rows), in_order(columns)
+    elif set(rows) == set(columns):
+        rows = columns = in_order(rows)
+    undrawn = result.drawn.all - result.drawn.pairs if result.drawn is not None else 0
     found: list[tuple[str, dict[Place, float], int]] = []
     for number, name in enumerate(result.parts):
         figures: dict[Place, float] = {
@@ -51,9 +54,15 @@ def matrices(result: Result) -> Iterator[Matrix]:
     headline = {place: figure for place, figure in known if figure is not None}
     found.append(("_total" if result.parts else "", headline, len(result.cells)))
     adds_up = not result.sweep and unit_of(result.unit).better == "higher"
-    for suffix, figures, cells in found:
+    for suffix, figures, there in found:
+        cells = there + undrawn
         total = sum(figures.values()) if figures and adds_up else None
         yield Matrix(result.benchmark + suffix, rows, columns, figures, total, cells)
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Labels in the order of their numbers."""
+    return tuple(sorted(labels, key=_natural))
 
 
 def _natural(label: str) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
-from .concurrency_text import each_matrix
+from .concurrency_text import each_matrix, own_matrix
 from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
@@ -120,9 +120,16 @@ def _heading(result: Result) -> Text:
 
 
 def where(sheet: Sheet, sizes: str | None = None) -> str:
-    """Backend and size of a heading; work that is in no memory has no size."""
+    """Backend and size of a heading, and how many pairs if they are a sample; work that is in no
+    memory has no size."""
     size = f"  {sizes or format_size(sheet.size)}" if sheet.size else ""
-    return f"  {sheet.backend}{size}"
+    return f"  {sheet.backend}{size}{_sample(sheet)}"
+
+
+def _sample(sheet: Sheet) -> str:
+    if (drawn := sheet.drawn) is None:
+        return ""
+    return f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}"
 
 
 def _sizes(result: Result) -> str:
@@ -211,7 +218,12 @@ def _load_lines(result: Result) -> Iterator[Text]:
 
 def _more_lines(result: Result) -> Iterator[Text]:
     """Matrices of other figures of the same cells."""
-    more = (*each_matrix(result), *more_matrices(result), *time_matrices(result))
+    more = (
+        *own_matrix(result),
+        *each_matrix(result),
+        *more_matrices(result),
+        *time_matrices(result),
+    )
     for title, matrix in more:
         yield Text(title)
         figures = matrix.figures

@@ -16,7 +16,7 @@ from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, approximate_size, format_size, unit_of
 
 from .matrix import Matrix, shown
-from .run_text import MOST_COLUMNS, UNKNOWN, matrix_lines, simulated
+from .run_text import MOST_COLUMNS, UNKNOWN, matrix_lines, simulated, where
 
 MOST_PATHS = 16
 """Of more paths, the lowest, the median and the highest figures are shown."""
@@ -53,7 +53,7 @@ def sweep_lines(run: Run) -> Iterator[RenderableType]:
 
 def _heading(result: Result, sizes: set[int]) -> Text:
     ends = " to ".join(map(format_size, (min(sizes), max(sizes))))
-    heading = Text.assemble((result.benchmark, "bold"), f"  {result.backend}  {ends}")
+    heading = Text.assemble((result.benchmark, "bold"), where(result, ends))
     return heading.append("  ").append(simulated()) if result.simulated else heading
 
 

@@ -1,0 +1,107 @@
+"""A sample of pairs is stated, is the same in every benchmark, and leaves all other cells out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakes import device, machine
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.engine.pair_sample import draw
+from linkgauge.engine.plan import make_plan
+from linkgauge.model.errors import InputError
+from linkgauge.model.settings import PairSample
+from linkgauge.model.transfer import Drawn, Place
+
+PAIRWISE = (
+    "device_to_device_memcpy_read_ce",
+    "device_to_device_bidirectional_memcpy_write_sm",
+    "device_to_device_latency_sm",
+)
+
+
+def laid_out(devices, *names):
+    some = tuple(device(n, "x") for n in range(devices))
+    over = DeviceSet("x", machine(some).host.nodes, some)
+    return [CATALOG[name].lay_out(over) for name in names]
+
+
+def places(benchmark):
+    return [cell.place for cell in benchmark.cells]
+
+
+def test_a_seed_draws_these_pairs():
+    """They are part of what the option promises: a later version draws the same."""
+    (drawn,) = draw(laid_out(8, PAIRWISE[0]), PairSample(5))
+    assert drawn.drawn == Drawn(5, 56, 1)
+    assert places(drawn) == [Place(*both) for both in "02 06 14 42 51".split()]
+
+
+@given(st.integers(2, 12), st.integers(1, 140), st.integers(0, (1 << 32) - 1))
+def test_it_is_as_large_as_asked_for_in_the_matrix_order(devices, count, seed):
+    (whole,) = laid_out(devices, PAIRWISE[0])
+    (drawn,) = draw([whole], PairSample(count, seed))
+    every = devices * (devices - 1)
+    assert len(drawn.cells) == min(count, every)
+    assert [cell for cell in whole.cells if cell in drawn.cells] == list(drawn.cells)
+    assert drawn.drawn == (None if count >= every else Drawn(count, every, seed))
+
+
+@given(st.integers(3, 12), st.integers(1, 100), st.integers(0, 1000))
+def test_it_is_the_same_in_every_benchmark(devices, count, seed):
+    found = draw(laid_out(devices, *PAIRWISE), PairSample(count, seed))
+    assert places(found[0]) == places(found[1]) == places(found[2])
+
+
+@given(st.integers(3, 12), st.integers(1, 100), st.integers(0, 1000))
+def test_a_larger_sample_has_the_pairs_of_a_smaller_one(devices, count, seed):
+    benchmarks = laid_out(devices, PAIRWISE[0])
+    (small,) = draw(benchmarks, PairSample(count, seed))
+    (large,) = draw(benchmarks, PairSample(count + 1, seed))
+    assert set(places(small)) <= set(places(large))
+
+
+def test_every_pair_is_drawn_as_often_as_any_other():
+    """5 of 20 pairs by 400 seeds: each is expected 100 times, with a standard deviation of 8.7."""
+    benchmarks = laid_out(5, PAIRWISE[0])
+    drawn = [places(draw(benchmarks, PairSample(5, seed))[0]) for seed in range(400)]
+    counts = {place: sum(place in one for one in drawn) for place in places(benchmarks[0])}
+    assert sum(counts.values()) == 2000
+    assert all(60 < count < 140 for count in counts.values())
+
+
+def test_other_benchmarks_are_as_they_were():
+    names = ("host_to_device_memcpy_ce", "all_to_all_write_ce", PAIRWISE[0])
+    before = laid_out(4, *names)
+    after = draw(before, PairSample(2))
+    assert list(after[:2]) == before[:2]
+    assert len(after[2].cells) == 2
+
+
+def test_where_no_benchmark_is_of_pairs_it_is_refused():
+    with pytest.raises(InputError, match=r"^--sample-pairs changes nothing: no benchmark"):
+        draw(laid_out(4, "host_to_device_memcpy_ce"), PairSample(2))
+
+
+def test_without_two_devices_the_reason_is_that():
+    (alone,) = draw(laid_out(1, PAIRWISE[0]), PairSample(2))
+    assert (alone.cells, alone.drawn) == ((), None)
+    assert alone.reason == "needs two devices, x has 1 selected"
+
+
+@given(st.integers(2, 10), st.integers(1, 60), st.integers(0, 1000))
+def test_pairs_that_are_measured_at_once_share_no_device(devices, count, seed):
+    here = machine([device(n, "x") for n in range(devices)])
+    drawn = draw(laid_out(devices, PAIRWISE[0]), PairSample(count, seed))
+    (sheet,) = make_plan(drawn, here, (4096,), parallel_pairs=True)
+    assert {cell.place for cell in sheet.cells} == set(places(drawn[0]))
+    for number in {cell.round for cell in sheet.cells}:
+        ends = [end for cell in sheet.cells if cell.round == number for end in cell.place]
+        assert number is not None
+        assert len(ends) == len(set(ends))
+
+
+def test_the_plan_says_what_was_drawn():
+    here = machine([device(n, "x") for n in range(4)])
+    (sheet,) = make_plan(draw(laid_out(4, PAIRWISE[0]), PairSample(3, 9)), here, (4096,))
+    assert sheet.drawn == Drawn(3, 12, 9)
