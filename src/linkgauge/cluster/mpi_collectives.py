@@ -121,6 +121,8 @@ class MpiCollective:
             said.append("MPI_Barrier follows each iteration, and is part of its time")
         else:
             said.append("MPI has no streams: blocking calls follow each other without a barrier")
+        if not self._counts.count:
+            said.append("nothing is moved: a rank's share is a whole number of 16 bytes")
         if self._work.collective == "broadcast" and not self._work.in_place:
             said.append("the root also copies to its receive buffer, by a message to itself")
         return tuple(said)
