@@ -3,20 +3,18 @@
 import pytest
 
 from fakes import device
-from linkgauge.backends.protocol import Collecting, Copy, Pace, Pattern, Wrong, follows
+from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.cluster import messages
 from linkgauge.cluster import remote as module
 from linkgauge.cluster.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
-from linkgauge.cluster.messages import Allocated, Ended, Prepared, Reason
+from linkgauge.cluster.messages import Ended, Prepared, Reason
 from linkgauge.cluster.remote import RankBackend, SimRankBackend
-from linkgauge.model.collective import Collective
-from linkgauge.model.errors import AllocationError, LinkgaugeError, NoPeerAccess, Unsupported
+from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost
 from linkgauge.model.result import Placement
-from ranks_kit import Fake, done, linked, refused
+from ranks_kit import SIZE, Ranks, allocated, copies, done, linked, measured, refused
 
-SIZE = 4096
 PUSH = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
 PULL = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
 THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
@@ -24,34 +22,6 @@ SHARED = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
 SIM = parse_transfer("sim:0@0 -> sim:1@1 by ce")
 SIM_BACK = parse_transfer("sim:1@1 -> sim:0@0 by ce")
 PUT = parse_transfer("host:0@0 -> host:0@1 by rma")
-
-
-class Ranks:
-    """Members that answer as real ones do; `special` answers come first, by rank and command."""
-
-    def __init__(self, count=3):
-        self.special = {}
-        self.ended = {}
-        """What a rank answers at the end of a sample, given when it was to begin."""
-        self.fakes = [Fake(lambda command, n=n: self.answer(n, command)) for n in range(count)]
-
-    def answer(self, number, command):
-        kind = type(command)
-        if (number, kind) in self.special:
-            return self.special[number, kind]
-        if kind is messages.Allocate:
-            placement = Placement(f"of rank {number}", command.size)
-            return done(Allocated(placement, (f"warned by {number}",), b"handle %d" % number))
-        if kind is messages.Prepare:
-            return done(Prepared(Pace(), 100 + number))
-        if kind is messages.Begin:
-            return done(self.ended[number](command.at) if number in self.ended else Ended(0.0, {}))
-        answers = {messages.Checksum: 99, messages.Mismatch: 7, messages.Remarks: ("by it",)}
-        return done(answers.get(kind))
-
-    def of(self, kind):
-        """Who was asked this, and what exactly."""
-        return {n: fake.of(kind) for n, fake in enumerate(self.fakes) if fake.of(kind)}
 
 
 @pytest.fixture
@@ -68,14 +38,6 @@ def links(ranks):
 @pytest.fixture
 def backend(links):
     return RankBackend("cuda", links, [device(n, "cuda") for n in range(3)])
-
-
-def allocated(backend, transfer):
-    return [backend.allocate(memory, SIZE, transfer.engine) for memory in transfer.memories]
-
-
-def copies(backend, *transfers):
-    return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
 
 
 class TestQuestions:
@@ -218,12 +180,6 @@ class TestGroups:
         assert ranks.of(messages.Close) == {}
 
 
-def measured(group, loops=1):
-    group.arm(loops)
-    group.open()
-    return group.wait()
-
-
 class TestOneEngine:
     def test_starts_at_once(self, backend, ranks):
         ranks.ended[0] = lambda at: Ended(5.0, {0: 0.25}, {0: 77}, {0: (0.05, 0.3)})
@@ -239,97 +195,6 @@ class TestOneEngine:
         timing = measured(backend.prepare(copies(backend, PUSH)))
         assert (timing.progress, timing.checksums) == (((0.0, 0.25),), (None,))
         assert timing.span == 0.25
-
-
-REDUCE = Collective("all_reduce", reduction="sum")
-PARTS = [parse_transfer(f"host:0@{n} -> host:0@{n} by ccl") for n in range(4)]
-
-
-class TestCollectives:
-    @pytest.fixture
-    def ranks(self):
-        return Ranks(4)
-
-    @pytest.fixture(params=["mpi", "cuda"])
-    def backend(self, request, links):
-        backend = RankBackend(request.param, links, [device(n, "cuda") for n in range(4)])
-        backend._clocks.ahead = lambda ranks: dict.fromkeys(ranks, 0.0)
-        return backend
-
-    def prepared(self, backend, ranks, work=REDUCE):
-        for number in range(4):
-            ranks.special[number, messages.Token] = done(b"token %d" % number)
-            ranks.ended[number] = lambda at, n=number: Ended(at or 0.0, {n: 0.5 + n})
-        return backend.prepare(copies(backend, *PARTS), work)
-
-    def test_are_of_all_ranks_each_of_which_times_its_part(self, backend, ranks):
-        group = self.prepared(backend, ranks)
-        assert follows(group, Collecting)
-        timing = measured(group, 3)
-        assert timing.seconds == (0.5, 1.5, 2.5, 3.5)
-        assert timing.span == 3.5
-        assert set(ranks.of(messages.Arm)) == {0, 1, 2, 3}
-
-    def test_are_started_by_mpi_and_else_by_the_clocks(self, backend, ranks):
-        measured(self.prepared(backend, ranks))
-        assert {begin.at is None for (begin,) in ranks.of(messages.Begin).values()} == {
-            backend.name == "mpi"
-        }
-
-    def test_have_memory_of_their_rank_alone(self, backend, ranks):
-        one = copies(backend, *PARTS)[2]
-        assert set(ranks.of(messages.Allocate)) == {0, 1, 2, 3}
-        assert [len(asked) for asked in ranks.of(messages.Allocate).values()] == [2] * 4
-        one.source.free()
-        assert set(ranks.of(messages.Free)) == {2}
-
-    def test_are_not_opened_by_others(self, backend, ranks):
-        self.prepared(backend, ranks)
-        assert all(len(users) == 1 for users in backend._users.values())
-
-    def test_found_each_group_by_a_token_of_its_first_rank_once(self, backend, ranks):
-        for _ in range(2):
-            self.prepared(backend, ranks, Collective("all_gather", split="MOD 2"))
-        self.prepared(backend, ranks)
-        needed = backend.name == "cuda"
-        asked = {rank: len(tokens) for rank, tokens in ranks.of(messages.Token).items()}
-        assert asked == ({0: 2, 1: 1} if needed else {})
-        for prepare in ranks.of(messages.Prepare).values():
-            tokens = [one.tokens for one in prepare]
-            expected = [(b"token 0", b"token 1")] * 2 + [(b"token 0",)]
-            assert tokens == (expected if needed else [()] * 3)
-
-    @pytest.mark.parametrize(("kind", "asked"), [("unsupported", 1), ("call", 2)])
-    def test_that_break_are_founded_anew(self, links, ranks, kind, asked):
-        backend = RankBackend("cuda", links, ())
-        ranks.special[1, messages.Prepare] = refused(kind)
-        for _ in range(2):
-            with pytest.raises(LinkgaugeError):
-                self.prepared(backend, ranks)
-        assert len(ranks.of(messages.Token)[0]) == asked
-
-    def test_have_times_of_each_rank(self, backend, ranks):
-        group = self.prepared(backend, ranks)
-        for number in range(4):
-            ranks.special[number, messages.Iterate] = done((float(number), 0.5))
-        assert group.iterations(2) == ((0.0, 0.5), (1.0, 0.5), (2.0, 0.5), (3.0, 0.5))
-        assert ranks.of(messages.Iterate)[3] == [messages.Iterate(2)]
-
-    @pytest.mark.parametrize(
-        ("found", "wrong"),
-        [
-            ([Wrong()] * 4, Wrong()),
-            ([Wrong(), Wrong(2, 0, 5), Wrong(), Wrong(3, 0, 1)], Wrong(5, 1, 5)),
-        ],
-    )
-    def test_add_up_what_is_wrong(self, backend, ranks, found, wrong):
-        group = self.prepared(backend, ranks)
-        for number, own in enumerate(found):
-            ranks.special[number, messages.Check] = done(own)
-        assert group.check() == wrong
-
-    def test_copies_are_none(self, backend):
-        assert not follows(backend.prepare(copies(backend, PUSH)), Collecting)
 
 
 AHEAD = {0: 0.0, 1: 5000.0, 2: -300.0}
