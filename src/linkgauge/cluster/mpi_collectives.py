@@ -108,9 +108,8 @@ class MpiCollective:
         self._calls = Calls(mpi, comm, work, self._counts, at)
         # Of all ranks: groups that work at the same time have to start together.
         self._start, self._once = barrier(mpi, mpi.COMM_WORLD), self._calls.once()
-        self._loop = self._once * work.aggregated
-        if work.blocking:
-            self._loop = (*self._loop, barrier(mpi, comm))
+        self._iteration = self._once * work.aggregated
+        self._loop = (*self._iteration, barrier(mpi, comm)) if work.blocking else self._iteration
         self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated)
 
     @property
@@ -135,11 +134,12 @@ class MpiCollective:
         return Ended(opened, {self._number: ends[-1] * _NANO})
 
     def iterations(self, count: int) -> tuple[float, ...]:
-        """The seconds of single iterations, each after a barrier of all ranks."""
+        """The seconds of single iterations, each after a barrier of all ranks. None follows: ranks
+        would then all end with the last one."""
         return tuple(self._single() * _NANO for _ in range(count))
 
     def _single(self) -> int:
-        _, after_barrier, end = self._make((self._start,), 1, self._loop)
+        _, after_barrier, end = self._make((self._start,), 1, self._iteration)
         return end - after_barrier
 
     def _make(
