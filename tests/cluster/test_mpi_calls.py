@@ -21,9 +21,10 @@ from linkgauge.model.collective import (
 )
 from linkgauge.model.errors import Unsupported
 
-IN_PLACE, COMM, TYPE, SEED = (1 << 64) - 1, 77, 66, 7
+IN_PLACE, COMM, ALONE, TYPE, SEED = (1 << 64) - 1, 77, 55, 66, 7
 MPI = SimpleNamespace(
     IN_PLACE=-1,
+    COMM_SELF=ALONE,
     _handleof=lambda one: one,
     **dict.fromkeys(TYPES.values(), TYPE),
     **{name: name for name in OPERATIONS.values()},
@@ -79,6 +80,9 @@ class World:
                 return False
             assert len(arrived[0]) == count * self.one
             self.write(into, arrived.pop(0))
+        elif given[-1] == ALONE:
+            data, count, _, into, *_ = given
+            self.write(into, self.read(data, count))
         else:
             return False
         self.next[rank] += 1

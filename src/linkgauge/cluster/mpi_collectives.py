@@ -123,7 +123,7 @@ class MpiCollective:
         if not self._counts.count:
             said.append("nothing is moved: a rank's share is a whole number of 16 bytes")
         if self._work.collective == "broadcast" and not self._work.in_place:
-            said.append("the root also copies to its receive buffer, by a message to itself")
+            said.append("the root also copies to its receive buffer (MPI_Allgather of itself)")
         return tuple(said)
 
     def run(self, loops: int) -> Ended:
