@@ -14,6 +14,7 @@ from linkgauge.model.collective import (
     has_root,
     reduces,
 )
+from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.settings import EngineSettings
 
@@ -68,17 +69,24 @@ def works():
 class Cases:
     ranks = 1
 
-    @pytest.mark.parametrize("work", works())
+    @pytest.mark.parametrize("work", list(works()))
     def test_each_is_carried_out_right(self, backend, work):
+        if self.ranks == 1 and work.collective == "hypercube" and work.in_place:
+            with pytest.raises(Unsupported, match="does nothing"):
+                collected(backend, work, 1)
+            return
         seconds, iterations, wrong = collected(backend, work, self.ranks)
         assert wrong == Wrong()
         assert len(seconds) == len(iterations) == self.ranks
         assert all(one > 0 for one in seconds)
         assert all(time > 0 for times in iterations for time in times)
 
-    @pytest.mark.parametrize("number", NUMBERS)
+    @pytest.mark.parametrize("number", list(NUMBERS))
     def test_of_each_type(self, backend, number):
-        for reduction in REDUCTIONS:
+        divides = ("avg", "mulsum")
+        # Of a single rank, NCCL 2.28 scales no 8-bit floating-point numbers.
+        left_out = divides if self.ranks == 1 and number.startswith("f8") else ()
+        for reduction in (one for one in REDUCTIONS if one not in left_out):
             work = Collective("all_reduce", number, reduction)
             assert collected(backend, work, self.ranks, size=4096)[2] == Wrong(), reduction
 

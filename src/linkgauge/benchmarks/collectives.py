@@ -66,6 +66,8 @@ class Collectives(Sweep, frozen=True, kw_only=True):
             ranks = len(fabric.devices)
             if self.collective == "hypercube" and ranks & (ranks - 1):
                 return f"a hypercube has a power of two of ranks, these are {ranks}"
+            if has_root(self.collective) and max(fabric.collectives.roots) >= ranks:
+                return f"there is no rank {max(fabric.collectives.roots)}: these are {ranks}"
             return None
         several = f"or several processes: mpiexec -n 4 linkgauge run {self.name}"
         return f"needs two GPUs of one machine, {several}"

@@ -10,6 +10,7 @@ import typer
 
 from linkgauge.model.errors import InputError
 
+from .collecting import COLLECTING, Collecting, choice_of
 from .options import (
     Option,
     Profiling,
@@ -23,6 +24,7 @@ from .options import (
 
 
 @own(
+    **COLLECTING,
     out=Option("Where runs are kept.", "DIR"),
     only_d2d=Option("Only benchmarks between devices."),
     parallel_pairs=Option("Measure disjoint pairs of devices at once."),
@@ -55,6 +57,7 @@ def run(
     device: list[str] | None = None,
     size: str | None = None,
     sampling: Sampling,
+    collecting: Collecting,
     label: str = "default",
     out: Path = Path("results"),
     form: RunFormat,
@@ -123,5 +126,6 @@ def run(
         context, what, settings,
         label=label, out=out, wait=wait, profile=None if size else profile, tune=tune,
         backends=tuple(backend or ()), devices=tuple(device or ()), stated=stated,
+        collectives=choice_of(collecting),
     )  # fmt: skip
     return requests.carry_out(request, display, first=first, only_plan=dry_run)

@@ -7,6 +7,7 @@ from before the first until every stream is done.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -24,6 +25,7 @@ from .memory import CudaBuffer, address_in
 from .nccl import Nccl, open_nccl
 
 ENGINE = "ccl"
+_VARIABLES = "NCCL_"
 _OLDEST_OF_EIGHT_BITS = 90
 """The compute capability from which on NCCL reduces 8-bit floating-point numbers."""
 
@@ -62,7 +64,12 @@ class Collectives:
         return None
 
     def remarks(self) -> tuple[str, ...]:
-        return () if self._nccl is None else (f"NCCL {self._nccl.version} ({self._nccl.path})",)
+        """The library, and the variables that change what it does."""
+        if self._nccl is None:
+            return ()
+        variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
+        own = [variable for variable in variables if variable.startswith(_VARIABLES)]
+        return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
 
     def allocate(self, memory: Memory, size: int) -> CudaBuffer:
         """Memory as nccl-tests allocates it."""
