@@ -57,7 +57,9 @@ class CudaMember(BackendMember):
             self.buffers[lent.number] = opened
         return self.buffers[lent.number]
 
-    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
         if operation == "broadcast":
             raise Unsupported("stores to several GPUs at once take multicast memory (NVLS)")
         if operation != "flag-ping-pong":
