@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from linkgauge.model.collective import Collective, CollectiveName, Counts
+from linkgauge.model.errors import Unsupported
 
 from .device import CudaDevice
 from .enqueuing import address_of
@@ -58,7 +59,7 @@ def driver_call(name: str, *words: int) -> Call:
 
 def iteration(nccl: Nccl, parts: Sequence[Part], reductions: Sequence[int]) -> list[Call]:
     """The calls of one iteration of all these parts, in groups where several wait for each other.
-    `reductions` are the codes of each part's."""
+    `reductions` are the codes of each part's. Raises Unsupported if there are none to make."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[Call] = []
     begin, end = _group(nccl)
@@ -67,6 +68,8 @@ def iteration(nccl: Nccl, parts: Sequence[Part], reductions: Sequence[int]) -> l
     for step in zip(*by_part, strict=True):
         own = [call for of_part in step for call in of_part] * times
         calls += [begin, *own, end] if len(own) > 1 else own
+    if not calls:
+        raise Unsupported(f"{parts[0].work.collective} of one rank in place does nothing")
     return calls if len(by_part[0]) == 1 else calls * times
 
 

@@ -65,8 +65,6 @@ class CollectiveGroup(Gated):
             self.most_loops = _GRAPHED
         try:
             self._calls = iteration(nccl, parts, self._reductions())
-            if not self._calls:
-                raise Unsupported(f"{work.collective} of one rank in place does nothing")
             self._register()
         except BaseException:
             self._made.close()
