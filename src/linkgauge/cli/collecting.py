@@ -1,43 +1,19 @@
-"""The options that say which collectives are measured, and how they are called."""
+"""Which collectives are measured, and how they are called, from a command's options."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from linkgauge.model.errors import InputError
 
-from .options import Option, at_least_one
+from .options import Collecting, at_least_one
 
 if TYPE_CHECKING:
     from linkgauge.model.collective import CollectiveChoice
 
 _MOST_RANKS = 4096
 _T = TypeVar("_T", bound=str)
-
-COLLECTING: dict[str, Option] = {
-    "types": Option("Collectives: types of numbers, or all: float,half.", "TYPE[,TYPE…]"),
-    "reductions": Option("Collectives: sum, prod, max, min, avg, mulsum, or all.", "OP[,OP…]"),
-    "roots": Option("Collectives with a root: these ranks.", "RANK[,RANK…]"),
-    "split": Option("Collectives: groups of ranks at the same time: MOD 2, DIV 4.", "HOW"),
-    "aggregate": Option("Collectives: N calls in one group of calls.", "N"),
-    "blocking": Option("Collectives: wait for each."),
-    "graphed": Option("Collectives: launch them as a CUDA graph."),
-    "registered": Option("Collectives: register buffers with NCCL.", "local|symmetric"),
-}
-
-
-class Collecting(NamedTuple):
-    """Which collectives are measured, and how they are called."""
-
-    types: str | None = None
-    reductions: str | None = None
-    roots: str | None = None
-    split: str | None = None
-    aggregate: int | None = None
-    blocking: bool = False
-    graphed: bool = False
-    registered: str | None = None
 
 
 def choice_of(given: Collecting) -> CollectiveChoice:

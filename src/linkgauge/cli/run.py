@@ -10,8 +10,9 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from .collecting import COLLECTING, Collecting, choice_of
+from .collecting import choice_of
 from .options import (
+    Collecting,
     Option,
     Profiling,
     RunFormat,
@@ -24,7 +25,6 @@ from .options import (
 
 
 @own(
-    **COLLECTING,
     out=Option("Where runs are kept.", "DIR"),
     only_d2d=Option("Only benchmarks between devices."),
     parallel_pairs=Option("Measure disjoint pairs of devices at once."),
