@@ -161,6 +161,18 @@ class SimBackend:
         """The names that a fault may be aimed at to strike the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
+    def touched_by(self, transfers: Sequence[Transfer], operation: Operation) -> frozenset[str]:
+        """The same of a whole cell: a collective also touches the links between its ranks."""
+        touched = frozenset[str]().union(*map(self.touched, transfers))
+        if not isinstance(operation, Collective):
+            return touched
+        ranks = [Copy(transfer, None, None, transfer.scale, 1) for transfer in transfers]
+        try:
+            exchanging = Exchanging(ranks, operation, self._resources, self._topology)
+        except Unsupported:
+            return touched
+        return touched.union(*(demand.touched for demand in exchanging.demands))
+
     def clock(self) -> float:
         return self._course.now
 
