@@ -49,6 +49,7 @@ def scaling_of(run: Run) -> Scaling:
         knee=_knee(counts, pairs, rates, devices),
         below=tuple(_below(counts)),
         pairs=pairs,
+        problems=tuple(_problems(run.results)),
     )
 
 
@@ -62,6 +63,16 @@ def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
         return ()
     rates = ExchangeRates(run.machine, scaling.collective)
     return rates.pairs(scaling.devices[: min(numbers)])
+
+
+def _problems(results: Sequence[Result]) -> Iterator[str]:
+    """`fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
+    for result in results:
+        if result.reason is not None and not result.cells:
+            yield f"skip: {result.title}: {result.reason}"
+        for cell in result.cells:
+            if cell.status != "pass":
+                yield f"{cell.status}: {cell.row}, {cell.column}: {cell.reason}"
 
 
 def _work(result: Result) -> Collective | None:
@@ -95,7 +106,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | No
 def _points(result: Result, work: Collective, ranks: int) -> Iterator[At]:
     for cell in result.cells:
         seconds = cell.headline
-        if seconds and cell.bytes and cell.status == "pass":
+        # Of so few bytes that no rank has a share, nothing is left but the start.
+        if seconds and cell.bytes is not None and cell.status == "pass":
             algbw = cell.bytes / seconds
             bus = algbw * bus_factor(work.collective, ranks) if ranks > 1 else None
             yield At(_size(cell), seconds, algbw, bus)

@@ -78,7 +78,7 @@ class PairRate(msgspec.Struct, frozen=True):
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """A collective over the first N of the `devices`, for each of the `counts`. `below` are the
     numbers of devices whose plateau is clearly below what is expected; `pairs` were then measured
-    alone."""
+    alone. `problems` are of what did not pass, which is in none of the points."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     id: str
@@ -94,3 +94,4 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     knee: Knee | None = None
     below: tuple[int, ...] = ()
     pairs: tuple[PairRate, ...] = ()
+    problems: tuple[str, ...] = ()

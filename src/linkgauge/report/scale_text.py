@@ -21,14 +21,23 @@ from .sweep_text import line_lines
 
 BAR = 20
 """Characters of an efficiency of 100 %."""
+MOST_PROBLEMS = 8
+"""Of more that did not pass, the first are shown."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 
 
 def scale_lines(scaling: Scaling) -> Iterator[Text]:
     """All that is to be said of it."""
     yield _head(scaling)
-    if not scaling.counts:
-        return
+    if scaling.counts:
+        yield from _measured(scaling)
+    for problem in scaling.problems[:MOST_PROBLEMS]:
+        yield Text(problem, style="yellow" if problem.startswith("skip") else "bold red")
+    if len(scaling.problems) > MOST_PROBLEMS:
+        yield Text(f"and {len(scaling.problems) - MOST_PROBLEMS} more that did not pass")
+
+
+def _measured(scaling: Scaling) -> Iterator[Text]:
     yield Text(
         f"{'GPUs':>5}{'algbw':>10}{'busbw':>10}{'expected':>10}{'floor us':>10}  efficiency",
         style="italic",
