@@ -23,6 +23,7 @@ FindingsFormat = Annotated[Format, "findings"]
 DomainFormat = Annotated[Format, "domain"]
 BenchmarksFormat = Annotated[Format, "benchmarks"]
 VariationFormat = Annotated[Format, "variation"]
+ScalingFormat = Annotated[Format, "scaling"]
 
 
 def complete_machine(incomplete: str) -> list[str]:

@@ -16,6 +16,7 @@ from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.notation import encode_hook, schema_hook
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.scaling import Scaling
 from linkgauge.model.variation import Variation
 
 from .sentences import sentence
@@ -111,6 +112,11 @@ def run_schema() -> dict[str, object]:
 def variation_schema() -> dict[str, object]:
     """That of vary.json; docs/vary.schema.json is this."""
     return _schema(Variation)
+
+
+def scaling_schema() -> dict[str, object]:
+    """That of scale.json; docs/scale.schema.json is this."""
+    return _schema(Scaling)
 
 
 def _schema(kind: type) -> dict[str, object]:
