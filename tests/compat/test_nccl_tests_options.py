@@ -107,7 +107,7 @@ def test_sizes(written, size):
 
 @pytest.mark.parametrize("written", ["", "x", "8B", "1T", "-1", "-1K", "1e", "K"])
 def test_sizes_that_are_none(written):
-    with pytest.raises(Rejected, match="^invalid size specified for 'maxbytes'$"):
+    with pytest.raises(Rejected, match=r"^invalid size specified for 'maxbytes'$"):
         read("-e", written)
 
 
@@ -122,8 +122,8 @@ def test_sizes_beyond_all_memory(written):
     [
         (("-b", "2G", "-e", "1G"),
          "invalid sizes for 'minbytes' and 'maxbytes': 2147483648 > 1073741824"),
-        (("-D1",), "device implementation (-D > 0) requires enabling symmetric memory registration "
-                   "(-R 2)"),
+        (("-D1",),
+         "device implementation (-D > 0) requires enabling symmetric memory registration (-R 2)"),
     ],
 )  # fmt: skip
 def test_what_is_rejected_there_is_here_in_the_same_words(capfd, arguments, says):
@@ -149,8 +149,8 @@ def test_what_it_cannot_do_is_refused_in_one_line(capfd, arguments):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("-V", "200"), "device_cta_count (-V) must be positive and less than 128, got 200. Using "
-                        "default value 16."),
+        (("-V", "200"), ("device_cta_count (-V) must be positive and less than 128, got 200. Using "
+                        "default value 16.")),
         (("-I", "2"), "per-iteration timing (-I) only supports 0=off or 1=on. Disabling."),
         (("-I", "1", "-G", "1"),
          "per-iteration timing (-I) is incompatible with CUDA graph mode (-G). Disabling."),
