@@ -89,7 +89,7 @@ def _how(cell: CellResult) -> str:
         f"{work.aggregated} calls aggregated" if work.aggregated > 1 else "",
         "blocking" if work.blocking else "",
         "in a graph" if work.graphed else "",
-        f"buffers registered ({work.registered})" if work.registered else "",
+        f"{work.registered} registration" if work.registered else "",
     )
     return ", ".join(part for part in parts if part)
 
