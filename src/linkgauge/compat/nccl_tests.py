@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from linkgauge.benchmarks.collectives import COLLECTIVES
 from linkgauge.cluster.launch import launched
 from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
-from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.errors import LinkgaugeError, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Run, exit_code
@@ -59,10 +59,17 @@ def run_as(program: str, arguments: Sequence[str], where: Where) -> int:
             return error.exit_code
 
 
-def library_version(_context: Context) -> int | None:
+def library_version(context: Context) -> int | None:
     """The version of the library of collectives as NCCL writes it (22809 of 2.28.9); None where
     nothing tells."""
-    return None
+    if context.backend != "cuda":
+        return None
+    from linkgauge.backends.cuda.nccl import open_nccl
+
+    try:
+        return open_nccl().number
+    except Unsupported:
+        return None
 
 
 def _complain(line: str) -> None:
