@@ -12,7 +12,7 @@ from linkgauge.engine.runs import read_run
 from linkgauge.model.collective import Collective
 from linkgauge.model.result import RankTimes
 from linkgauge.model.transfer import Report
-from linkgauge.report.files import json_document, run_schema, variation_schema
+from linkgauge.report.files import json_document, run_schema, scaling_schema, variation_schema
 from linkgauge.report.run_text import make_console, render_result, render_transfers
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,7 +20,10 @@ SCHEMA = DOCS / "run.schema.json"
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize(("name", "schema"), [("run", run_schema), ("vary", variation_schema)])
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [("run", run_schema), ("vary", variation_schema), ("scale", scaling_schema)],
+)
 def test_the_checked_in_schema_is_that_of_the_types(name, schema):
     path = DOCS / f"{name}.schema.json"
     if os.environ.get("UPDATE_GOLDEN"):

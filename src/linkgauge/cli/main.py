@@ -34,6 +34,7 @@ COMMANDS = {
     "latency": "latency.latency",
     "traffic": "traffic.traffic",
     "vary": "vary.vary",
+    "scale": "scale.scale",
     "show": "show.show",
     "doctor": "doctor.doctor",
     "vm": "vm.vm",

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from linkgauge.engine.request import RunRequest, Selection, StagedTraffic, Written
+from linkgauge.engine.request import RunRequest, Scaling, Selection, StagedTraffic, Written
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.formats import formats
@@ -21,7 +21,7 @@ FREE = {"resume", "wait", "limits", "utilization", "no_verdict", *formats()}
 
 def request_of(
     context: typer.Context,
-    what: Selection | Written | StagedTraffic,
+    what: Selection | Written | StagedTraffic | Scaling,
     settings: Settings,
     *,
     label: str,

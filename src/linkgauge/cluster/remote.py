@@ -88,6 +88,9 @@ class RankBackend:
         return self._devices
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
+        if is_part and str(transfer.source) in self._shared:
+            return "ranks share a GPU: NCCL takes one for each"
         if transfer not in self._refusals:
             kind, asked = Reason | None, messages.Refuses(transfer)
             reason = self._links.one(_owner(transfer), asked, kind)  # type: ignore[arg-type]

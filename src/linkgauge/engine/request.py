@@ -13,11 +13,12 @@ import msgspec
 
 from linkgauge.backends import ACCELERATORS, ACROSS_RANKS, SIMULATED
 from linkgauge.benchmarks.catalog import select
+from linkgauge.benchmarks.scaling import over_counts
 from linkgauge.benchmarks.table import COMPARISON, DeviceSet
 from linkgauge.benchmarks.traffic import EVERYTHING, sides_of
 from linkgauge.benchmarks.traffic import lay_out as lay_out_traffic
 from linkgauge.model.arrays import HostMode, mode_of
-from linkgauge.model.collective import CollectiveChoice
+from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
 from linkgauge.model.notation import parse_transfers
@@ -128,6 +129,24 @@ class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
         return lay_out_traffic(EVERYTHING, sides, over.backend) * self.repeat
 
 
+class Scaling(msgspec.Struct, frozen=True, tag=True):
+    """A collective over the first N devices, for each N of `counts` (1, 2, 4, … and all without
+    any)."""
+
+    collective: CollectiveName
+    counts: tuple[int, ...] = ()
+
+    is_across_ranks: ClassVar[bool] = False
+    of_one_process: ClassVar[tuple[str, ...]] = ()
+
+    def accelerators(self, request: RunRequest) -> tuple[str, ...]:
+        return choose_backends(request.backends, request.settings.simulation)
+
+    def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
+        """Raises InputError for more devices than there are."""
+        return over_counts(self.collective, self.counts, request.over(machine))
+
+
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
     empty; with `only_first`, only the first of the backends that has devices is used. Sizes that
@@ -138,7 +157,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     another run's end. The run is kept below the folder `out`, or nowhere if null; `label`,
     `command` and `options` are for the record."""
 
-    what: Selection | Written | StagedTraffic = Selection()
+    what: Selection | Written | StagedTraffic | Scaling = Selection()
     settings: Settings = Settings(sizes=())
     backends: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from .texts import spread_texts
 
 RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
+SCALE_FILE = "scale.json"
 _HEAD = 100
 """Bytes of a document that name its schema."""
 MOST_BYTES = 2 << 30

@@ -115,6 +115,16 @@ class Session:
             observer.begun(self.machine)
             return execute((opened,), self._worker, sink, observer, doubts, log)
 
+    def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
+        """Measures a plan whose results the caller adds to those of a run: it has no folder of its
+        own. Raises as `measure` does."""
+        request, folder = self.request, self.folder
+        self.request, self.folder = msgspec.structs.replace(request, out=None), None
+        try:
+            return self.measure(plan, observer, doubts)
+        finally:
+            self.request, self.folder = request, folder
+
     def _open(self, plan: Plan) -> Opened:
         request, machine = self.request, self.machine
         started = now()

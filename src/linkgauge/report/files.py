@@ -16,6 +16,7 @@ from linkgauge.engine.texts import share_texts
 from linkgauge.model.errors import ResultsError
 from linkgauge.model.notation import encode_hook, schema_hook
 from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.scaling import Scaling
 from linkgauge.model.variation import Variation
 
 from .sentences import sentence
@@ -28,7 +29,8 @@ COLUMNS = (
     "run", "benchmark", "backend", "size", "row", "column", "transfer", "sample", "value", "unit",
     "simulated",
 )  # fmt: skip
-"""`transfer` is empty for the headline figure, else the notation of the single transfer;
+"""`transfer` is empty for the headline figure, else the notation of the single transfer, or of a
+rank's part in single collectives;
 `simulated` is SIMULATED or empty."""
 
 
@@ -76,6 +78,8 @@ def _samples(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples
+    for own in cell.iterations:
+        yield str(cell.transfers[own.rank]), own.seconds
 
 
 def write_run(folder: Path, run: Run) -> Path:
@@ -111,6 +115,11 @@ def run_schema() -> dict[str, object]:
 def variation_schema() -> dict[str, object]:
     """That of vary.json; docs/vary.schema.json is this."""
     return _schema(Variation)
+
+
+def scaling_schema() -> dict[str, object]:
+    """That of scale.json; docs/scale.schema.json is this."""
+    return _schema(Scaling)
 
 
 def _schema(kind: type) -> dict[str, object]:

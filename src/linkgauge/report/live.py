@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
+from typing import Self
 
 import msgspec
 from rich.console import RenderableType
@@ -64,7 +65,7 @@ class LiveReport(Observer):
         self._task = self._progress.add_task("", total=None)
         self._done = 0
 
-    def __enter__(self) -> LiveReport:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -35,6 +35,7 @@ from linkgauge.backends.rules import (
     lacking,
 )
 from linkgauge.model.arrays import ARRAYS, counted_arrays
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Phase, Unsupported
 from linkgauge.model.inventory import Accelerator, Inventory, Telemetry
 from linkgauge.model.machine import Device, Host
@@ -46,7 +47,9 @@ from linkgauge.model.settings import EngineSettings, Simulation
 from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import inventory, pci, refusals
+from .collecting import CollectiveGroup
 from .description import Description, parse_description
+from .exchanging import Exchanging
 from .faults import Fault, parse_fault
 from .group import SimGroup
 from .hardware import build, with_cpus
@@ -158,6 +161,18 @@ class SimBackend:
         """The names that a fault may be aimed at to strike the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
+    def touched_by(self, transfers: Sequence[Transfer], operation: Operation) -> frozenset[str]:
+        """The same of a whole cell: a collective also touches the links between its ranks."""
+        touched = frozenset[str]().union(*map(self.touched, transfers))
+        if not isinstance(operation, Collective):
+            return touched
+        ranks = [Copy(transfer, None, None, transfer.scale, 1) for transfer in transfers]
+        try:
+            exchanging = Exchanging(ranks, operation, self._resources, self._topology)
+        except Unsupported:
+            return touched
+        return touched.union(*(demand.touched for demand in exchanging.demands))
+
     def clock(self) -> float:
         return self._course.now
 
@@ -203,6 +218,8 @@ class SimBackend:
         return _own(buffer).checksum(size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        if isinstance(operation, Collective):
+            return self._collecting(copies, operation)
         if operation not in _KNOWN:
             raise lacking(self.name, operation)
         check_exchanges(copies, operation)
@@ -211,11 +228,7 @@ class SimBackend:
             check_own_arrays(self.name, copies, operation)
         demands = [self._demand(copy, copies, operation) for copy in copies]
         demands = self._trouble.begin(copies, demands)
-        noise = self._description.noise
-        sigmas = [
-            math.hypot(noise, demand.jitter, self._trouble.sigma(place))
-            for place, demand in enumerate(demands)
-        ]
+        sigmas = self._sigmas(demands)
         if operation == "copy" or operation in ARRAYS:
             moving = self._moving(copies, demands)
             makes = RESULTS.get(ARRAYS[operation].kind) if operation in ARRAYS else None
@@ -235,10 +248,25 @@ class SimBackend:
             seconds, steps = self._step(copies[0], operation)
         moving = (steady(seconds * steps),)
         if operation == "enqueue":  # work of the host, independent of the links
-            sigmas = [noise]
+            sigmas = [self._description.noise]
         single = operation in ITERATED
         pace = single_iterations(steps) if single else Pace(loops=1, steps=steps)
         return SimGroup(copies, moving, sigmas, self._course, self._stall, pace)
+
+    def _sigmas(self, demands: Sequence[Demand]) -> list[float]:
+        """The relative noise of each copy."""
+        return [
+            math.hypot(self._description.noise, demand.jitter, self._trouble.sigma(place))
+            for place, demand in enumerate(demands)
+        ]
+
+    def _collecting(self, copies: Sequence[Copy], work: Collective) -> CollectiveGroup:
+        exchanging = Exchanging(copies, work, self._resources, self._topology)
+        self._trouble.begin(copies, exchanging.ranks)
+        seconds = exchanging.seconds(self._trouble.capacity(exchanging.demands))
+        sigmas = self._sigmas(exchanging.ranks)
+        flip = self._trouble.flip
+        return CollectiveGroup(copies, work, seconds, sigmas, self._course, self._stall, flip)
 
     def _beside_kernel(
         self, copies: Sequence[Copy], demands: Sequence[Demand], sigmas: Sequence[float]

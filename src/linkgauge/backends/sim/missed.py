@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.settings import EngineSettings
@@ -33,7 +34,7 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
     except InputError:
         return
     every = [
-        _Met(cell, result, frozenset[str]().union(*map(machine.touched, cell.transfers)))
+        _Met(cell, result, machine.touched_by(cell.transfers, cell.operation))
         for result in run.results
         for cell in result.cells
     ]
@@ -68,7 +69,8 @@ def _why_missed(fault: Fault, every: Sequence[_Met]) -> str | None:
 
 def _checked(fault: Fault, met: _Met) -> bool:
     checked = met.cell.verified is not None or met.cell.status != "pass"
-    return isinstance(fault, Flip) and checked and fault.offset < met.result.size
+    size = met.cell.transfers[0].bytes_moved(met.result.size)
+    return isinstance(fault, Flip) and checked and fault.offset < size
 
 
 def _often(fault: Fault, met: _Met) -> bool:
@@ -76,7 +78,8 @@ def _often(fault: Fault, met: _Met) -> bool:
 
 
 def _copies(_fault: Fault, met: _Met) -> bool:
-    return met.cell.operation in ("copy", "overlap")
+    work = met.cell.operation
+    return work in ("copy", "overlap") or isinstance(work, Collective)
 
 
 def _scatters(_fault: Fault, met: _Met) -> bool:

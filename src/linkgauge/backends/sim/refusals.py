@@ -61,6 +61,8 @@ def _of_device(transfer: Transfer, hardware: Hardware) -> Iterator[str]:
     if not owner.is_device:
         yield f"{owner} has no {kind}: that is an engine of a device"
     ends = [memory.place for memory in transfer.memories]
+    if kind == "ccl" and ends != [owner, owner]:
+        yield f"a rank's buffers are in its own memory: {owner} -> {owner} by ccl"
     if len(ends) == 2 and owner not in ends:
         yield f"{owner} holds neither end: it copies from or to its own memory"
     for memory in transfer.memories:

@@ -30,7 +30,7 @@ class Trouble:
         """Raises, hangs or dies if a fault strikes; flips bits before verification."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
-            self._flip()
+            self.flip()
         for number, transfers in cells.items():
             touched = frozenset[str]().union(*map(self._resources.touched, transfers))
             strike = self._schedule.strike(number, phase, touched)
@@ -77,9 +77,10 @@ class Trouble:
         number, _, touched = self._copies[place]
         return self._schedule.stall(number, sample, touched)
 
-    def _flip(self) -> None:
+    def flip(self) -> None:
+        """Flips bits of what the prepared copies wrote."""
         for number, copy, touched in self._copies:
             buffer = copy.destination or copy.source
             for offset, bit in self._schedule.flips(number, touched):
-                if isinstance(buffer, SimBuffer) and offset < copy.size:
+                if isinstance(buffer, SimBuffer) and offset < min(copy.size, buffer.size):
                     buffer.flip(offset, bit)

@@ -9,6 +9,7 @@ FORMAT = Format(
     "Raw samples on stdout, all else on stderr.",
     {
         "run": late("report.files", "samples_csv"),
+        "scaling": late("report.scale_text", "scale_csv"),
         "comparisons": late("report.comparison_text", "comparison_csv"),
     },
 )

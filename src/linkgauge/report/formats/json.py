@@ -13,6 +13,7 @@ FORMAT = Format(
         "plan": _AS_IT_IS,
         "machine": _AS_IT_IS,
         "variation": _AS_IT_IS,
+        "scaling": _AS_IT_IS,
         "findings": late("report.findings_text", "diagnosis_document"),
         "domain": late("report.domain_text", "domain_document"),
         "benchmarks": late("report.machine_report", "benchmarks_document"),

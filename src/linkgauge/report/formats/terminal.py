@@ -16,5 +16,6 @@ FORMAT = Format(
         "benchmarks": late("report.machine_report", "benchmark_lines"),
         "comparisons": late("report.comparison_text", "comparison_lines"),
         "variation": late("report.variation_text", "variation_lines"),
+        "scaling": late("report.scale_text", "scale_lines"),
     },
 )

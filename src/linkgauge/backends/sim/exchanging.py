@@ -1,0 +1,123 @@
+"""How long a collective of a simulated machine takes: its exchanges as flows of kernels that write,
+which share what they cross."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+
+import msgspec
+
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.collective import Collective
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.exchanges import Phase, phases
+from linkgauge.model.map import Resource, share
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Engine, Transfer
+
+from .resources import Demand, Resources
+from .topology import Topology
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What one rank of a cell writes into the memory of another one."""
+
+    source: int
+    target: int
+    bytes: float
+    demand: Demand
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What a group does at one time, in so many `steps`."""
+
+    steps: int
+    sent: tuple[Sent, ...]
+
+
+class Exchanging:
+    """A collective of the ranks whose parts are `copies`: `groups` has the ranks of each group,
+    `ranks` what the part of each takes. Raises Unsupported where no link joins two of them."""
+
+    def __init__(
+        self, copies: Sequence[Copy], work: Collective, resources: Resources, topology: Topology
+    ) -> None:
+        self._places = [copy.transfer.engine.owner for copy in copies]
+        self._resources = resources
+        self._topology = topology
+        self._work = work
+        self.groups = work.groups(len(copies))
+        try:
+            self._stages = [
+                [self._stage(phase, group) for phase in phases(work, copies[0].size, len(group))]
+                for group in self.groups
+            ]
+        except ValueError as error:
+            raise Unsupported(str(error)) from error
+        self._size = copies[0].size
+        self.ranks = tuple(self._rank(number, copies) for number in range(len(copies)))
+
+    def _stage(self, phase: Phase, group: Sequence[int]) -> Stage:
+        sent = []
+        for each in phase.exchanges:
+            source, target = group[each.source], group[each.target]
+            demand = self._demand(self._places[source], self._places[target])
+            sent.append(Sent(source, target, each.bytes, demand))
+        return Stage(phase.steps, tuple(sent))
+
+    def _demand(self, source: Memory, target: Memory) -> Demand:
+        if self._topology.route(str(source), str(target)) is None:
+            raise Unsupported(f"no link leads from {source} to {target}")
+        return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
+
+    def _rank(self, number: int, copies: Sequence[Copy]) -> Demand:
+        """What a fault may be aimed at to strike this rank: its device, and the links over which
+        something comes to it, not the devices that send it."""
+        own = self._demand(self._places[number], self._places[number])
+        coming = [sent.demand for sent in self._all() if sent.target == number]
+        others = {str(place) for place in self._places} - {str(self._places[number])}
+        touched = own.touched.union(*(demand.touched for demand in coming)) - others
+        jitter = max((demand.jitter for demand in coming), default=0.0)
+        return msgspec.structs.replace(own, touched=touched, jitter=jitter)
+
+    def _all(self) -> Iterator[Sent]:
+        for stages in self._stages:
+            for stage in stages:
+                yield from stage.sent
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """All that is used."""
+        return (*(sent.demand for sent in self._all()), *self.ranks)
+
+    def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
+        """The seconds of one iteration, by rank: each step takes the time to start, and the bytes
+        of all calls that are aggregated go at the rates of the flows at that moment. All ranks of a
+        group wait for its slowest."""
+        taken = [self._alone(group, capacity) for group in self.groups]
+        for stages in zip_longest(*self._stages):
+            present = [stage for stage in stages if stage is not None]
+            flows = [sent.demand.flow for stage in present for sent in stage.sent]
+            rates = iter(share(flows, capacity))
+            for number, stage in enumerate(stages):
+                if stage is None:
+                    continue
+                starts = max(sent.demand.startup for sent in stage.sent) * stage.steps
+                moving = max(sent.bytes / next(rates) for sent in stage.sent)
+                taken[number] += starts + moving * self._work.aggregated
+        found = [0.0] * len(self._places)
+        for group, seconds in zip(self.groups, taken, strict=True):
+            for rank in group:
+                found[rank] = seconds
+        return tuple(found)
+
+    def _alone(self, group: Sequence[int], capacity: Mapping[Resource, float]) -> float:
+        """A rank that is a group by itself only copies from its send buffer, if it has one."""
+        if len(group) > 1:
+            return 0.0
+        own = self.ranks[group[0]]
+        if self._work.in_place:
+            return own.startup
+        (rate,) = share([own.flow], capacity)
+        return own.startup + self._size / rate * self._work.aggregated

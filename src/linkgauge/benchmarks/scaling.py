@@ -1,0 +1,91 @@
+"""A collective over the first N devices of a backend, for several N; and its pairs, each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkgauge.model.collective import Collective, CollectiveName
+from linkgauge.model.errors import InputError
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
+from linkgauge.model.units import COLLECTIVE, format_size
+
+from .collectives import COLLECTING, COLLECTIVES, SIZES, Collectives, cell_of, row_of
+from .table import COMPARISON, DeviceSet
+
+PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
+"""How a pair is measured alone: as this benchmark does, with so many bytes."""
+
+
+def over_counts(
+    name: CollectiveName, asked: Sequence[int], fabrics: Sequence[DeviceSet]
+) -> tuple[Benchmark, ...]:
+    """A benchmark for each count (without any: 1, 2, 4, … and all), over the first of the fabrics
+    that carries out collectives. Raises InputError for more devices than there are."""
+    able = [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
+    fabric = able[0] if able else fabrics[0]
+    there = len(fabric.devices)
+    row = next(row for row in COLLECTIVES if row.name == name)
+    if not able:
+        why = f"no device here carries out collectives ({fabric.reason or fabric.backend})"
+        return (Benchmark(name, row.title, fabric.backend, unit=COLLECTIVE, sweep=True, size=1,
+                          reason=why),)  # fmt: skip
+    if asked and max(asked) > there:
+        raise InputError(f"--gpus {max(asked)} are too many: {fabric.backend} has {there}")
+    return tuple(_of(row, count, fabric) for count in asked or default_counts(there))
+
+
+def default_counts(devices: int) -> tuple[int, ...]:
+    """1, 2, 4, … and all."""
+    powers = [1 << step for step in range(devices.bit_length()) if 1 << step <= devices]
+    return tuple(dict.fromkeys((*powers, devices)))
+
+
+def label_of(work: Collective, count: int) -> str:
+    """The row of a collective of so many devices: `float sum, 4 GPUs`."""
+    return f"{row_of(work)}, {count} GPU{'' if count == 1 else 's'}"
+
+
+def _of(row: Collectives, count: int, fabric: DeviceSet) -> Benchmark:
+    work = next(row.works(fabric))  # out of place
+    devices = fabric.devices[:count]
+    label = label_of(work, count)
+    reason = None
+    if row.collective == "hypercube" and count & (count - 1):
+        reason = f"a hypercube has a power of two of ranks, these are {count}"
+    sizes = fabric.sizes or _sizes(work, devices)
+    cells = (cell_of(work, devices, size, label, format_size(size)) for size in sizes)
+    return Benchmark(
+        row.name,
+        f"{row.title}, {label.rpartition(', ')[2]}",
+        fabric.backend,
+        () if reason else tuple(cells),
+        COLLECTIVE,
+        sweep=True,
+        size=1,
+        reason=reason,
+    )
+
+
+def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
+    """By factors of 4, as far as the buffers of each device fit into half of its memory."""
+    room = min((device.memory_bytes or 1 << 62 for device in devices), default=0) // 2
+    ranks = len(devices)
+    return tuple(
+        size for size in SIZES[COMPARISON] if max(map(sum, work.buffer_bytes(size, ranks))) <= room
+    )
+
+
+def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
+    """Each pair of devices alone: a kernel of the first writes into the second."""
+    cells = tuple(
+        Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
+        for one, other in pairs
+    )
+    return Benchmark(PAIRS, "pairs alone: device(row) -> device(column)", backend, cells)
+
+
+def _write(source: Memory, destination: Memory) -> Transfer:
+    return Transfer(source, destination, Engine(source, "sm"))

@@ -1,0 +1,82 @@
+"""`linkgauge scale`: a collective over more and more devices, and where it stops to scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Option, Sampling, ScalingFormat, Simulated, own
+
+
+def _complete_collective(incomplete: str) -> list[str]:
+    from linkgauge.model.collective import COLLECTIVE_NAMES
+
+    return [name for name in COLLECTIVE_NAMES if name.startswith(incomplete)]
+
+
+@own(
+    gpus=Option("Numbers of devices: 1,2,4,8. Default: 1, 2, 4 … and all.", "N[,N…]"),
+    size=Option("Bytes: 1M, 8:512M:x4. Default: by factors of 4 from 8 B to 512 MiB.", "SIZE"),
+    out=Option("Where runs are kept.", "DIR"),
+)
+def scale(
+    context: typer.Context,
+    *,
+    collective: Annotated[
+        str,
+        typer.Argument(
+            help="all_reduce, alltoall …", autocompletion=_complete_collective, show_default=True
+        ),
+    ] = "all_reduce",
+    gpus: str | None = None,
+    backend: list[str] | None = None,
+    device: list[str] | None = None,
+    size: str | None = None,
+    sampling: Sampling,
+    label: str = "scale",
+    out: Path = Path("results"),
+    simulated: Simulated,
+    list_faults: bool = False,
+    wait: bool = False,
+    form: ScalingFormat,
+) -> int:
+    """Measure a collective over the first N devices, and show where it stops to scale, and why.
+
+    Example: linkgauge scale all_reduce --gpus 1,2,4,8
+    """
+    from linkgauge.engine.request import Scaling
+    from linkgauge.model.collective import COLLECTIVE_NAMES
+    from linkgauge.model.errors import InputError
+    from linkgauge.model.settings import EngineSettings
+
+    from . import requests
+    from .options_record import request_of
+    from .scale_run import carry_out
+
+    name = next((one for one in COLLECTIVE_NAMES if one == collective), None)
+    if name is None:
+        known = ", ".join(COLLECTIVE_NAMES)
+        raise InputError(f"unknown collective {collective!r}: there are {known}")
+    simulation = requests.simulation_of(*simulated)
+    settings = requests.settings_of("standard", size, sampling, EngineSettings(), simulation)
+    request = request_of(
+        context, Scaling(name, counts_of(gpus)), settings,
+        label=label, out=out, wait=wait, profile=None if size else "standard",
+        backends=tuple(backend or ()), devices=tuple(device or ()),
+    )  # fmt: skip
+    return carry_out(request, form)
+
+
+def counts_of(text: str | None) -> tuple[int, ...]:
+    """`1,2,4`, each once, the least first. Raises InputError for anything else."""
+    from linkgauge.model.errors import InputError
+
+    given = [] if text is None else [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and 0 < len(part) < 6 for part in given):
+        raise InputError(f"--gpus {text}: give numbers of devices, such as 1,2,4,8")
+    counts = sorted({int(part) for part in given})
+    if counts[:1] == [0]:
+        raise InputError(f"--gpus {text}: give 1 or more")
+    return tuple(counts)

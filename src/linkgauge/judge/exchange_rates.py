@@ -1,0 +1,186 @@
+"""What a machine's map gives a collective: its exchanges as flows over the links that the machine's
+readers found, which share them max-min fairly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from linkgauge.model.collective import Collective
+from linkgauge.model.exchanges import Phase, phases
+from linkgauge.model.machine import Machine
+from linkgauge.model.map import Flow, share
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.scaling import Bound
+from linkgauge.model.transfer import Engine, Transfer
+
+from .dram import Ceilings
+from .fabric_rates import fabric_path
+from .findings import Evidence
+from .path import ExpectedPath, Unknown, figure
+from .pcie_rates import pcie_path
+from .routes import Paths
+from .wiring import Wire, Wiring
+
+SIZE = 1 << 30
+"""Bytes of a call so large that its start counts for nothing."""
+SAME = 1.01
+"""Rates that differ by less are one."""
+LESS = 0.95
+"""A rate below this share of another one is a narrower way."""
+_KINDS = {
+    "pcie": "PCIe",
+    "socket": "what joins the host's nodes",
+    "fabric": "links of a fabric",
+    "bridge": "a bridge",
+    "internal": "links to the host",
+    "network": "a network",
+}
+"""Kinds of links, in words."""
+
+Pair = tuple[str, str]
+
+
+class _Slowest(NamedTuple):
+    """The bytes/s on the bus of a whole call, and the pairs that its longest phase waits for."""
+
+    bus: float
+    pairs: tuple[Pair, ...]
+
+
+class ExchangeRates:
+    """The rates that one collective should reach over the devices of a machine."""
+
+    def __init__(self, machine: Machine, work: Collective) -> None:
+        self._work = work
+        self._paths = Paths(machine, Ceilings())
+        self._wiring = Wiring(Evidence(machine))
+        self._path = cache(self._find_path)
+
+    def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
+        """All that send each other something, each once."""
+        return tuple(dict.fromkeys(pair for _, own in self._phases(devices) for pair in own))
+
+    def _phases(self, devices: Sequence[str]) -> Iterator[tuple[Phase, list[Pair]]]:
+        for phase in phases(self._work, SIZE, len(devices)):
+            yield phase, [(devices[one.source], devices[one.target]) for one in phase.exchanges]
+
+    def bound(self, devices: Sequence[str]) -> Bound:
+        """The busbw of these devices. Of one there is none."""
+        if len(devices) < 2:
+            return Bound(because="one device sends nothing")
+        try:
+            slowest = self._slowest(devices, cost=False)
+            achievable = self._slowest(devices, cost=True)
+        except Unknown as reason:
+            return Bound(because=f"unknown: {reason}")
+        if slowest is None or achievable is None:
+            return Bound(because="unknown: the rate of nothing that they cross is known")
+        pair = achievable.pairs[0]
+        path = self._path(pair)
+        narrow = max(path.uses, key=lambda use: use.cost / use.segment.rate)
+        all_pairs = self.pairs(devices)
+        doubts: dict[str, str] = {}  # of each, the first pair that has it
+        for one in all_pairs:
+            for doubt in self._path(one).doubts:
+                doubts.setdefault(doubt, f"{' -> '.join(one)}: {doubt}")
+        because = f"{' -> '.join(pair)}: {narrow.segment.shown} = {figure(narrow.segment.rate)}"
+        because += (
+            f"; achievable unknown: {'; '.join(doubts.values())}" if doubts else f"; {narrow.why}"
+        )
+        return Bound(
+            slowest.bus,
+            None if doubts else achievable.bus,
+            because,
+            tuple(" -> ".join(one) for one in achievable.pairs),
+            str(narrow.segment.link),
+        )
+
+    def _slowest(self, devices: Sequence[str], *, cost: bool) -> _Slowest | None:
+        """Raises Unknown; None if nothing limits it."""
+        taken = longest_phase = 0.0
+        late: tuple[Pair, ...] = ()
+        for phase, pairs in self._phases(devices):
+            paths = [self._path(pair) for pair in pairs]
+            capacity = {use.segment.name: use.segment.rate for path in paths for use in path.uses}
+            rates = share([_flow(path, cost=cost) for path in paths], capacity)
+            times = [one.bytes / rate for one, rate in zip(phase.exchanges, rates, strict=True)]
+            longest = max(times)
+            taken += longest
+            if longest > longest_phase:
+                longest_phase = longest
+                both = zip(pairs, times, strict=True)
+                late = tuple(pair for pair, time in both if time * SAME >= longest)
+        if not late:
+            return None
+        return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
+
+    def _find_path(self, pair: Pair) -> ExpectedPath:
+        """Raises Unknown where nothing is known to join the two. Where the way is known, but not
+        what it carries, the rates of its links are a bound."""
+        source, target = map(parse_memory, pair)
+        try:
+            return self._paths.of(
+                Transfer(source, target, Engine(source, "sm")), SIZE, {}, alone=False
+            )
+        except Unknown as reason:
+            return self._links(pair) + ExpectedPath(doubts=(str(reason),))
+
+    def _links(self, pair: Pair) -> ExpectedPath:
+        crossed = self._wiring.route(*pair)
+        if crossed is None:
+            raise Unknown(f"nothing tells what joins {pair[0]} and {pair[1]}")
+        path = ExpectedPath()
+        for wire, crossing in crossed:
+            if wire.bundle is not None:
+                path += fabric_path((crossing.begin, crossing.end), wire.bundle, crossing.share)
+        lanes = [(w, "up" if c.forward else "down") for w, c in crossed if w.kind == "pcie"]
+        return path + pcie_path(lanes, "write", 1.0, True, {})
+
+    def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
+        """What became the bottleneck from `before` devices to `now`, in words: pairs whose way is
+        narrower, else pairs that first cross a kind of link. None if the map shows neither."""
+        here, there = devices[:now], devices[:before]
+        try:
+            slow, fast = (self._slowest(some, cost=False) for some in (here, there))
+        except Unknown:
+            slow = fast = None
+        if slow is not None and fast is not None and slow.bus < LESS * fast.bus:
+            return self._over(slow.pairs)
+        known = {wire.kind for pair in self.pairs(there) for wire in self._wires(pair)}
+        new = [p for p in self.pairs(here) if {wire.kind for wire in self._wires(p)} - known]
+        return self._over(new, known) if new else None
+
+    def _wires(self, pair: Pair) -> list[Wire]:
+        return [wire for wire, _ in self._wiring.route(*pair) or ()]
+
+    def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
+        """`sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`: the kinds
+        of links on their way, or those that are not `known` yet."""
+        kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
+        shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
+        named = [f"{one} -> {other}" for one, other in pairs]
+        parts = {wire.name for pair in pairs for wire in self._wires(pair)}
+        joints = sorted(part for part in parts if part.count("host:") > 1)
+        where = f" ({', '.join(joints)})" if joints else ""
+        return f"{_listed(named)}, over {_listed(shown)}{where}"
+
+
+_MOST = 4
+"""Pairs that are named."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _MOST:
+        names = [*names[:_MOST], f"{len(names) - _MOST} more"]
+    return " and ".join(names)
+
+
+def _flow(path: ExpectedPath, *, cost: bool) -> Flow:
+    taken: dict[tuple[str, str], float] = {}
+    for use in path.uses:
+        part = use.cost if cost else use.least
+        taken[use.segment.name] = taken.get(use.segment.name, 0.0) + part
+    return Flow(tuple((name, part) for name, part in taken.items() if part), math.inf)

@@ -1,0 +1,192 @@
+"""How a collective scales with the number of devices: what a run measured beside what the machine's
+map gives, the knee, and what became the bottleneck there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.scaling import PAIRS, label_of
+from linkgauge.model.collective import Collective, bus_factor
+from linkgauge.model.hockney import Timed, fit
+from linkgauge.model.result import CellResult, Result, Run, SizeLine
+from linkgauge.model.scaling import At, Count, Knee, PairRate, Scaling
+
+from .exchange_rates import ExchangeRates
+
+FALLEN = 0.9
+"""A plateau below this share of the best so far is a knee: busbw of healthy rings of NCCL within
+one fabric varies by a few percent with their length."""
+BELOW = 0.9
+"""A plateau below this share of what is achievable is clearly below."""
+ALIKE = 0.8
+"""A pair of which nothing is expected is slow below this share of the median of all."""
+
+
+def scaling_of(run: Run) -> Scaling:
+    """What a judged run of `linkgauge scale` shows. Counts of which nothing was measured are left
+    out."""
+    measured = [result for result in run.results if _work(result) is not None]
+    backend = next((result.backend for result in run.results), "")
+    work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
+    rates = ExchangeRates(run.machine, work)
+    counts = _with_efficiency([one for each in measured if (one := _count(each, work, rates))])
+    pairs = _pairs(run.results)
+    devices = max((_devices(result) for result in measured), key=len, default=())
+    return Scaling(
+        id=run.id,
+        label=run.label,
+        simulated=run.simulated,
+        command=run.command,
+        started=run.started,
+        finished=run.finished,
+        collective=work,
+        backend=backend,
+        devices=devices,
+        counts=counts,
+        knee=_knee(counts, pairs, rates, devices),
+        below=tuple(_below(counts)),
+        pairs=pairs,
+        problems=tuple(_problems(run.results)),
+    )
+
+
+def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
+    """The pairs of devices to measure alone: those of the first number of devices whose plateau is
+    clearly below what is expected, or that is a knee which the map does not explain."""
+    numbers = list(scaling.below)
+    if scaling.knee is not None and scaling.knee.because is None:
+        numbers.append(scaling.knee.gpus)
+    if not numbers:
+        return ()
+    rates = ExchangeRates(run.machine, scaling.collective)
+    return rates.pairs(scaling.devices[: min(numbers)])
+
+
+def _problems(results: Sequence[Result]) -> Iterator[str]:
+    """`fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
+    for result in results:
+        if result.reason is not None and not result.cells:
+            yield f"skip: {result.title}: {result.reason}"
+        for cell in result.cells:
+            if cell.status != "pass":
+                yield f"{cell.status}: {cell.row}, {cell.column}: {cell.reason}"
+
+
+def _work(result: Result) -> Collective | None:
+    """The collective that a result is of."""
+    found = (c.operation for c in result.cells if isinstance(c.operation, Collective))
+    return next(found, None)
+
+
+def _devices(result: Result) -> tuple[str, ...]:
+    return tuple(str(transfer.engine.owner) for transfer in result.cells[0].transfers)
+
+
+def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | None:
+    devices = _devices(result)
+    points = sorted(_points(result, work, len(devices)), key=lambda point: point.size)
+    if not points:
+        return None
+    expected = rates.bound(devices)
+    best = max(points, key=lambda point: point.busbw or 0.0)
+    return Count(
+        gpus=len(devices),
+        points=tuple(points),
+        expected=expected,
+        floor=min(point.seconds for point in points),
+        plateau=best.busbw,
+        at=None if best.busbw is None else best.size,
+        line=_line(result, work, len(devices)),
+    )
+
+
+def _points(result: Result, work: Collective, ranks: int) -> Iterator[At]:
+    for cell in result.cells:
+        seconds = cell.headline
+        # Of so few bytes that no rank has a share, nothing is left but the start.
+        if seconds and cell.bytes is not None and cell.status == "pass":
+            algbw = cell.bytes / seconds
+            bus = algbw * bus_factor(work.collective, ranks) if ranks > 1 else None
+            yield At(_size(cell), seconds, algbw, bus)
+
+
+def _size(cell: CellResult) -> int:
+    return cell.transfers[0].scale
+
+
+def _line(result: Result, work: Collective, ranks: int) -> SizeLine | None:
+    timed = [
+        Timed(_size(cell), cell.bytes, cell.headline)
+        for cell in result.cells
+        if cell.headline and cell.bytes and cell.status == "pass"
+    ]
+    found = fit(timed)
+    if found is None:
+        return None
+    return SizeLine(
+        result.benchmark,
+        result.backend,
+        label_of(work, ranks),
+        None,
+        tuple(sorted({one.size for one in timed})),
+        found.error,
+        found.worst,
+        latency=found.latency,
+        bandwidth=found.bandwidth,
+        half_size=found.half,
+    )
+
+
+def _with_efficiency(counts: Sequence[Count]) -> tuple[Count, ...]:
+    """Beside the fewest devices, from two on."""
+    counts = sorted(counts, key=lambda count: count.gpus)
+    first = next((count.plateau for count in counts if count.plateau), None)
+    return tuple(
+        replace(count, efficiency=count.plateau / first) if count.plateau and first else count
+        for count in counts
+    )
+
+
+def _below(counts: Sequence[Count]) -> Iterator[int]:
+    for count in counts:
+        achievable = count.expected.achievable
+        if count.plateau and achievable and count.plateau < BELOW * achievable:
+            yield count.gpus
+
+
+def _knee(
+    counts: Sequence[Count], pairs: Sequence[PairRate], rates: ExchangeRates, devices: Sequence[str]
+) -> Knee | None:
+    """The first count that is clearly below the best before it."""
+    before: list[Count] = []
+    for count in counts:
+        if count.plateau is None:
+            continue
+        best = max(before, key=lambda one: one.plateau or 0.0, default=None)
+        if best is not None and best.plateau and count.plateau < FALLEN * best.plateau:
+            slow = [one for one in pairs if one.slow]
+            because = _slow(slow) if slow else rates.change(devices, best.gpus, count.gpus)
+            return Knee(count.gpus, best.gpus, count.plateau / best.plateau, because)
+        before.append(count)
+    return None
+
+
+def _slow(pairs: Sequence[PairRate]) -> str:
+    return f"slow alone, too: {' and '.join(one.pair for one in pairs)}"
+
+
+def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
+    """Those that were measured alone: slow is one that is clearly below what is expected, or else
+    below the others."""
+    cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
+    known = [(cell, figure) for cell in cells if (figure := cell.headline)]
+    typical = median(figure for _, figure in known) if known else 0.0
+    found = []
+    for cell, figure in known:
+        expected = cell.expected.achievable if cell.expected else None
+        least = ALIKE * typical if expected is None else BELOW * expected
+        found.append(PairRate(f"{cell.row} -> {cell.column}", figure, expected, figure < least))
+    return tuple(found)

@@ -1,0 +1,243 @@
+"""Collectives of a simulated machine: what they take, and that their numbers are computed."""
+
+from itertools import product
+
+import pytest
+
+from linkgauge.backends.protocol import Collecting, Copy
+from linkgauge.backends.sim import SimBackend
+from linkgauge.backends.sim.faults import parse_fault
+from linkgauge.backends.sim.numbers import decode, encode
+from linkgauge.engine.measure import measure_together
+from linkgauge.engine.measurement import Measurement
+from linkgauge.engine.pool import BufferPool
+from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS, Collective, bus_factor
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.result import PlannedCell
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Engine, Report, Transfer
+from sim_machine import backend
+
+SIZE = 1 << 20
+RATE = 40e9
+"""Of a link of the small machine."""
+STARTUP = {"devices.0.sm": {"startup": "3 us"}}
+
+
+def faulty(fault):
+    machine = backend()
+    return SimBackend(machine._description, [parse_fault(fault)])
+
+
+def work(name, **more):
+    shape = Collective(name)
+    given = {"reduction": "sum"} if shape.reduces else {}
+    given |= {"root": 0} if shape.has_root else {}
+    return Collective(name, **{**given, **more})
+
+
+def parts(ranks, size):
+    places = [Memory("sim", rank) for rank in range(ranks)]
+    return tuple(Transfer(place, place, Engine(place, "ccl"), size) for place in places)
+
+
+def prepared(machine, collective, size=SIZE, ranks=4):
+    copies = []
+    sizes = collective.buffer_bytes(size, ranks)
+    for transfer, (sent, received) in zip(parts(ranks, size), sizes, strict=True):
+        source, destination = (
+            machine.allocate(memory, need, transfer.engine) if need else None
+            for memory, need in ((transfer.source, sent), (transfer.destination, received))
+        )
+        copies.append(Copy(transfer, source, destination, size, 1))
+    return machine.prepare(copies, collective)
+
+
+def seconds(group, loops=1):
+    group.arm(loops)
+    group.open()
+    return [one / loops for one in group.wait().seconds]
+
+
+def measured(machine, collective, size=SIZE, ranks=4, **settings):
+    transfers = parts(ranks, size)
+    cell = PlannedCell("0", "0", transfers, Report.TIME, operation=collective)
+    asked = Settings((1,), samples=4, **settings)
+    one = Measurement(cell, 1, asked, [machine] * ranks)
+    (result,) = measure_together([one], asked, BufferPool()).cells
+    return result
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "sendrecv"])
+def test_a_ring_carries_its_bus_bytes_over_each_link(name):
+    collective = work(name)
+    assert seconds(prepared(backend(), collective)) == pytest.approx(
+        [SIZE * bus_factor(name, 4) / RATE] * 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("all_reduce", 6), ("all_gather", 3), ("reduce_scatter", 3), ("broadcast", 3),
+        ("reduce", 3), ("sendrecv", 1), ("alltoall", 1), ("gather", 1), ("scatter", 1),
+        ("hypercube", 2),
+    ],
+)  # fmt: skip
+def test_each_step_takes_the_time_to_start(name, steps):
+    (took, *_) = seconds(prepared(backend(STARTUP), work(name), 64))
+    assert took == pytest.approx(steps * 3e-6, rel=1e-2)
+
+
+def test_a_root_is_a_star_and_pairs_go_all_at_once():
+    for name in ("gather", "scatter", "alltoall"):  # each pair has a link of its own
+        took = seconds(prepared(backend(), work(name)))
+        assert took == pytest.approx([SIZE / 4 / RATE] * 4)
+    both = {"devices.0.sm": {"startup": "0 ns", "write": "60 GB/s"}}
+    took = seconds(prepared(backend(both), work("alltoall")))
+    assert took == pytest.approx([SIZE / 4 / 20e9] * 4)  # three at once out of each
+
+
+def test_a_hypercube_doubles_what_partners_exchange():
+    took = seconds(prepared(backend(), work("hypercube")))
+    assert took == pytest.approx([(SIZE / 4 + SIZE / 2) / RATE] * 4)
+
+
+def test_where_no_link_is_the_route_over_the_host_is_taken():
+    apart = {"links.0": {"kind": "mesh", "pairs": [["sim:0", "sim:1"], ["sim:2", "sim:3"]]}}
+    machine = backend(apart)
+    pcie = machine._resources.demand(parse_transfer("sim:1 -> sim:2 by sm"), 0, 0.0)
+    slowest = min(machine._resources.capacity[name] / weight for name, weight in pcie.flow.usage)
+    took = seconds(prepared(machine, work("sendrecv")))
+    assert took == pytest.approx([SIZE / slowest] * 4)
+    alone = {"links": [{"kind": "pcie", "each": "sim:0..1", "to": "root0..1"}]}
+    with pytest.raises(Unsupported, match="no link leads from sim:0 to sim:1"):
+        prepared(backend(alone), work("sendrecv"), ranks=2)
+
+
+def test_groups_of_a_split_run_at_the_same_time():
+    halves = work("all_reduce", split="DIV 2")
+    assert seconds(prepared(backend(), halves)) == pytest.approx([SIZE / RATE] * 4)
+    narrow = {
+        "links": [
+            {"kind": "pcie", "each": "sim:0..3", "to": "root0"},
+            {"kind": "socket", "each": "root0..1", "to": "host:0..1"},
+            {"kind": "socket", "pairs": [["host:0", "host:1"]]},
+        ],
+        "devices.0.memory_rate": "10 GB/s",
+    }
+    alone = seconds(prepared(backend(narrow), work("all_reduce"), ranks=2))
+    assert seconds(prepared(backend(narrow), halves)) == pytest.approx([alone[0]] * 4)
+
+
+@pytest.mark.parametrize("more", [{"graphed": True}, {"registered": "local"}, {"blocking": True}])
+def test_how_it_is_called_is_accepted(more):
+    assert seconds(prepared(backend(), work("sendrecv", **more)))[0] == pytest.approx(SIZE / RATE)
+
+
+def test_aggregated_calls_start_once():
+    group = prepared(backend(STARTUP), work("sendrecv", aggregated=4))
+    assert group.pace.steps == 4
+    assert seconds(group)[0] == pytest.approx(3e-6 + 4 * SIZE / RATE)
+
+
+def test_one_rank_only_copies():
+    (took,) = seconds(prepared(backend(), work("all_reduce"), ranks=1))
+    assert took == pytest.approx(2 * SIZE / 1e12)
+    in_place = work("all_reduce", in_place=True)
+    assert seconds(prepared(backend(STARTUP), in_place, ranks=1)) == pytest.approx([3e-6])
+
+
+EVERY = [
+    work(name, type=number, in_place=in_place, **({"reduction": how} if how else {}))
+    for name, number, in_place in product(COLLECTIVE_NAMES, NUMBERS, (False, True))
+    for how in (REDUCTIONS if Collective(name).reduces else (None,))
+]
+
+
+@pytest.mark.parametrize("size", [8, 4096, 1 << 20])
+@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
+def test_every_number_is_right(name, size):
+    for one in EVERY:
+        if one.collective == name and one.is_checked:
+            group = prepared(backend(), one, size)
+            assert isinstance(group, Collecting)
+            assert group.check().count == 0, one
+
+
+@pytest.mark.parametrize("split", ["MOD 2", "DIV 3", "AND 0x1"])
+def test_each_group_has_numbers_of_its_own(split):
+    group = prepared(backend(), work("all_gather", split=split), 8192)
+    assert group.check().count == 0
+
+
+@pytest.mark.parametrize("offset", [0, 2000, 4095, 4096, 900_000])
+def test_an_element_altered_in_one_rank_is_found(offset):
+    machine = faulty(f"flip sim:2 offset={offset} bit=6")
+    result = measured(machine, work("all_reduce"))
+    assert (result.status, result.kind, result.wrong) == ("fail", "wrong-bytes", 1)
+    assert result.reason == f"1 element is wrong, first element {offset // 4} of rank 2"
+
+
+@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
+def test_every_rank_that_receives_is_checked(name):
+    result = measured(faulty("flip * bit=6"), work(name))
+    receives = 1 if name in ("gather", "reduce") else 4
+    assert result.wrong == receives
+
+
+def test_a_flip_on_a_link_strikes_the_rank_that_receives_over_it():
+    result = measured(faulty("flip sim:1-sim:2"), work("sendrecv"))
+    assert (result.wrong, result.reason) == (1, "1 element is wrong, first element 0 of rank 2")
+
+
+def test_a_flip_beyond_a_short_buffer_strikes_nothing():
+    result = measured(faulty("flip * offset=3000"), work("reduce_scatter"), 4096)
+    assert (result.status, result.wrong) == ("pass", 0)
+
+
+def test_nothing_is_checked_unless_asked():
+    result = measured(faulty("flip *"), work("all_reduce"), verify=False)
+    assert (result.status, result.wrong, result.verified) == ("pass", None, None)
+
+
+def test_a_slow_link_slows_its_ring():
+    machine = faulty("slow sim:2-sim:3 rate=50%")
+    assert seconds(prepared(machine, work("all_reduce"))) == pytest.approx(
+        [SIZE * 1.5 / (RATE / 2)] * 4
+    )
+
+
+def test_a_late_rank_waits_least():
+    machine = faulty("stall sim:1 every=1 for=0.001")
+    result = measured(machine, work("sendrecv"))
+    medians = {times.rank: times.seconds[0] for times in result.iterations}
+    assert medians[1] == pytest.approx(SIZE / RATE)
+    assert [medians[rank] for rank in (0, 2, 3)] == pytest.approx([SIZE / RATE + 1e-3] * 3)
+
+
+def test_ranks_are_alike_but_for_noise():
+    times = prepared(backend({"noise": "1%"}), work("all_reduce")).iterations(8)
+    assert len(times) == 4
+    assert len({each for own in times for each in own}) == 32
+    assert [sum(own) / 8 for own in times] == pytest.approx([SIZE * 1.5 / RATE] * 4, rel=0.02)
+
+
+def test_a_rank_has_its_buffers_in_its_own_memory():
+    refusal = backend().refusal
+    assert refusal(parse_transfer("sim:0 -> sim:0 by ccl")) is None
+    for text in ("sim:0 -> sim:1 by sim:0.ccl", "sim:0 -> null by sim:0.ccl"):
+        assert "in its own memory" in refusal(parse_transfer(text))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_are_read_as_they_were_written(number):
+    values = [0.0, 1.0, 2.0, 3.0, 7.0]
+    assert list(decode(number, encode(number, values))) == values
+
+
+def test_small_fractions_have_bits_too():
+    assert decode("f8e4m3", encode("f8e4m3", [1 / 64 / 8, 0.5])) == [1 / 64 / 8, 0.5]
+    assert decode("f8e5m2", bytes([0x3C | 0x80])) == [-1.0]
