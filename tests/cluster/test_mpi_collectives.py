@@ -19,25 +19,6 @@ YIELDING = {
 }
 """MPICH's ranks spin while they wait. Where they share CPUs, each then waits for a turn."""
 
-CHOSEN = """
-import sys
-import msgspec
-from linkgauge.__main__ import main
-from linkgauge.benchmarks.collectives import Collectives
-from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice
-
-works = Collectives.works
-chosen = CollectiveChoice({chosen})
-
-def given(benchmark, fabric):
-    return works(benchmark, msgspec.structs.replace(fabric, collectives=chosen))
-
-Collectives.works = given
-sys.argv[0] = "linkgauge"
-main()
-"""
-"""A linkgauge that carries collectives out in this way."""
-
 ALTERING = """
 import ctypes, os, sys
 from linkgauge.__main__ import main
@@ -96,8 +77,8 @@ def test_three_ranks_do_all_but_what_takes_a_power_of_two(tmp_path):
 
 
 def test_every_type_and_reduction_is_carried_out_or_skipped_with_the_reason(tmp_path):
-    chosen = "types=tuple(NUMBERS), reductions=REDUCTIONS"
-    ended = carried_out(tmp_path, 4, "all_reduce", sizes="4K", program=CHOSEN.format(chosen=chosen))
+    how = "--types", "all", "--reductions", "all"
+    ended = carried_out(tmp_path, 4, "all_reduce", *how, sizes="4K")
     assert set(ended.exits.values()) == {0}, ended.stderr
     cells = cells_of(ended)
     assert len(cells) == 2 * len(NUMBERS) * len(REDUCTIONS)
@@ -110,8 +91,8 @@ def test_every_type_and_reduction_is_carried_out_or_skipped_with_the_reason(tmp_
 
 def test_groups_work_at_the_same_time_each_by_itself(tmp_path):
     """Ranks 0 and 2, and 1 and 3; each of a group is the root once."""
-    chosen = "types=('int8',), roots=(0, 1), split='MOD 2', aggregated=3, blocking=True"
-    ended = carried_out(tmp_path, 4, *NAMES, sizes="4K", program=CHOSEN.format(chosen=chosen))
+    how = *"--types int8 --roots 0,1 --aggregate 3 --blocking --split".split(), "MOD 2"
+    ended = carried_out(tmp_path, 4, *NAMES, *how, sizes="4K")
     assert set(ended.exits.values()) == {0}, ended.stderr
     cells = cells_of(ended)
     assert {(cell.status, cell.wrong) for cell in cells} == {("pass", 0)}
