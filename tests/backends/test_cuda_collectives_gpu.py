@@ -23,7 +23,10 @@ SIZE = 1 << 20
 
 @pytest.fixture(scope="module")
 def backend():
-    opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
+    try:
+        opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
+    except Unsupported as reason:
+        pytest.skip(str(reason))
     refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
     if refused is not None:
         pytest.skip(str(refused))

@@ -294,3 +294,15 @@ def test_a_copy_that_cannot_be_written_is_left_out(perf, tmp_path):
     assert done.out.startswith("# skipping json output; ")
     done = perf("all_reduce_perf", "-g2", "-J", str(tmp_path / "a.txt"))
     assert "only files whose names end in .json are known" in done.err
+
+
+def test_a_copy_says_what_went_wrong(perf, tmp_path):
+    few, none = tmp_path / "few.json", tmp_path / "none.json"
+    assert perf("all_reduce_perf", "-g", "99", "-J", str(few)).code == 5
+    assert "99 requested but only 8" in json.loads(few.read_text())["errors"][0]
+    fake = Fake(change=lambda cell, _: unmeasured(cell, "error", "lost", "call"))
+    assert perf("all_reduce_perf", "-g2", "-J", str(none), fake=fake).code == 3
+    told = json.loads(none.read_text())
+    assert told["errors"] == [f"float sum{side}, 32 MiB: error: lost" for side in ("", " in place")]
+    assert told["results"] == []
+    assert "average_bus_bandwidth" not in told

@@ -104,7 +104,7 @@ def opened(
         settings=msgspec.structs.replace(settings, simulation=where.simulation),
         backends=() if where.backend is None else (where.backend,),
         devices=tuple(devices),
-        only_first=True,
+        only_first=not several,  # ranks choose one backend together
         wait=where.wait,
         label="as",
     )

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -103,12 +104,21 @@ class _Test:
             return self._measure(context)
 
     def _measure(self, context: Context) -> int:
-        copy, library = self._copy(library_version(context)), library_version(context)
-        _print(header(self._program, self._options, library))
-        context, problem = _with_devices(context, self._options)
-        if problem is not None:
-            _complain(problem)
-            return NOT_IMPLEMENTED
+        library = library_version(context)
+        with ExitStack() as held:
+            copy = self._copy(library)
+            if copy is not None:
+                held.callback(copy.close)
+            _print(header(self._program, self._options, library))
+            context, problem = _with_devices(context, self._options)
+            if problem is None:
+                return self._show(context, copy)
+            if copy is not None:
+                copy.error(problem)
+        _complain(problem)
+        return NOT_IMPLEMENTED
+
+    def _show(self, context: Context, copy: JsonCopy | None) -> int:
         ranks = tuple(_ranks(context, self._split))
         _print(map(str, ranks))
         if copy is not None:
@@ -159,8 +169,6 @@ class _Test:
             _print(footer(self._program, table.wrong, table.mean, least))
             if copy is not None:
                 copy.footer(table.wrong, table.mean, least)
-        if copy is not None:
-            copy.close(table.reasons)
         too_low = least is not None and table.mean < least * 0.9
         return 1 if table.code in (0, 1) and (table.wrong or too_low) else table.code
 
@@ -296,6 +304,8 @@ class _Table(Quiet):
         if not cell.samples or not cell.wrong:
             self.is_complete = False
             self.reasons.append(reason)
+            if self._copy is not None:
+                self._copy.error(reason)
         if not known:
             _complain(f"{self._program}: {reason}")
 
@@ -312,7 +322,10 @@ class _Table(Quiet):
         """The average of the ranks, or what else of them was asked for. The ranks of one process
         have one clock there, so that nothing is to choose."""
         average = sum(cell.samples) / len(cell.samples)
-        if not self._across_ranks or self._options.average == 1 or not cell.iterations:
+        if not self._across_ranks or self._options.average == 1:
+            return average
+        if not cell.iterations:
+            _complain(f"{self._program}: -a: what each rank took is not known: their average")
             return average
         own = [sum(rank.seconds) / len(rank.seconds) for rank in cell.iterations]
         chosen = (own[0], average, min(own), max(own))[self._options.average]

@@ -59,6 +59,7 @@ class JsonCopy:
             "nccl_version": library or 0,
         }
         self._lines: list[Document] = []
+        self._errors: list[str] = []
 
     def configuration(self, options: NcclOptions, ranks: Sequence[RankLine]) -> None:
         by_factor = options.factor > 1
@@ -102,9 +103,13 @@ class JsonCopy:
         okay = "unchecked" if least is None else _truth(mean >= least * 0.9)
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
-    def close(self, errors: Sequence[str]) -> None:
+    def error(self, problem: str) -> None:
+        """What went wrong."""
+        self._errors.append(problem)
+
+    def close(self) -> None:
         """Writes all of it."""
-        self._document |= {"errors": list(errors), "end_time": _now()}
+        self._document |= {"errors": self._errors, "end_time": _now()}
         with self._file:
             json.dump(self._document, self._file, separators=(",", ":"))
 
