@@ -78,9 +78,9 @@ class EmulatingCompiler:
 
 def translated(name, defines):
     """A kernel's file in C++, with a function that launches each of its kernels."""
-    shared = "progress.cuh"
     kernel = (KERNELS / f"{name}.cu").read_text()
-    kernel = kernel.replace(f'#include "{shared}"', (KERNELS / shared).read_text())
+    for shared in ("progress.cuh", "content.cuh"):
+        kernel = kernel.replace(f'#include "{shared}"', (KERNELS / shared).read_text())
     for assembly, meant in TRANSLATED.items():
         kernel = kernel.replace(assembly, meant)
     functions = ENTRY_POINT.findall(kernel)

@@ -10,13 +10,18 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
+from linkgauge.backends.protocol import Copy, Pace
+from linkgauge.cluster import messages
 from linkgauge.cluster.launch import Launch
 from linkgauge.cluster.links import Links
 from linkgauge.cluster.messages import (
+    Allocated,
     Done,
     End,
+    Ended,
     Ping,
     Pong,
+    Prepared,
     Reason,
     Refused,
     decode_command,
@@ -24,12 +29,15 @@ from linkgauge.cluster.messages import (
 )
 from linkgauge.engine.channel import Channel
 from linkgauge.model.ranks import Rank
+from linkgauge.model.result import Placement
 
 SOON = 0.05
 """A limit that has to pass in a test."""
 LONG = 60.0
 """A limit that never passes, and longer than any test."""
 
+SIZE = 4096
+"""Bytes of a buffer."""
 ALIVE = (Pong(),)
 GONE = object()
 """In place of an answer: the rank ends."""
@@ -120,3 +128,45 @@ def linked(*fakes, hosts=(), **options):
 def _shut(end):
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
+
+
+class Ranks:
+    """Members that answer as real ones do; `special` answers come first, by rank and command."""
+
+    def __init__(self, count=3):
+        self.special = {}
+        self.ended = {}
+        """What a rank answers at the end of a sample, given when it was to begin."""
+        self.fakes = [Fake(lambda command, n=n: self.answer(n, command)) for n in range(count)]
+
+    def answer(self, number, command):
+        kind = type(command)
+        if (number, kind) in self.special:
+            return self.special[number, kind]
+        if kind is messages.Allocate:
+            placement = Placement(f"of rank {number}", command.size)
+            return done(Allocated(placement, (f"warned by {number}",), b"handle %d" % number))
+        if kind is messages.Prepare:
+            return done(Prepared(Pace(), 100 + number))
+        if kind is messages.Begin:
+            return done(self.ended[number](command.at) if number in self.ended else Ended(0.0, {}))
+        answers = {messages.Checksum: 99, messages.Mismatch: 7, messages.Remarks: ("by it",)}
+        return done(answers.get(kind))
+
+    def of(self, kind):
+        """Who was asked this, and what exactly."""
+        return {n: fake.of(kind) for n, fake in enumerate(self.fakes) if fake.of(kind)}
+
+
+def allocated(backend, transfer):
+    return [backend.allocate(memory, SIZE, transfer.engine) for memory in transfer.memories]
+
+
+def copies(backend, *transfers):
+    return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
+
+
+def measured(group, loops=1):
+    group.arm(loops)
+    group.open()
+    return group.wait()

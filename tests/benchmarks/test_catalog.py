@@ -88,8 +88,3 @@ def test_profile_vm_measures_the_same_figures_whatever_the_number_of_cpus():
     )  # fmt: skip
     nodes = places("memory_stream_nodes", *two)[0]
     assert nodes == [(f"{row} stream", f"host:{n}") for row in ("0", "1", "all") for n in (0, 1)]
-
-
-def test_what_cannot_be_measured_yet_is_skipped_with_the_reason():
-    benchmark = CATALOG["all_reduce"].lay_out(DeviceSet("host", ()))
-    assert (benchmark.cells, benchmark.reason) == ((), "linkgauge measures no collectives yet")

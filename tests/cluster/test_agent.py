@@ -8,11 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from fakes import device
+from linkgauge.backends.protocol import Wrong
 from linkgauge.cluster import agent as module
 from linkgauge.cluster import messages
 from linkgauge.cluster.agent import Agent
 from linkgauge.cluster.messages import Done, Pong, Reason, Refused, decode_reply, encode
 from linkgauge.engine.channel import Channel
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import (
     AllocationError,
     BackendError,
@@ -32,6 +34,7 @@ from ranks_kit import LONG, launch, rank
 
 WRITE = parse_transfer("fake:0@0 -> fake:0@1 by ce")
 MEMORY = Memory("fake", 0, rank=1)
+REDUCE = Collective("reduce", reduction="sum", root=0)
 OPEN = messages.Open("fake", Settings((1,)))
 
 
@@ -66,6 +69,9 @@ class FakeMember:
             "remarks": ("a remark",),
             "prepare": messages.Prepared(most_loops=7),
             "begin": messages.Ended(1.0, {0: 2.0}),
+            "token": b"\x00 token",
+            "iterate": (0.5, 0.25),
+            "check": Wrong(1, 0, 5),
         }
 
         def call(*arguments):
@@ -176,7 +182,12 @@ class TestCommands:
             (messages.Mismatch(4, 8, 0, 7), int | None, 3, ("first_mismatch", 4, 8, 0, 7)),
             (messages.Checksum(4, 8), int, 99, ("checksum", 4, 8)),
             (messages.Prepare((), "copy"), messages.Prepared, messages.Prepared(most_loops=7),
-             ("prepare", (), "copy")),
+             ("prepare", (), "copy", ())),
+            (messages.Prepare((), REDUCE, (b"t",)), messages.Prepared,
+             messages.Prepared(most_loops=7), ("prepare", (), REDUCE, (b"t",))),
+            (messages.Token(), bytes, b"\x00 token", ("token",)),
+            (messages.Iterate(3), tuple[float, ...], (0.5, 0.25), ("iterate", 3)),
+            (messages.Check(), Wrong, Wrong(1, 0, 5), ("check",)),
             (messages.Arm(3, 2), type(None), None, ("arm", 3, 2)),
             (messages.Begin(5.0), messages.Ended, messages.Ended(1.0, {0: 2.0}),
              ("begin", messages.Begin(5.0))),

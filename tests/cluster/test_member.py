@@ -5,10 +5,11 @@ import time
 import pytest
 
 from fakes import FakeBackend, content, device
-from linkgauge.backends.protocol import Pattern, Timing
+from linkgauge.backends.protocol import Pace, Pattern, Timing, Wrong
 from linkgauge.cluster.member import BackendMember, await_time
 from linkgauge.cluster.members import SimMember, open_member
 from linkgauge.cluster.messages import Allocate, Begin, Ended, Enter, Lent, Prepared, SharedCopy
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, InputError, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.memory import Memory
@@ -169,6 +170,54 @@ class TestCopies:
         member.close_group()
 
 
+class Collects:
+    """A group that carries a collective out: times by rank, and what is wrong."""
+
+    def __init__(self, copies):
+        self.numbers = range(len(copies))
+        self.pace, self.most_loops = Pace(), 7
+        self.found = Wrong()
+
+    def iterations(self, count):
+        return tuple(tuple(float(number) for _ in range(count)) for number in self.numbers)
+
+    def check(self):
+        return self.found
+
+    def close(self):
+        """Nothing to close."""
+
+
+class TestCollectives:
+    WORK = Collective("all_gather")
+    PARTS = tuple(parse_transfer(f"fake:{n}@{n} -> fake:{n}@{n} by ccl") for n in range(3))
+
+    def prepared(self, member):
+        allocate(member, 0, "fake:1@1", self.PARTS[1])
+        member.backend.prepare = lambda copies, operation: Collects(copies)
+        return member.prepare([shared(part) for part in self.PARTS], self.WORK, (b"token",))
+
+    def test_have_the_part_of_its_rank(self, member):
+        assert self.prepared(member).most_loops == 7
+        assert member.iterate(3) == (0.0, 0.0, 0.0)
+        member._group.found = Wrong(2, 0, 5)
+        assert member.check() == Wrong(2, 0, 5)
+
+    def test_that_are_not_prepared_are_not_carried_out(self, member):
+        for ask in (lambda: member.iterate(3), member.check):
+            with pytest.raises(BackendError, match="none is prepared"):
+                ask()
+        for number in range(2):
+            allocate(member, number, "fake:1@1")
+        member.prepare([shared(LOCAL, 0, 1)], "copy")
+        with pytest.raises(BackendError, match="none is prepared"):
+            member.check()
+
+    def test_found_no_groups_by_tokens(self, member):
+        with pytest.raises(Unsupported, match="founds no groups"):
+            member.token()
+
+
 class TestGate:
     def test_opens_when_the_clock_reads_so(self):
         for ahead in (0.0, 1e-4, 0.01):
@@ -195,6 +244,20 @@ class TestSimulated:
         yield made
         for member in made:
             member.close()
+
+    def test_counts_what_is_wrong_once(self, members):
+        """Each simulates all ranks: it times and counts what is of its own one."""
+        parts = [parse_transfer(f"sim:{n}@{n} -> sim:{n}@{n} by ccl") for n in range(3)]
+        for member in members:
+            for number, part in enumerate(parts):
+                member.allocate(Allocate(number, part.source, SIZE, part.engine))
+            member.backend.prepare = lambda copies, operation: Collects(copies)
+            member.prepare(
+                [shared(part, n, n) for n, part in enumerate(parts)], Collective("all_gather")
+            )
+            member._group.found = Wrong(2, 1, 5)
+        assert [member.check().count for member in members] == [0, 2, 0]
+        assert [member.iterate(1) for member in members] == [(0.0,), (1.0,), (2.0,)]
 
     def test_rank_r_has_device_r(self, members):
         assert [one.device().memory for one in members] == ["sim:0@0", "sim:1@1", "sim:2@2"]

@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from linkgauge.backends.protocol import Pace
+from linkgauge.backends.protocol import Pace, Wrong
 from linkgauge.cluster import messages
 from linkgauge.cluster.messages import (
     PROTOCOL,
@@ -18,6 +18,7 @@ from linkgauge.cluster.messages import (
     decode_reply,
     encode,
 )
+from linkgauge.model.collective import Collective
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_transfer
@@ -45,9 +46,13 @@ COMMANDS = (
     messages.Mismatch(4, 1 << 20, 1, 7),
     messages.Checksum(4, 1 << 20),
     messages.Prepare((COPY, COPY), "copy"),
+    messages.Prepare((COPY,), Collective("reduce", "int8", "max", 1), (b"\x00\xff token", b"")),
+    messages.Token(),
     messages.Arm(12, 3),
     messages.Begin(123.456),
     messages.Begin(),
+    messages.Iterate(12),
+    messages.Check(),
     messages.Close(),
     messages.Enter({3: (WRITE, WRITE)}, "measure", 2, 5),
     messages.Ping(),
@@ -68,6 +73,9 @@ RESULTS = (
     (messages.Prepared(), messages.Prepared),
     (messages.Ended(1.5, {2: 0.25}, {2: 1 << 63}, {2: (0.0, 0.25)}), messages.Ended),
     (messages.Ended(1.5, {0: 0.25}, {0: None}), messages.Ended),
+    (Wrong(3, 1, 1 << 40), Wrong),
+    ((0.25, 0.5), tuple[float, ...]),
+    (b"\x00\xff token", bytes),
     (messages.Reason("peer", "no"), messages.Reason | None),
     (None, messages.Reason | None),
     (None, int | None),

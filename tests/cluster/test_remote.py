@@ -3,19 +3,18 @@
 import pytest
 
 from fakes import device
-from linkgauge.backends.protocol import Copy, Pace, Pattern
+from linkgauge.backends.protocol import Pace, Pattern
 from linkgauge.cluster import messages
 from linkgauge.cluster import remote as module
 from linkgauge.cluster.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
-from linkgauge.cluster.messages import Allocated, Ended, Prepared, Reason
+from linkgauge.cluster.messages import Ended, Prepared, Reason
 from linkgauge.cluster.remote import RankBackend, SimRankBackend
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported
 from linkgauge.model.notation import parse_memory, parse_transfer
 from linkgauge.model.ranks import LostRank, RankLost
 from linkgauge.model.result import Placement
-from ranks_kit import Fake, done, linked, refused
+from ranks_kit import SIZE, Ranks, allocated, copies, done, linked, measured, refused
 
-SIZE = 4096
 PUSH = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
 PULL = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
 THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
@@ -23,34 +22,6 @@ SHARED = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
 SIM = parse_transfer("sim:0@0 -> sim:1@1 by ce")
 SIM_BACK = parse_transfer("sim:1@1 -> sim:0@0 by ce")
 PUT = parse_transfer("host:0@0 -> host:0@1 by rma")
-
-
-class Ranks:
-    """Members that answer as real ones do; `special` answers come first, by rank and command."""
-
-    def __init__(self, count=3):
-        self.special = {}
-        self.ended = {}
-        """What a rank answers at the end of a sample, given when it was to begin."""
-        self.fakes = [Fake(lambda command, n=n: self.answer(n, command)) for n in range(count)]
-
-    def answer(self, number, command):
-        kind = type(command)
-        if (number, kind) in self.special:
-            return self.special[number, kind]
-        if kind is messages.Allocate:
-            placement = Placement(f"of rank {number}", command.size)
-            return done(Allocated(placement, (f"warned by {number}",), b"handle %d" % number))
-        if kind is messages.Prepare:
-            return done(Prepared(Pace(), 100 + number))
-        if kind is messages.Begin:
-            return done(self.ended[number](command.at) if number in self.ended else Ended(0.0, {}))
-        answers = {messages.Checksum: 99, messages.Mismatch: 7, messages.Remarks: ("by it",)}
-        return done(answers.get(kind))
-
-    def of(self, kind):
-        """Who was asked this, and what exactly."""
-        return {n: fake.of(kind) for n, fake in enumerate(self.fakes) if fake.of(kind)}
 
 
 @pytest.fixture
@@ -67,14 +38,6 @@ def links(ranks):
 @pytest.fixture
 def backend(links):
     return RankBackend("cuda", links, [device(n, "cuda") for n in range(3)])
-
-
-def allocated(backend, transfer):
-    return [backend.allocate(memory, SIZE, transfer.engine) for memory in transfer.memories]
-
-
-def copies(backend, *transfers):
-    return [Copy(one, *allocated(backend, one), SIZE, 7) for one in transfers]
 
 
 class TestQuestions:
@@ -215,12 +178,6 @@ class TestGroups:
         links.lost = RankLost(LostRank(1, "ended", "measuring"))
         group.close()
         assert ranks.of(messages.Close) == {}
-
-
-def measured(group, loops=1):
-    group.arm(loops)
-    group.open()
-    return group.wait()
 
 
 class TestOneEngine:

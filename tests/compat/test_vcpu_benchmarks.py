@@ -56,10 +56,16 @@ def test_what_is_skipped_says_why(benchmark, tmp_path):
         assert result.reason or all(cell.reason for cell in result.cells), result.benchmark
 
 
-def test_the_largest_message_is_taken_and_said_to_mean_nothing_yet(benchmark):
-    done = benchmark("a", "--nccl-max-msg", "256M")
-    assert done.code == 0
-    assert done.err == ("run_vcpu_benchmark: --nccl-max-msg 256M: AllReduce is not measured yet\n")
+def test_the_largest_message_ends_the_sweep(benchmark, tmp_path):
+    def columns(*arguments):
+        done = benchmark("a", *arguments, on=where("dgx-h200-8"))
+        folder = max(tmp_path.glob("results/*/a/*"), key=lambda path: path.stat().st_mtime_ns)
+        (result,) = (one for one in read_run(folder).results if one.benchmark == "all_reduce")
+        assert done.code == 0
+        return list(dict.fromkeys(cell.column for cell in result.cells))
+
+    assert columns()[-2:] == ["128 MiB", "512 MiB"]
+    assert columns("--nccl-max-msg", "2G")[-2:] == ["512 MiB", "2 GiB"]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +74,7 @@ def test_the_largest_message_is_taken_and_said_to_mean_nothing_yet(benchmark):
         ((), "the following arguments are required: config"),
         (("",), "CONFIG: give the configuration a name"),
         (("a", "--nccl-max-msg", "x"), "--nccl-max-msg: size 'x' is not understood"),
+        (("a", "--nccl-max-msg", "7"), "--nccl-max-msg 7: give at least 8"),
         (("a", "--nccl-max-msg"), "argument --nccl-max-msg: expected one argument"),
         (("a", "b"), "unrecognized arguments: b"),
     ],
@@ -94,7 +101,7 @@ def test_its_help(benchmark, capfd, monkeypatch):
 
 def needs(box, *installed, manager=UBUNTU):
     which = {name: f"/usr/bin/{name}" for name in installed}.get
-    return tuple(sets_up.needs_of(box, which, manager))
+    return tuple(sets_up.needs_of(box, which, manager, lambda: "nccl" in installed))
 
 
 def with_pci(function, **unavailable):
@@ -115,10 +122,18 @@ def test_what_is_missing_comes_with_the_commands_of_root():
 
 def test_what_is_there_needs_no_command():
     box = machine([device(0, "cuda"), device(1, "cuda")])
-    found = needs(box, "numactl", "lscpu")
-    assert [need.state for need in found] == ["ok", "ok", "ok", "ok", "none"]
+    found = needs(box, "numactl", "lscpu", "nccl")
+    assert [need.state for need in found] == ["ok", "ok", "ok", "ok", "ok"]
+    assert "AllReduce  NCCL, 2 GPUs" in shown(*found)
     assert "GPU        2 × Fake Card X1" in shown(*found)
     assert "as root" not in shown(*found)
+
+
+def test_gpus_without_nccl_say_how_to_install_it():
+    box = machine([device(0, "cuda"), device(1, "cuda")])
+    text = shown(*needs(box, "numactl", "lscpu"))
+    assert "optional AllReduce  no NCCL: it is skipped" in text
+    assert "as yourself:\n    pip install '.[nccl]'" in text
 
 
 def test_a_gpu_whose_bindings_are_missing_is_for_its_user_to_mend():

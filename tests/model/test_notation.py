@@ -167,6 +167,12 @@ def test_a_label_is_the_name_among_those_of_a_backend(text, label):
     assert f"{memory.backend}:{memory.label}" == str(memory.place)
 
 
+def test_a_factor_may_be_a_size():
+    (transfer,) = parse_transfers("cuda:0 -> cuda:0 by ccl x8589934592")
+    assert transfer.scale == 8 << 30
+    assert parse_transfers(str(transfer)) == (transfer,)
+
+
 def test_the_pieces_of_a_transfer():
     transfer = parse_transfer("host:0/pageable <-> cuda:1@2 by cuda:1@2.sm x2")
     assert transfer.source == host(0, "pageable")

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.engine.runs import read_run
+from linkgauge.model.collective import Collective
+from linkgauge.model.result import RankTimes
+from linkgauge.model.transfer import Report
 from linkgauge.report.files import json_document, run_schema, scaling_schema, variation_schema
 from linkgauge.report.run_text import make_console, render_result, render_transfers
 
@@ -34,6 +38,28 @@ def test_a_run_validates_and_a_damaged_one_does_not():
     document["results"][0]["cells"][0]["status"] = "fine"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, schema)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        Collective("sendrecv"),
+        Collective("reduce", "bfloat16", "avg", 3, True, "MOD 2", 4, True, True, "symmetric"),
+    ],
+)
+def test_a_collective_validates_and_is_read_as_it_was(tmp_path, work):
+    """Its operation is an object, and its ranks have times of their own."""
+    run = read_run(GOLDEN / "run.json")
+    result = run.results[0]
+    times = (RankTimes(0, (1e-6, 2e-6)), RankTimes(1, (3e-6, 4e-6)))
+    cell = replace(result.cells[0], operation=work, iterations=times, wrong=0, report=Report.TIME)
+    kept = replace(run, results=(replace(result, cells=(cell,)),))
+    document = json_document(kept)
+    jsonschema.validate(json.loads(document), json.loads(SCHEMA.read_text()))
+    (tmp_path / "run.json").write_text(document)
+    ((read,),) = (one.cells for one in read_run(tmp_path).results)
+    assert (read.operation, read.iterations, read.wrong) == (work, times, 0)
+    assert read.report is Report.TIME
 
 
 @pytest.mark.parametrize("path", sorted((GOLDEN / "old").glob("*.json")), ids=lambda p: p.name)

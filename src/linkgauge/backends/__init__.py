@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from linkgauge.machine.host import read_host
+from linkgauge.machine.needed_environment import needed
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.machine import Host
 from linkgauge.model.settings import EngineSettings
@@ -29,7 +32,8 @@ def open_backend(
     """A ready backend. Raises Unsupported with the reason if the machine cannot run it.
 
     A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
-    `host` describes this machine; None reads it again.
+    `host` describes this machine; None reads it again. Environment variables that the machine's
+    accelerators need are set before, unless they are.
     """
     if name == ACROSS_RANKS:
         several = "mpiexec -n 2 linkgauge run --backend mpi --prefix multinode"
@@ -37,6 +41,8 @@ def open_backend(
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")
+    if name in ACCELERATORS:
+        os.environ.update(needed(ROOT, os.environ))
     module = import_module(f"{__name__}.{name}")
     backend: Backend = module.create(engines, host or read_host())
     return backend

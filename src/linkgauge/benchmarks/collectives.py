@@ -23,11 +23,21 @@ from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
 
 COLLECTING = ("cuda", "sim", ACROSS_RANKS)
 """Backends that carry out collectives."""
+LEAST = 8
+"""Bytes that sweeps begin with."""
+
+
+def by_fours(largest: int) -> tuple[int, ...]:
+    """Sizes by factors of 4, up to this one."""
+    steps = (largest // LEAST).bit_length() // 2 + 1
+    return tuple(size for step in range(steps) if (size := LEAST << 2 * step) <= largest)
+
+
 SIZES: Mapping[str | None, tuple[int, ...]] = {
-    "full": tuple(8 << 2 * step for step in range(16)),
-    COMPARISON: tuple(8 << 2 * step for step in range(14)),
+    "full": by_fours(8 << 30),
+    COMPARISON: by_fours(1 << 30),
 }
-"""Bytes by profile, by factors of 4: to 8 GiB, and to 512 MiB."""
+"""Bytes by profile: to 8 GiB, and to 1 GiB, of which the factor reaches half."""
 FEW_SIZES = (8, 32 << 10, 1 << 20, 32 << 20, 512 << 20)
 LARGEST_OF_HOSTS = 64 << 20
 """Bytes above which collectives between the memories of hosts show nothing new."""
@@ -66,6 +76,8 @@ class Collectives(Sweep, frozen=True, kw_only=True):
             ranks = len(fabric.devices)
             if self.collective == "hypercube" and ranks & (ranks - 1):
                 return f"a hypercube has a power of two of ranks, these are {ranks}"
+            if has_root(self.collective) and max(fabric.collectives.roots) >= ranks:
+                return f"there is no rank {max(fabric.collectives.roots)}: these are {ranks}"
             return None
         several = f"or several processes: mpiexec -n 4 linkgauge run {self.name}"
         return f"needs two GPUs of one machine, {several}"
@@ -88,10 +100,12 @@ class Collectives(Sweep, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Those asked for, else the profile's."""
+    """Those asked for, else the profile's, or up to the largest that was asked for."""
     if fabric.sizes:
         return fabric.sizes
-    sizes = SIZES.get(fabric.profile, FEW_SIZES)
+    sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest
+    if largest is not None:
+        return tuple(s for s in sizes if s <= largest) if sizes is FEW_SIZES else by_fours(largest)
     if fabric.backend == ACROSS_RANKS:
         return tuple(size for size in sizes if size <= LARGEST_OF_HOSTS)
     return sizes

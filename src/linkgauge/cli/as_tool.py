@@ -54,6 +54,7 @@ def as_tool(
              linkgauge as bandwidthTest --memory=pageable --htod
              linkgauge as p2pBandwidthLatencyTest --p2p_read
              linkgauge as bandwidth_test --size 256M --iter 10 --out bandwidth.csv
+             linkgauge as all_reduce_perf -b 8 -e 8G -f 2 -g 8
              linkgauge as ping_pong --iter 10000 --size 64 --out latency.csv
              linkgauge as setup_vcpu_benchmarks
              linkgauge as run_vcpu_benchmark pinned

@@ -110,6 +110,14 @@ OPTIONS = {
         "A captured machine instead of this one: its folder, or what `capture` wrote.",
         "DIR|FILE.tgz",
     ),
+    "types": Option("Collectives: types of numbers, or all: float,half.", "TYPE[,TYPE…]"),
+    "reductions": Option("Collectives: sum, prod, max, min, avg, mulsum, or all.", "OP[,OP…]"),
+    "roots": Option("Collectives with a root: these ranks.", "RANK[,RANK…]"),
+    "split": Option("Collectives: groups of ranks at the same time: MOD 2, DIV 4.", "HOW"),
+    "aggregate": Option("Collectives: N calls in one group of calls.", "N"),
+    "blocking": Option("Collectives: wait for each."),
+    "graphed": Option("Collectives: launch them as a CUDA graph."),
+    "registered": Option("Collectives: register buffers with NCCL.", "local|symmetric"),
     "wait": Option("Wait where another run measures one of the devices."),
     "nsys": Option("Measure under Nsight Systems; keep its files with the run."),
     "ncu": Option("Measure under Nsight Compute; keep its files with the run."),
@@ -147,6 +155,19 @@ class Shape(NamedTuple):
     streams: int | None = None
     untuned: bool = False
     no_affinity: bool = False
+
+
+class Collecting(NamedTuple):
+    """Which collectives are measured, and how they are called."""
+
+    types: str | None = None
+    reductions: str | None = None
+    roots: str | None = None
+    split: str | None = None
+    aggregate: int | None = None
+    blocking: bool = False
+    graphed: bool = False
+    registered: str | None = None
 
 
 class Simulated(NamedTuple):

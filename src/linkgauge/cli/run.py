@@ -10,7 +10,9 @@ import typer
 
 from linkgauge.model.errors import InputError
 
+from .collecting import choice_of
 from .options import (
+    Collecting,
     Option,
     Profiling,
     RunFormat,
@@ -55,6 +57,7 @@ def run(
     device: list[str] | None = None,
     size: str | None = None,
     sampling: Sampling,
+    collecting: Collecting,
     label: str = "default",
     out: Path = Path("results"),
     form: RunFormat,
@@ -123,5 +126,6 @@ def run(
         context, what, settings,
         label=label, out=out, wait=wait, profile=None if size else profile, tune=tune,
         backends=tuple(backend or ()), devices=tuple(device or ()), stated=stated,
+        collectives=choice_of(collecting),
     )  # fmt: skip
     return requests.carry_out(request, display, first=first, only_plan=dry_run)

@@ -182,9 +182,12 @@ _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
         of.number, of.size, Pattern(of.pattern), of.seed
     ),
     messages.Checksum: lambda member, of: member.checksum(of.number, of.size),
-    messages.Prepare: lambda member, of: member.prepare(of.copies, of.operation),
+    messages.Token: lambda member, of: member.token(),
+    messages.Prepare: lambda member, of: member.prepare(of.copies, of.operation, of.tokens),
     messages.Arm: lambda member, of: member.arm(of.loops, of.laps),
     messages.Begin: lambda member, of: member.begin(of),
+    messages.Iterate: lambda member, of: member.iterate(of.count),
+    messages.Check: lambda member, of: member.check(),
     messages.Close: lambda member, of: member.close_group(),
 }
 """What its member does."""

@@ -6,11 +6,13 @@ import socket
 from collections.abc import Sequence
 
 from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.collectives import ENGINE
 from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours
-from linkgauge.backends.protocol import Backend, Buffer, Pattern
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Pattern
 from linkgauge.backends.rules import check_flags
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Operation, Transfer
@@ -44,10 +46,13 @@ class CudaMember(BackendMember):
         """This side's flag, while flags bounce."""
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        return (*super().remarks(transfer), "memory of another process, by CUDA IPC")
+        said = super().remarks(transfer)
+        by_ipc = transfer.engine.kind != ENGINE
+        return (*said, "memory of another process, by CUDA IPC") if by_ipc else said
 
     def handle(self, buffer: Buffer) -> bytes:
-        return export(ours(buffer), self._machine)
+        own = ours(buffer)
+        return export(own, self._machine) if own.is_exported else b""
 
     def opened(self, lent: Lent | None) -> Buffer | None:
         if lent is None or lent.memory.rank == self.rank:
@@ -57,13 +62,36 @@ class CudaMember(BackendMember):
             self.buffers[lent.number] = opened
         return self.buffers[lent.number]
 
-    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
         if operation == "broadcast":
             raise Unsupported("stores to several GPUs at once take multicast memory (NVLS)")
+        if isinstance(operation, Collective):
+            return self._collective(copies, operation, tokens)
         if operation != "flag-ping-pong":
             return super().prepare(copies, operation)
         self.close_group()
         return self._bounce(copies[0])
+
+    def token(self) -> bytes:
+        return self.backend.collectives.token()
+
+    def _collective(
+        self, copies: Sequence[SharedCopy], work: Collective, tokens: Sequence[bytes]
+    ) -> Prepared:
+        """This rank's part: the others' have no buffers here."""
+        self.close_group()
+        self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))
+        if not self._timed:
+            return Prepared()
+        known = [
+            self.copy(copy)
+            if self.is_mine(copy)
+            else Copy(copy.transfer, None, None, copy.size, copy.seed)
+            for copy in copies
+        ]
+        return self.use(self.backend.collectives.group(known, work, tokens))
 
     def _bounce(self, copy: SharedCopy) -> Prepared:
         """This side of a ping-pong. Raises Unsupported for what is none."""

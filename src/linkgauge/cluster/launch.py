@@ -99,6 +99,10 @@ def _starter(root: Root) -> int:
     return parent
 
 
+_OF_SEVERAL = ("multinode", "_perf")
+"""What stands in the arguments of commands that several processes execute together."""
+
+
 def is_heard(arguments: Sequence[str]) -> bool:
     """Whether this process says what is wrong with its arguments: of the ranks of one run, which
     all have the same, the first does."""
@@ -106,4 +110,4 @@ def is_heard(arguments: Sequence[str]) -> bool:
         rank = launched().rank
     except InputError:
         return True
-    return not rank or not any("multinode" in word for word in arguments)
+    return not rank or not any(mark in word for word in arguments for mark in _OF_SEVERAL)

@@ -12,7 +12,17 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, HasTelemetry, Pattern, follows
+from linkgauge.backends.protocol import (
+    Backend,
+    Buffer,
+    Collecting,
+    Copy,
+    Group,
+    HasTelemetry,
+    Pattern,
+    Wrong,
+    follows,
+)
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device
@@ -29,7 +39,8 @@ GATE_SPIN = 1e-3
 
 class Member(Protocol):
     """Buffers are known by their number in the whole run. `others_wait` says that calls of other
-    members may not end before this one makes progress, even if it is idle."""
+    members may not end before this one makes progress, even if it is idle. A `token` founds a group
+    of ranks, to all of which it comes when they prepare a collective."""
 
     others_wait: bool
 
@@ -43,9 +54,14 @@ class Member(Protocol):
     def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None: ...
     def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None: ...
     def checksum(self, number: int, size: int) -> int: ...
-    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared: ...
+    def token(self) -> bytes: ...
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared: ...
     def arm(self, loops: int, laps: int) -> None: ...
     def begin(self, command: Begin) -> Ended: ...
+    def iterate(self, count: int) -> tuple[float, ...]: ...
+    def check(self) -> Wrong: ...
     def close_group(self) -> None: ...
     def close(self) -> None: ...
 
@@ -136,7 +152,12 @@ class BackendMember:
         """Whether this member carries the copy out, and times it."""
         return copy.transfer.engine.owner.rank == self.rank
 
-    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+    def token(self) -> bytes:
+        raise Unsupported(f"backend {self.backend.name} founds no groups of ranks")
+
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
         self.close_group()
         places = [place for place, copy in enumerate(copies) if self.is_mine(copy)]
         self._timed = tuple((place, number) for number, place in enumerate(places))
@@ -178,6 +199,20 @@ class BackendMember:
             _of(self._timed, timing.checksums),
             _of(self._timed, timing.progress),
         )
+
+    def iterate(self, count: int) -> tuple[float, ...]:
+        """Raises BackendError if no collective is prepared."""
+        times = self._collecting().iterations(count)
+        return next((times[number] for _, number in self._timed), ())
+
+    def check(self) -> Wrong:
+        """Raises BackendError if no collective is prepared."""
+        return self._collecting().check()
+
+    def _collecting(self) -> Collecting:
+        if self._group is None or not follows(self._group, Collecting):  # type: ignore[type-abstract]
+            raise BackendError("collective", "none is prepared")
+        return self._group
 
     def close_group(self) -> None:
         group, self._group = self._group, None

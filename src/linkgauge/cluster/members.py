@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkgauge.backends import ACROSS_RANKS, SIMULATED, open_backend
+from linkgauge.backends.protocol import Wrong
 from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
@@ -60,11 +61,18 @@ class SimMember(BackendMember):
     def local(self, memory: Memory) -> Memory:
         return memory.unranked
 
-    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
         self.close_group()
         self._timed = tuple((n, n) for n, copy in enumerate(copies) if self.is_mine(copy))
         prepared = self.use(self.backend.prepare([self.copy(copy) for copy in copies], operation))
         return prepared if self._timed else Prepared()
+
+    def check(self) -> Wrong:
+        """All members find the same: it counts where it is."""
+        found = super().check()
+        return found if found.rank in dict(self._timed) else Wrong()
 
     def enter(self, command: Enter) -> None:
         cells = {

@@ -156,11 +156,19 @@ class SharedCopy(msgspec.Struct, frozen=True):
     warm_ups: int | None = None
 
 
+class Token(msgspec.Struct, frozen=True, tag=True):
+    """Asks for a token by which a group of ranks founds its communicator, such as NCCL's unique id.
+    Answered by bytes."""
+
+
 class Prepare(msgspec.Struct, frozen=True, tag=True):
-    """Prepare one's part of these copies. Answered by `Prepared`."""
+    """Prepare one's part of these copies. Answered by `Prepared`. Of a collective, `tokens` has one
+    for each of its groups, if members of this backend need any; the same tokens come with all
+    collectives of the same groups."""
 
     copies: tuple[SharedCopy, ...]
     operation: Operation
+    tokens: tuple[bytes, ...] = ()
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -192,6 +200,18 @@ class Ended(msgspec.Struct, frozen=True):
     progress: Mapping[int, tuple[float, ...]] = {}
 
 
+class Iterate(msgspec.Struct, frozen=True, tag=True):
+    """Time so many single iterations of the collective that is prepared. Answered by the seconds of
+    each."""
+
+    count: int
+
+
+class Check(msgspec.Struct, frozen=True, tag=True):
+    """Fill one's buffers, carry the collective out once, and check one's result. Answered by
+    `Wrong`, of its own alone."""
+
+
 class Close(msgspec.Struct, frozen=True, tag=True):
     """Close what is prepared, if anything is."""
 
@@ -217,7 +237,8 @@ class End(msgspec.Struct, frozen=True, tag=True):
 
 Command = (
     Told | Doing | Open | Hold | Look | Clock | Virtual | Refuses | Remarks | Allocate | Free
-    | Fill | Mismatch | Checksum | Prepare | Arm | Begin | Close | Enter | Ping | End
+    | Fill | Mismatch | Checksum | Token | Prepare | Arm | Begin | Iterate | Check | Close | Enter
+    | Ping | End
 )  # fmt: skip
 
 

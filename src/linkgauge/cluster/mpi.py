@@ -16,9 +16,10 @@ from functools import partial
 from typing import Any
 
 from linkgauge.backends import native
-from linkgauge.backends.protocol import Pace, Pattern
+from linkgauge.backends.protocol import Pace, Pattern, Wrong
 from linkgauge.backends.rules import check_alone, lacking
 from linkgauge.machine.host import read_host
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Device, Node
@@ -30,6 +31,7 @@ from linkgauge.model.units import approximate_size
 from .launch import Launch
 from .member import await_time
 from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
+from .mpi_collectives import Communicators, MpiCollective, RankPart, part_refusal
 from .mpi_flags import FlagSide
 from .mpi_streams import Part, Stream, broadcast_streams, message_stream, run
 from .world import mpi_errors, world
@@ -75,6 +77,8 @@ class MpiMember:
         self._loops = 0
         self._ready: list[Stream] = []
         self._flags: FlagSide | None = None
+        self._comms_of = Communicators(mpi)
+        self._collective: MpiCollective | None = None
         self._shortest: float | None = None
         """Seconds of a loop of the copies prepared last."""
 
@@ -99,6 +103,8 @@ class MpiMember:
         return Inventory()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        if transfer.engine.kind == "ccl":
+            return part_refusal(transfer)
         if transfer.engine.kind not in ("rma", "msg") or transfer.both_ways:
             return f"{transfer}: between hosts, MPI moves bytes one way, by rma or msg"
         if any(memory.kind or not memory.is_host for memory in transfer.memories):
@@ -108,6 +114,8 @@ class MpiMember:
         return None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if self._collective is not None:
+            return self._collective.remarks
         if self._operation == "broadcast":
             by = "MPI_Ibcast"
         elif transfer.engine.kind == "msg":
@@ -183,13 +191,22 @@ class MpiMember:
             raise BackendError("buffer", f"number {number} is not allocated here")
         return self._blocks[number]
 
-    def prepare(self, copies: Sequence[SharedCopy], operation: Operation) -> Prepared:
+    def token(self) -> bytes:
+        return b""
+
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
         self.close_group()
         self._copies, self._operation, self._shortest = copies, operation, None
         if operation == "flag-ping-pong":
             check_alone(copies)  # type: ignore[arg-type]  # counts them
             self._flags = self._flag_side(copies[0])
             return Prepared(self._flags.pace if self._times(copies[0]) else None)
+        if isinstance(operation, Collective):
+            parts = [self._part(copy) for copy in copies]
+            self._collective = MpiCollective(self._comms_of, operation, parts, self._cpus)
+            return Prepared(self._collective.pace, self._collective.most_loops)
         if operation not in ("copy", "broadcast"):
             raise lacking("mpi", operation)
         if operation == "broadcast":
@@ -198,6 +215,15 @@ class MpiMember:
                     with mpi_errors("MPI_Comm_dup"):
                         self._comms[root] = self._comm.Dup()
         return Prepared(PACE if any(map(self._times, copies)) else None)
+
+    def _part(self, copy: SharedCopy) -> RankPart:
+        """A rank's part of a collective, with the addresses of its buffers if it is this one."""
+        rank = copy.transfer.destination.rank or 0
+        sent, received = (
+            self._own(lent.number).address if lent and rank == self._rank else 0
+            for lent in (copy.source, copy.destination)
+        )
+        return RankPart(rank, sent, received, copy.size, copy.seed)
 
     def _times(self, copy: SharedCopy) -> bool:
         return copy.transfer.engine.owner.rank == self._rank
@@ -213,6 +239,8 @@ class MpiMember:
 
     def arm(self, loops: int, laps: int) -> None:
         self._loops = loops * laps
+        if self._collective is not None:
+            return
         if self._flags is not None:
             self._flags.arm(loops, laps)
         else:  # no part of the time
@@ -222,6 +250,8 @@ class MpiMember:
         opened = await_time(command.at)
         if self._flags is not None:
             return self._flags.bounce(opened)
+        if self._collective is not None:
+            return self._collective.run(self._loops)
         with mpi_errors("move bytes by MPI"):
             ends = self._one_sided() if self._operation == "copy" else {}
             ends |= run(self._mpi, self._ready)
@@ -263,8 +293,19 @@ class MpiMember:
         made = (message_stream(part, place, copy) for place, copy in enumerate(self._copies))
         return [stream for stream in made if stream is not None]
 
+    def iterate(self, count: int) -> tuple[float, ...]:
+        return self._prepared_collective().iterations(count)
+
+    def check(self) -> Wrong:
+        return self._prepared_collective().check()
+
+    def _prepared_collective(self) -> MpiCollective:
+        if self._collective is None:
+            raise BackendError("collective", "none is prepared")
+        return self._collective
+
     def close_group(self) -> None:
-        self._copies, self._flags = (), None
+        self._copies, self._flags, self._collective = (), None, None
 
     def close(self) -> None:
         """Frees windows with all other ranks, in the order in which all have them."""
@@ -274,6 +315,7 @@ class MpiMember:
         for root in sorted(self._comms):
             with mpi_errors("MPI_Comm_free"):
                 self._comms.pop(root).Free()
+        self._comms_of.close()
 
 
 def _home(nodes: Sequence[Node], cpus: Sequence[int]) -> Node:

@@ -14,8 +14,9 @@ from itertools import count
 
 import msgspec
 
-from linkgauge.backends import SIMULATED
-from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing
+from linkgauge.backends import ACROSS_RANKS, SIMULATED
+from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Pattern, Timing, Wrong
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
@@ -29,6 +30,8 @@ from .messages import Ended, Lent, Prepared, Reason, SharedCopy
 
 LATE_SECONDS = 1e-3
 """A start so long after the time that was told is late."""
+FOUNDED = ("cuda",)
+"""Backends whose members found a group of ranks by a token of its first one."""
 APART = (1.0, 0.1, 0.01)
 """Shares of a sample's time: a figure reports the largest that the difference of its starts
 exceeds."""
@@ -78,11 +81,16 @@ class RankBackend:
         """The ranks that know a buffer, by its number."""
         self._clocks = Clocks(links)
         self._group: RankGroup | None = None
+        self._tokens: dict[tuple[tuple[int, ...], ...], tuple[bytes, ...]] = {}
+        """By the groups of ranks that they found."""
 
     def devices(self) -> tuple[Device, ...]:
         return self._devices
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
+        if is_part and str(transfer.source) in self._shared:
+            return "ranks share a GPU: NCCL takes one for each"
         if transfer not in self._refusals:
             kind, asked = Reason | None, messages.Refuses(transfer)
             reason = self._links.one(_owner(transfer), asked, kind)  # type: ignore[arg-type]
@@ -146,14 +154,48 @@ class RankBackend:
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> RankGroup:
         shared = tuple(map(_shared, copies))
         ranks = self._parties(shared, operation)
-        for copy in shared:
+        for copy in () if isinstance(operation, Collective) else shared:
             for lent in (copy.source, copy.destination):
                 if lent is not None:
                     self._users[lent.number].update(ranks)
         # On a simulated machine all start together anyhow, by its own clock.
         clocks = None if self.name == SIMULATED else self._clocks
-        self._group = RankGroup(self._links, ranks, shared, operation, clocks)
+        if isinstance(operation, Collective):
+            self._group = self._collective(ranks, shared, operation, clocks)
+        else:
+            command = messages.Prepare(shared, operation)
+            self._group = RankGroup(self._links, ranks, command, clocks)
         return self._group
+
+    def _collective(
+        self,
+        ranks: Collection[int],
+        copies: tuple[SharedCopy, ...],
+        work: Collective,
+        clocks: Clocks | None,
+    ) -> RankCollective:
+        """MPI's ranks start by a barrier of their own."""
+        owners = [_owner(copy.transfer) for copy in copies]
+        groups = tuple(tuple(owners[at] for at in group) for group in work.groups(len(owners)))
+        command = messages.Prepare(copies, work, self._tokens_of(groups))
+        clocks = None if self.name == ACROSS_RANKS else clocks
+        try:
+            return RankCollective(self._links, ranks, command, clocks)
+        except Unsupported:
+            raise
+        except LinkgaugeError:
+            self._tokens.pop(groups, None)  # what it founded may be broken
+            raise
+
+    def _tokens_of(self, groups: tuple[tuple[int, ...], ...]) -> tuple[bytes, ...]:
+        """What these groups found their communicators by, once for the run: members keep them."""
+        if self.name not in FOUNDED:
+            return ()
+        if groups not in self._tokens:
+            firsts = [group[0] for group in groups]
+            made = self._links.ask(firsts, messages.Token(), bytes)
+            self._tokens[groups] = tuple(made[first] for first in firsts)
+        return self._tokens[groups]
 
     def _parties(self, copies: Sequence[SharedCopy], operation: Operation) -> Collection[int]:
         """The ranks that a group concerns."""
@@ -188,14 +230,15 @@ class RankGroup(Gated):
         self,
         links: Links,
         ranks: Collection[int],
-        copies: Sequence[SharedCopy],
-        operation: Operation,
+        command: messages.Prepare,
         clocks: Clocks | None,
     ) -> None:
+        copies, operation = command.copies, command.operation
         self._links = links
         self._ranks = ranks
         self._count = len(copies)
-        self._owners = sorted({_owner(copy.transfer) for copy in copies})
+        self._places = [_owner(copy.transfer) for copy in copies]
+        self._owners = sorted(set(self._places))
         by_several = operation == "broadcast" or any(
             copy.transfer.engine.kind == "msg" for copy in copies
         )
@@ -204,7 +247,6 @@ class RankGroup(Gated):
         self._apart: tuple[int, float] = (0, 0.0)
         """The most loops so far, and the greatest difference of their starts, as a share of the
         shortest copy's time for all of them."""
-        command = messages.Prepare(tuple(copies), operation)
         try:
             prepared = links.ask(ranks, command, Prepared, self._moved)
         except LinkgaugeError:
@@ -275,6 +317,24 @@ class RankGroup(Gated):
         super().close()
         if not self._links.is_over:
             self._links.ask(self._ranks, messages.Close(), type(None))
+
+
+class RankCollective(RankGroup):
+    """A collective, of which each copy is the part of a rank."""
+
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
+        found = self._links.ask(
+            self._ranks, messages.Iterate(count), tuple[float, ...], self._moved * count
+        )
+        return tuple(found[rank] for rank in self._places)
+
+    def check(self) -> Wrong:
+        found = self._links.ask(self._ranks, messages.Check(), Wrong, self._moved)
+        wrong = {at: found[rank] for at, rank in enumerate(self._places) if found[rank].count}
+        if not wrong:
+            return Wrong()
+        place, one = next(iter(wrong.items()))
+        return Wrong(sum(one.count for one in wrong.values()), place, one.first)
 
 
 def _common(paces: Sequence[Pace]) -> Pace:

@@ -2,13 +2,16 @@
 
 A tool's module has `run(arguments, where) -> int`: it parses that tool's own arguments, measures
 with base.py if they ask for it, prints what the tool prints and returns an exit code. It raises
-only LinkgaugeError or UsageError.
+only LinkgaugeError or UsageError. A module of several tools has `run_as(name, arguments, where)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
+
+from linkgauge.model.collective import COLLECTIVE_NAMES
 
 from .base import Where
 
@@ -23,7 +26,7 @@ TOOLS = {
     "ping_pong": "ping_pong",
     "setup_vcpu_benchmarks": "setup_vcpu_benchmarks",
     "run_vcpu_benchmark": "run_vcpu_benchmark",
-}
+} | {f"{name}_perf": "nccl_tests" for name in COLLECTIVE_NAMES}
 """Each tool's name and the module that implements it, imported only when needed."""
 
 ToolRunner = Callable[[Sequence[str], Where], int]
@@ -31,5 +34,6 @@ ToolRunner = Callable[[Sequence[str], Where], int]
 
 def tool(name: str) -> ToolRunner:
     """The tool of this name, which must be one of TOOLS."""
-    run: ToolRunner = import_module(f"{__name__}.{TOOLS[name]}").run
+    module = import_module(f"{__name__}.{TOOLS[name]}")
+    run: ToolRunner = partial(module.run_as, name) if hasattr(module, "run_as") else module.run
     return run

@@ -87,18 +87,20 @@ def opened(
     devices: Sequence[str] = (),
     tells: bool = True,
     several: bool = False,
+    across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
     """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names them
     (all if none), of the first backend that has any. With `tells`, a simulated machine is named
     on stderr, where it does not disturb parsers of the tool's output. With `several`, all processes
-    that mpirun started measure together; all but the first leave here.
+    that mpirun started measure benchmarks like those named `across` together; all but the first
+    leave here.
 
     Raises InputError if there is no device, unless backend `host` is asked for.
     """
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
-        what=Selection(tuple(row.name for row in BETWEEN_PROCESSES)) if several else Selection(),
+        what=Selection(tuple(across)) if several else Selection(),
         settings=msgspec.structs.replace(settings, simulation=where.simulation),
         backends=() if where.backend is None else (where.backend,),
         devices=tuple(devices),

@@ -7,16 +7,17 @@ place, in a folder for each time that the configuration was measured.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
 import msgspec
 
+from linkgauge.benchmarks.collectives import LEAST
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened
+from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.result import exit_code
 from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.live import Display, LiveReport
@@ -42,21 +43,20 @@ def run(arguments: Sequence[str], where: Where) -> int:
     if {"-h", "--help"} & set(arguments):
         print(HELP)
         return 0
-    configuration, message = parse(arguments)
+    configuration, largest = parse(arguments)
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(
         what=Selection(),
         settings=settings,
         backends=() if where.backend is None else ("host", where.backend),
         profile="vm",
+        collectives=CollectiveChoice(largest=largest),
         wait=where.wait,
         out=str(RESULTS),
         label=configuration,
         command=("linkgauge", "as", TOOL, *arguments),
         options={"--profile": "vm", "--label": configuration, "--out": str(RESULTS.absolute())},
     )
-    if message is not None:
-        print(f"{TOOL}: --nccl-max-msg {message}: AllReduce is not measured yet", file=sys.stderr)
     with opened(request) as session, LiveReport(Display(formats()[TERMINAL])) as report:
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)
@@ -66,14 +66,17 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return exit_code(measured)
 
 
-def parse(arguments: Sequence[str]) -> tuple[str, str | None]:
-    """The configuration's name, and the size of a message as it was written. Raises UsageError."""
+def parse(arguments: Sequence[str]) -> tuple[str, int | None]:
+    """The configuration's name, and the bytes of the largest message. Raises UsageError."""
     parser = Parser()
     parser.add_argument("config")
     parser.add_argument("--nccl-max-msg", default=None)
     given = parser.parse_args(list(arguments))
     if not given.config.strip():
         raise UsageError("CONFIG: give the configuration a name")
-    if given.nccl_max_msg is not None:
-        size_of("--nccl-max-msg", given.nccl_max_msg)
-    return given.config, given.nccl_max_msg
+    if given.nccl_max_msg is None:
+        return given.config, None
+    largest = size_of("--nccl-max-msg", given.nccl_max_msg)
+    if largest < LEAST:
+        raise UsageError(f"--nccl-max-msg {given.nccl_max_msg}: give at least {LEAST}")
+    return given.config, largest

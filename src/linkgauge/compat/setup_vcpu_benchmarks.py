@@ -8,6 +8,9 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from ctypes.util import find_library
+from importlib.util import find_spec
 from typing import Literal
 
 import msgspec
@@ -67,8 +70,19 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return 1 if any(need.state == "missing" for need in needs) else 0
 
 
+def has_nccl() -> bool:
+    """Whether NCCL is there: of a Python package, or of the system."""
+    with suppress(ImportError, ValueError):
+        if find_spec("nvidia.nccl") is not None:
+            return True
+    return find_library("nccl") is not None
+
+
 def needs_of(
-    machine: Machine, which: Callable[[str], str | None], manager: Manager | None
+    machine: Machine,
+    which: Callable[[str], str | None],
+    manager: Manager | None,
+    nccl: Callable[[], bool] = has_nccl,
 ) -> Iterator[Need]:
     """What the benchmarks use, in their order."""
     for name, package, file in (
@@ -82,7 +96,17 @@ def needs_of(
             yield Need(name, "optional", why, (package,))
     yield Need("host", "ok", "primes, STREAM and latency need nothing else")
     yield _gpu(machine, manager)
-    yield Need("AllReduce", "none", "linkgauge measures no collectives yet: it is skipped")
+    yield _all_reduce(machine, nccl)
+
+
+def _all_reduce(machine: Machine, nccl: Callable[[], bool]) -> Need:
+    devices = len(machine.devices.get("cuda", ()))
+    if devices < 2:
+        return Need("AllReduce", "none", f"needs two NVIDIA GPUs, {devices} can be measured")
+    if nccl():
+        return Need("AllReduce", "ok", f"NCCL, {devices} GPUs")
+    own = "pip install '.[nccl]'  # in linkgauge's folder"
+    return Need("AllReduce", "optional", "no NCCL: it is skipped", own=(own,))
 
 
 def _gpu(machine: Machine, manager: Manager | None) -> Need:

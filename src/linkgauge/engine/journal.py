@@ -18,6 +18,7 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
+from linkgauge.model.busbw import average_bus
 from linkgauge.model.errors import DeviceBusy, InputError, ResultsError
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.kernel_log import KernelLog, joined
@@ -269,4 +270,4 @@ def result_of(sheet: PlannedSheet, cells: Sequence[CellResult]) -> Result:
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None
     shown = {name: getattr(sheet, name) for name in Sheet.__struct_fields__}
     shown["reason"] = sheet.reason or shared
-    return Result(**shown, status=status, cells=tuple(cells))
+    return Result(**shown, status=status, cells=tuple(cells), average=average_bus(cells))

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -241,8 +242,11 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Seconds of the shortest copy, except those that run for as long as the others."""
+        """Seconds of the shortest copy, except those that run for as long as the others; of a
+        collective, what it reports."""
         copies = [copy for cell in self._cells for copy in cell.copies]
+        if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
+            return fmean(timing.seconds)
         bounded = [s for s, copy in zip(timing.seconds, copies, strict=True) if not copy.endless]
         return min(bounded or timing.seconds)
 

@@ -19,7 +19,7 @@ LOG = ".log"
 WAITING = ("gate", "bounce", "answer", "load")
 """Kernels that wait for the host or for one another, or that the host waits for: replayed alone,
 they would not end, or say twice what they say once."""
-ASIDE = ("link", "fill", "compare", "draw", "fold", "nothing")
+ASIDE = ("link", "fill", "compare", "count_wrong", "draw", "fold", "nothing")
 """Kernels that prepare or check what is measured, or that do nothing."""
 
 

@@ -9,7 +9,8 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.scaling import PAIRS, label_of
-from linkgauge.model.collective import Collective, bus_factor
+from linkgauge.model.busbw import bandwidths
+from linkgauge.model.collective import Collective
 from linkgauge.model.hockney import Timed, fit
 from linkgauge.model.result import CellResult, Result, Run, SizeLine
 from linkgauge.model.scaling import At, Count, Knee, PairRate, Scaling
@@ -88,7 +89,7 @@ def _devices(result: Result) -> tuple[str, ...]:
 
 def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | None:
     devices = _devices(result)
-    points = sorted(_points(result, work, len(devices)), key=lambda point: point.size)
+    points = sorted(_points(result, len(devices)), key=lambda point: point.size)
     if not points:
         return None
     expected = rates.bound(devices)
@@ -104,14 +105,13 @@ def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | No
     )
 
 
-def _points(result: Result, work: Collective, ranks: int) -> Iterator[At]:
+def _points(result: Result, ranks: int) -> Iterator[At]:
     for cell in result.cells:
-        seconds = cell.headline
         # Of so few bytes that no rank has a share, nothing is left but the start.
-        if seconds and cell.bytes is not None and cell.status == "pass":
-            algbw = cell.bytes / seconds
-            bus = algbw * bus_factor(work.collective, ranks) if ranks > 1 else None
-            yield At(_size(cell), seconds, algbw, bus)
+        own = bandwidths(cell)
+        if own is not None and cell.headline and cell.status == "pass":
+            bus = own.bus if ranks > 1 else None
+            yield At(_size(cell), cell.headline, own.algorithm, bus)
 
 
 def _size(cell: CellResult) -> int:

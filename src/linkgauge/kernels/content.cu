@@ -15,19 +15,20 @@ extern "C" __global__ void __launch_bounds__(512)
         buffer[at] = Format::from(content::sent(of, rank, at));
 }
 
-// found[0] += the number of wrong elements; found[1] = min(found[1], the first of them).
+// *wrong += the number of wrong elements; *first = min(*first, the first of them).
 extern "C" __global__ void __launch_bounds__(512)
-    count_wrong(const T* buffer, u64 count, content::Content of, content::Origin origin, u64* found)
+    count_wrong(const T* buffer, u64 count, content::Content of, content::Origin origin, u64* wrong,
+                u64* first)
 {
     const u64 threads = (u64)gridDim.x * blockDim.x;
-    u64 wrong = 0, first = ~0ull;
+    u64 count_here = 0, found = ~0ull;
     for (u64 at = (u64)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += threads)
         if (content::is_wrong<T, Format>(buffer[at], of, origin, at)) {
-            ++wrong;
-            first = at < first ? at : first;
+            ++count_here;
+            found = at < found ? at : found;
         }
-    if (wrong != 0) {
-        atomicAdd(found, wrong);
-        atomicMin(found + 1, first);
+    if (count_here != 0) {
+        atomicAdd(wrong, count_here);
+        atomicMin(first, found);
     }
 }

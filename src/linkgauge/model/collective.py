@@ -197,7 +197,8 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class CollectiveChoice(msgspec.Struct, frozen=True):
     """Which collectives are measured, and how they are called: every one of these `types`, by these
-    `reductions` and with these `roots`, and otherwise as a Collective says."""
+    `reductions` and with these `roots`, and otherwise as a Collective says. The `largest` size is
+    in bytes, where none were asked for (null: the profile's)."""
 
     types: tuple[NumberName, ...] = ("float",)
     reductions: tuple[Reduction, ...] = ("sum",)
@@ -207,6 +208,7 @@ class CollectiveChoice(msgspec.Struct, frozen=True):
     blocking: bool = False
     graphed: bool = False
     registered: Registration | None = None
+    largest: int | None = None
 
     def how(
         self,

@@ -35,6 +35,8 @@ from .transfer import (
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_FACTOR = re.compile(r"[0-9]{1,15}")
+"""Of cells with sizes of their own, it is a size in bytes."""
 _BLANKS = frozenset(" \t\r\n")
 _KINDS = get_args(EngineKind)
 _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
@@ -147,8 +149,8 @@ class _TransferParser:
         self.at = match.end()
         return match[0]
 
-    def number(self, what: str, least: int = 0) -> int:
-        match = _NUMBER.match(self.text, self.at)
+    def number(self, what: str, least: int = 0, pattern: re.Pattern[str] = _NUMBER) -> int:
+        match = pattern.match(self.text, self.at)
         if not match:
             raise self.error(f"expected {what}", self.at)
         if int(match[0]) < least:
@@ -239,7 +241,7 @@ class _TransferParser:
             raise NotationError(problem, self.text, start)
         scale = 1
         if self.take("x"):
-            scale = self.number("a factor after 'x'", least=1)
+            scale = self.number("a factor after 'x'", least=1, pattern=_FACTOR)
         return Transfer(source, destination, engine, scale, both_ways, self.load())
 
     def load(self) -> int:

@@ -227,12 +227,14 @@ class Levels(msgspec.Struct, frozen=True):
 class Result(Sheet, frozen=True, kw_only=True):
     """A sheet with what was measured; its status is the worst of its cells. `texts` are those that
     its cells share, only in files: once read, each cell has its own. `levels` are those of a memory
-    hierarchy that its curves of latency over size show."""
+    hierarchy that its curves of latency over size show. The `average` is that of the bus bandwidths
+    of its cells, in bytes/s (null: they are no collectives, or have no figures)."""
 
     status: Status
     cells: tuple[CellResult, ...]
     texts: tuple[str, ...] = ()
     levels: tuple[Levels, ...] = ()
+    average: float | None = None
 
 
 class SizeLine(msgspec.Struct, frozen=True):

@@ -29,7 +29,8 @@ COLUMNS = (
     "run", "benchmark", "backend", "size", "row", "column", "transfer", "sample", "value", "unit",
     "simulated",
 )  # fmt: skip
-"""`transfer` is empty for the headline figure, else the notation of the single transfer;
+"""`transfer` is empty for the headline figure, else the notation of the single transfer, or of a
+rank's part in single collectives;
 `simulated` is SIMULATED or empty."""
 
 
@@ -77,6 +78,8 @@ def _samples(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples
+    for own in cell.iterations:
+        yield str(cell.transfers[own.rank]), own.seconds
 
 
 def write_run(folder: Path, run: Run) -> Path:

@@ -13,10 +13,12 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from linkgauge.model.collective import Collective
 from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict
 from linkgauge.model.transfer import Place
-from linkgauge.model.units import BANDWIDTH, format_size, unit_of
+from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 
+from .collective_text import collective_lines
 from .concurrency_text import each_matrix, own_matrix
 from .expectations import STYLES, expectation_lines
 from .gpu_text import more_matrices, state_lines
@@ -83,6 +85,8 @@ def render_result(result: Result) -> RenderableType:
     """A result with its matrices; a benchmark without figures is one line with the reason."""
     if not any(cell.summary for cell in result.cells):
         return _unmeasured(result)
+    if result.unit == COLLECTIVE.symbol:
+        return Group(_heading(result), *collective_lines(result), *_remarks(result), Text())
     unit = unit_of(result.unit)
     turned = result.sweep and len({cell.column for cell in result.cells}) > MOST_COLUMNS
     title = _turned_title(result.title) if turned else result.title
@@ -103,13 +107,17 @@ def render_result(result: Result) -> RenderableType:
     lines += percentile_lines(result)
     lines += page_lines(result)
     lines += remote_lines(result)
-    lines += mode_lines(result)
-    lines += expectation_lines(result)
-    lines += _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
-    lines += _complaints(
+    return Group(*lines, *_remarks(result), Text())
+
+
+def _remarks(result: Result) -> Iterator[Text]:
+    """What is said below the figures, whatever they are."""
+    yield from mode_lines(result)
+    yield from expectation_lines(result)
+    yield from _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
+    yield from _complaints(
         [c for c in result.cells if c.status == "skip" and c.reason != result.reason]
     )
-    return Group(*lines, Text())
 
 
 def _heading(result: Result) -> Text:
@@ -134,7 +142,11 @@ def _sample(sheet: Sheet) -> str:
 
 def _sizes(result: Result) -> str:
     """The size, or of a curve the least and the largest one."""
-    own = [cell.transfers[0] for cell in result.cells if cell.operation in OF_SIZES]
+    own = [
+        cell.transfers[0]
+        for cell in result.cells
+        if cell.operation in OF_SIZES or isinstance(cell.operation, Collective)
+    ]
     sizes = {transfer.bytes_moved(result.size) for transfer in own} or {result.size}
     ends = dict.fromkeys((min(sizes), max(sizes)))
     return " to ".join(map(format_size, ends))

@@ -8,9 +8,7 @@ owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -34,6 +32,7 @@ from linkgauge.backends.rules import (
     of_load,
 )
 from linkgauge.model.arrays import ARRAYS
+from linkgauge.model.collective import Collective
 from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
 from linkgauge.model.inventory import Accelerator, Telemetry
 from linkgauge.model.machine import Device, Host, Node
@@ -43,8 +42,10 @@ from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import memory as cuda_memory
+from .affinity import settle
 from .arrays import ArrayKernels, array_work
 from .chase import chase
+from .collectives import ENGINE, Collectives
 from .compiler import Compiler
 from .compute import beside_kernel
 from .device import CudaDevice
@@ -93,6 +94,7 @@ class CudaBackend:
         self._peers = Peers(driver)
         self._verifier = Verifier()
         self._products = Products(driver)
+        self.collectives = Collectives(self.device_of)
         self._arrays = ArrayKernels(self._devices, engines, self._search)
         self._sensors = NvmlTelemetry(self._devices)
         driver.lost_device = self._sensors.lost_device
@@ -110,6 +112,8 @@ class CudaBackend:
         owner = transfer.engine.owner
         if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
             return f"there is no {owner}: this machine has {len(self._devices)} CUDA devices"
+        if transfer.engine.kind == ENGINE:
+            return self.collectives.refusal(transfer)
         for held in () if transfer.engine.kind == "sm" else of_load(transfer):
             return held
         for memory in transfer.memories:
@@ -159,6 +163,8 @@ class CudaBackend:
         return None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if transfer.engine.kind == ENGINE:
+            return self.collectives.remarks()
         remarks = [
             f"{kind} memory: the driver may work on the calling thread, so the host's part is in "
             "the time, taken by the host's clock"
@@ -184,10 +190,14 @@ class CudaBackend:
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """Every peer can use device memory and every device pinned memory; managed memory is
-        advised for one device."""
+        advised for one device, and NCCL has memory of its own."""
+        if engine.kind == ENGINE:
+            return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
+        if engine.kind == ENGINE:
+            return self.collectives.allocate(memory, size)
         home = self.device_of(memory if memory.is_device else engine.owner)
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
         alone = len(self._nodes) == 1
@@ -203,6 +213,9 @@ class CudaBackend:
         return self._verifier.checksum(ours(buffer), size)
 
     def prepare(self, copies: Sequence[Copy], operation: Operation = "copy") -> Group:
+        if isinstance(operation, Collective):
+            self._settle(copies)
+            return self.collectives.group(copies, operation)
         check_work(copies, operation)
         if operation in ARRAYS:
             check_own_arrays(self.name, copies, operation)
@@ -315,6 +328,7 @@ class CudaBackend:
 
     def close(self) -> None:
         self._sensors.close()
+        self.collectives.close()
         self._products.close()
         self._verifier.close()
         self._peers.clear()
@@ -373,14 +387,11 @@ class CudaBackend:
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device."""
-        if not self._engines.affinity or len(self._nodes) < 2:
+        if not self._engines.affinity:
             return
         hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
         near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
-        node = self._nodes.get(near[0])
-        if node is not None and node.cpus:
-            with suppress(OSError):  # a cpuset may exclude them
-                os.sched_setaffinity(0, node.cpus)
+        settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
         """Enables peer access, both ways, between the devices of a transfer; once."""

@@ -44,6 +44,8 @@ class CudaBuffer(msgspec.Struct, eq=False):
     home: CudaDevice
     release: Callable[[], object] | None
     placed: Placement | None = None
+    is_exported: bool = True
+    """Whether other processes may open it."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -1,0 +1,259 @@
+"""A collective that is carried out over and over: timed, its iterations apart, and checked."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from linkgauge import _native
+from linkgauge.backends.protocol import Gated, Pace, Timing, Wrong
+from linkgauge.model.collective import REDUCTIONS, Collective, content_of, origin_of, tolerance
+from linkgauge.model.errors import BackendError
+
+from .collective_calls import Call, Part, driver_call, iteration
+from .device import Launch
+from .nccl import Nccl
+from .verify import new_word, read_word, run
+
+_NANO, _MILLI = 1e-9, 1e-3
+_POISON = 0xA5
+_THREADS, _BLOCKS = 512, 8
+"""Of the kernels that write and check: threads of a block, blocks of a multiprocessor."""
+_GRAPHED = 512
+"""Iterations of one graph at most."""
+_WORDS = 2
+
+
+class _Content(ctypes.Structure):
+    """content.cuh's struct of the same name."""
+
+    _fields_ = (
+        ("seed", ctypes.c_uint64),
+        ("ranks", ctypes.c_uint64),
+        ("share", ctypes.c_uint64),
+        ("largest", ctypes.c_uint64),
+        ("reduction", ctypes.c_int),
+        ("tolerance", ctypes.c_double),
+    )
+
+
+class _Origin(ctypes.Structure):
+    """content.cuh's struct of the same name."""
+
+    _fields_ = (
+        ("first", ctypes.c_uint64),
+        ("chunk", ctypes.c_uint64),
+        ("base", ctypes.c_uint64),
+    )
+
+
+class CollectiveGroup(Gated):
+    """These parts of a collective of `count` copies; the other parts are other processes'."""
+
+    def __init__(self, nccl: Nccl, parts: Sequence[Part], work: Collective, count: int) -> None:
+        self._nccl = nccl
+        self._parts = parts
+        self._work = work
+        self._count = count
+        self._seed = 0
+        self._made = ExitStack()
+        self._graphs: list[Any] = []
+        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated)
+        if work.graphed:
+            self.most_loops = _GRAPHED
+        try:
+            self._calls = iteration(nccl, parts, self._reductions())
+            self._register()
+        except BaseException:
+            self._made.close()
+            raise
+        self._ends = [
+            driver_call("cuStreamSynchronize", int(part.device.stream(0))) for part in parts
+        ]
+
+    def _reductions(self) -> list[int]:
+        """The code of each part's reduction."""
+        if self._work.reduction is None:
+            return [0] * len(self._parts)
+        codes = []
+        for part in self._parts:
+            own = part.communicator
+            code = self._nccl.reduction(own, self._work.reduction, self._work.number, part.rank)
+            codes.append(code)
+            if self._work.reduction == "mulsum":
+                release = (ctypes.c_int(code), ctypes.c_void_p(own.ptr))
+                self._made.callback(self._nccl.call, "ncclRedOpDestroy", *release)
+        return codes
+
+    def _register(self) -> None:
+        """Makes the buffers known to NCCL, if that is asked for."""
+        if self._work.registered is None:
+            return
+        symmetric = self._work.registered == "symmetric"
+        needed = self._work.buffer_bytes(self._parts[0].size, self._count)
+        handles = []
+        with self._nccl.grouped():
+            for part in self._parts:
+                sent, received = needed[part.place]
+                for address, size in ((part.send, sent), (part.receive, received)):
+                    if size:
+                        own = part.communicator
+                        handle = self._nccl.register(own, address, size, symmetric=symmetric)
+                        handles.append((own, handle))
+        for own, handle in handles:
+            self._made.callback(self._nccl.unregister, own, handle, symmetric=symmetric)
+
+    def arm(self, loops: int, laps: int = 1) -> None:
+        super().arm(loops, laps)
+        self._drop_graphs()
+        if self._work.graphed:
+            self._capture(loops * laps)
+
+    def _capture(self, loops: int) -> None:
+        """So many iterations as a graph for each device."""
+        begun: list[Part] = []
+        try:
+            for part in self._parts:
+                modes = part.device.driver.enums.CUstreamCaptureMode
+                local = modes.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                part.device.call("cuStreamBeginCapture", part.device.stream(0), local)
+                begun.append(part)
+            self._make(self._calls, loops)
+        finally:  # else whoever uses the streams next is captured
+            graphs = [
+                part.device.call("cuStreamEndCapture", part.device.stream(0)) for part in begun
+            ]
+        for part, graph in zip(begun, graphs, strict=True):
+            self._graphs.append((part, part.device.call("cuGraphInstantiate", graph, 0)))
+            part.device.call("cuGraphDestroy", graph)
+
+    def _drop_graphs(self) -> None:
+        for part, graph in self._graphs:
+            part.device.call("cuGraphExecDestroy", graph)
+        self._graphs.clear()
+
+    def wait(self) -> Timing:
+        loops, laps = self.pass_gate()
+        if self._work.graphed:
+            launches = [
+                driver_call("cuGraphLaunch", int(graph), int(part.device.stream(0)))
+                for part, graph in self._graphs
+            ]
+            seconds = self._make(launches, 1, self._ends)
+        elif self._work.blocking:
+            seconds = self._make([*self._calls, *self._ends], loops * laps)
+        else:
+            seconds = self._make(self._calls, loops * laps, self._ends)
+        for part in self._parts:
+            self._nccl.check(part.communicator)
+        whole, here = (0.0, seconds), {part.place for part in self._parts}
+        progress = tuple(whole if place in here else () for place in range(self._count))
+        return Timing((seconds,) * self._count, seconds, (None,) * self._count, progress)
+
+    def _make(self, calls: Sequence[Call], times: int, last: Sequence[Call] = ()) -> float:
+        """Makes calls, and returns the seconds until the last has. Raises what a failed one is."""
+        self._parts[0].device.enter()
+        each = [(call.address, call.words) for call in calls]
+        at_last = [(call.address, call.words) for call in last]
+        ends, status, failed = _native.time_iterations(each, times, at_last)
+        if status:
+            raise self._error([*calls, *last][failed].name, status)
+        return ends[-1] * _NANO
+
+    def _error(self, name: str, status: int) -> BackendError:
+        if name.startswith("nccl"):
+            return self._nccl.error(name, status)
+        driver = self._parts[0].device.driver
+        return driver.error(name, driver.enums.CUresult(status))
+
+    def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
+        """By events of each device before and after its part."""
+        with ExitStack() as made:
+            marks = [self._events(part, 2 * count, made) for part in self._parts]
+            calls: list[Call] = []
+            for number in range(count):
+                calls += self._recorded(marks, 2 * number)
+                calls += self._calls
+                calls += self._recorded(marks, 2 * number + 1)
+            self._make(calls, 1, self._ends)
+            found: list[tuple[float, ...]] = [()] * self._count
+            for part, own in zip(self._parts, marks, strict=True):
+                elapsed = part.device.driver.call
+                found[part.place] = tuple(
+                    elapsed("cuEventElapsedTime", *own[at : at + 2])
+                    * _MILLI
+                    / self._work.aggregated
+                    for at in range(0, 2 * count, 2)
+                )
+        return tuple(found)
+
+    def _events(self, part: Part, count: int, made: ExitStack) -> list[Any]:
+        flags = part.device.driver.enums.CUevent_flags.CU_EVENT_DEFAULT
+        events = []
+        for _ in range(count):
+            event = part.device.call("cuEventCreate", flags)
+            made.callback(part.device.driver.call, "cuEventDestroy", event)
+            events.append(event)
+        return events
+
+    def _recorded(self, marks: Sequence[Sequence[Any]], at: int) -> Iterator[Call]:
+        for part, events in zip(self._parts, marks, strict=True):
+            yield driver_call("cuEventRecord", int(events[at]), int(part.device.stream(0)))
+
+    def check(self) -> Wrong:
+        self._seed += 1
+        for part in self._parts:
+            self._fill(part)
+        self._make(self._calls, 1, self._ends)
+        found = [self._wrong(part) for part in self._parts]
+        first = next((one for one in found if one.count), Wrong())
+        return Wrong(sum(one.count for one in found), first.rank, first.first)
+
+    def _content(self, part: Part) -> _Content:
+        content = content_of(self._work, part.ranks)
+        reduction = self._work.reduction
+        code = -1 if reduction is None else REDUCTIONS.index(reduction)
+        off = tolerance(self._work, part.ranks)
+        return _Content(self._seed, part.ranks, content.share, content.largest, code, off)
+
+    def _fill(self, part: Part) -> None:
+        """What it sends; where it only receives, a poison."""
+        device, size = part.device, part.work.buffer_bytes(part.size, self._count)[part.place][1]
+        device.enter()
+        device.driver.call("cuMemsetD8Async", part.receive, _POISON, size, device.aside)
+        arguments = (part.sends_from, part.counts.send, self._content(part), part.rank)
+        run(device, self._launch(part, "fill", part.counts.send, arguments))
+
+    def _wrong(self, part: Part) -> Wrong:
+        counts = part.counts
+        origin = origin_of(self._work, counts, part.rank, part.ranks)
+        if origin is None:
+            return Wrong()
+        device = part.device
+        words = [new_word(device) for _ in range(_WORDS)]
+        try:
+            for word, byte in zip(words, (0, 0xFF), strict=True):
+                device.driver.call("cuMemsetD8Async", word, byte, 8, device.aside)
+            place = _Origin(origin.first, origin.chunk, origin.base)
+            arguments = (part.receives_at, counts.receive, self._content(part), place, *words)
+            run(device, self._launch(part, "count_wrong", counts.receive, arguments))
+            count, first = (read_word(device, word) for word in words)
+        finally:
+            for word in words:
+                with suppress(BackendError):
+                    device.call("cuMemFree", word)
+        return Wrong(count, part.place, first if count else 0)
+
+    def _launch(self, part: Part, kernel: str, count: int, arguments: tuple[Any, ...]) -> Launch:
+        device, code = part.device, self._work.number.code
+        loaded = device.kernel("content", kernel, (f"TYPE={code}",))
+        blocks = max(1, min(-(-count // _THREADS), device.multiprocessors * _BLOCKS))
+        return Launch(device, loaded, (blocks, _THREADS), arguments)
+
+    def close(self) -> None:
+        super().close()
+        with suppress(BackendError):  # a lost device has already been reported
+            self._drop_graphs()
+            self._made.close()

@@ -1,0 +1,139 @@
+"""Collectives by NCCL, over devices of this process and, where there are, of others.
+
+One thread makes the calls of all devices of its process, as nccl-tests does: those of an iteration
+in one group. The native loop makes them, with no Python in between; the host's clock times them
+from before the first until every stream is done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from linkgauge.backends.protocol import Copy
+from linkgauge.model.collective import Collective
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.memory import Memory
+from linkgauge.model.transfer import Transfer
+
+from .collective_calls import Part
+from .collective_group import CollectiveGroup
+from .device import CudaDevice
+from .memory import CudaBuffer, address_in
+from .nccl import Nccl, open_nccl
+
+ENGINE = "ccl"
+_VARIABLES = "NCCL_"
+_OLDEST_OF_EIGHT_BITS = 90
+"""The compute capability from which on NCCL reduces 8-bit floating-point numbers."""
+
+
+class Collectives:
+    """NCCL for all devices of a backend: loaded for the first collective; communicators stay."""
+
+    def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
+        self._device_of = device_of
+        self._nccl: Nccl | None = None
+        self._refusal: Unsupported | None = None
+        self._joined: dict[object, list[Any]] = {}
+
+    @property
+    def nccl(self) -> Nccl:
+        """The library. Raises Unsupported where there is none."""
+        if self._refusal is not None:
+            raise self._refusal
+        if self._nccl is None:
+            try:
+                self._nccl = open_nccl()
+            except Unsupported as refusal:
+                self._refusal = refusal
+                raise
+        return self._nccl
+
+    def refusal(self, transfer: Transfer) -> Unsupported | str | None:
+        """Why a rank's part cannot be carried out."""
+        owner = transfer.engine.owner
+        if any(memory != owner for memory in (transfer.source, transfer.destination)):
+            return f"{transfer}: a rank's part of a collective is from its memory to the same one"
+        try:
+            self.nccl  # noqa: B018  # loads it
+        except Unsupported as refusal:
+            return refusal
+        return None
+
+    def remarks(self) -> tuple[str, ...]:
+        """The library, and the variables that change what it does."""
+        if self._nccl is None:
+            return ()
+        variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
+        own = [variable for variable in variables if variable.startswith(_VARIABLES)]
+        return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
+
+    def allocate(self, memory: Memory, size: int) -> CudaBuffer:
+        """Memory as nccl-tests allocates it."""
+        nccl, device = self.nccl, self._device_of(memory)
+        address = nccl.allocate(device, size)
+        return CudaBuffer(
+            memory, size, address, device, lambda: nccl.free(address), is_exported=False
+        )
+
+    def token(self) -> bytes:
+        """What the ranks of a communicator of several processes need."""
+        return self.nccl.token()
+
+    def group(
+        self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
+    ) -> CollectiveGroup:
+        """The collective of all these copies' ranks, or, with `tokens`, one for each of the
+        collective's groups, of those copies that have buffers here. Raises Unsupported for what
+        NCCL, or a device, does not do."""
+        parts: list[Part] = []
+        for number, ranks in enumerate(work.groups(len(copies))):
+            here = [place for place in ranks if copies[place].destination is not None]
+            if here:
+                token = tokens[number] if tokens else None
+                parts += self._parts(copies, work, ranks, here, token)
+        return CollectiveGroup(self.nccl, parts, work, len(copies))
+
+    def _parts(
+        self,
+        copies: Sequence[Copy],
+        work: Collective,
+        ranks: Sequence[int],
+        here: Sequence[int],
+        token: bytes | None,
+    ) -> list[Part]:
+        devices = [self._device_of(copies[place].transfer.engine.owner) for place in here]
+        _check(work, devices)
+        key = token or tuple(device.index for device in devices)
+        if key not in self._joined:
+            numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
+            self._joined[key] = self.nccl.join(token or self.nccl.token(), len(ranks), numbered)
+        parts = []
+        for place, device, joined in zip(here, devices, self._joined[key], strict=True):
+            copy = copies[place]
+            receive = address_in(copy.destination)
+            send = receive if copy.source is None else address_in(copy.source)
+            rank = ranks.index(place)
+            parts.append(
+                Part(place, rank, len(ranks), device, joined, send, receive, work, copy.size)
+            )
+        return parts
+
+    def close(self) -> None:
+        for joined in self._joined.values():
+            with suppress(BackendError):  # a lost device has already been reported
+                if self._nccl is not None:
+                    self._nccl.leave(joined)
+        self._joined.clear()
+
+
+def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
+    """Raises Unsupported for what these devices do not do."""
+    if len({device.index for device in devices}) < len(devices):
+        raise Unsupported("ranks share a GPU: NCCL takes one for each")
+    oldest = min(device.capability for device in devices)
+    if work.type in ("f8e4m3", "f8e5m2") and oldest < _OLDEST_OF_EIGHT_BITS:
+        raise Unsupported(f"{work.type} takes compute capability 9.0: the oldest device has less")

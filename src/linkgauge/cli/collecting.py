@@ -1,0 +1,69 @@
+"""Which collectives are measured, and how they are called, from a command's options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar, cast, get_args
+
+from linkgauge.model.errors import InputError
+
+from .options import Collecting, at_least_one
+
+if TYPE_CHECKING:
+    from linkgauge.model.collective import CollectiveChoice
+
+_MOST_RANKS = 4096
+_T = TypeVar("_T", bound=str)
+
+
+def choice_of(given: Collecting) -> CollectiveChoice:
+    """Raises InputError for what no collective takes."""
+    from linkgauge.model.collective import NUMBERS, REDUCTIONS, CollectiveChoice, Registration
+
+    default = CollectiveChoice()
+    registered = _one_of("--registered", given.registered, get_args(Registration))
+    return CollectiveChoice(
+        _listed("--types", given.types, NUMBERS) if given.types else default.types,
+        _listed("--reductions", given.reductions, REDUCTIONS)
+        if given.reductions
+        else default.reductions,
+        _ranks(given.roots) if given.roots else default.roots,
+        _split(given.split),
+        at_least_one("--aggregate", given.aggregate) or 1,
+        given.blocking,
+        given.graphed,
+        cast("Registration | None", registered),
+    )
+
+
+def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
+    """The names of a list, each once; all of them of `all`."""
+    there = tuple(known)
+    if text.strip() == "all":
+        return there
+    names = [name.strip() for name in text.split(",")]
+    return tuple(dict.fromkeys(cast("_T", _one_of(option, name, there)) for name in names))
+
+
+def _one_of(option: str, name: str | None, known: Iterable[str]) -> str | None:
+    if name is not None and name not in known:
+        raise InputError(f"{option} {name}: there are {', '.join(known)}")
+    return name
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    numbers = [one.strip() for one in text.split(",")]
+    if not all(one.isascii() and one.isdecimal() and len(one) < 6 for one in numbers):
+        raise InputError(f"--roots {text}: give ranks such as 0,1")
+    return tuple(dict.fromkeys(map(int, numbers)))
+
+
+def _split(text: str | None) -> str | None:
+    if text is not None:
+        from linkgauge.model.collective import colors_of
+
+        try:
+            colors_of(text, _MOST_RANKS)
+        except ValueError as error:
+            raise InputError(f"--split {error}") from None
+    return text

@@ -1,0 +1,216 @@
+"""Collectives as calls of MPI's C functions, with all of their arguments: what a rank calls once.
+
+Out of place they send from one buffer and receive in the other, in place (MPI_IN_PLACE,
+MPI_Sendrecv_replace) all happens in the receive buffer. Source of the definitions: MPI 4.1,
+chapters 3 and 6; of the hypercube, nccl-tests (`src/hypercube.cu`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from linkgauge.backends.iterations import Call, address_of
+from linkgauge.model.collective import Collective, CollectiveName, Counts, NumberName, Reduction
+from linkgauge.model.errors import Unsupported
+
+from .world import library
+
+TYPES: Mapping[NumberName, str] = {
+    "int8": "INT8_T",
+    "uint8": "UINT8_T",
+    "int32": "INT32_T",
+    "uint32": "UINT32_T",
+    "int64": "INT64_T",
+    "uint64": "UINT64_T",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+}
+OPERATIONS: Mapping[Reduction, str] = {"sum": "SUM", "prod": "PROD", "max": "MAX", "min": "MIN"}
+FUNCTIONS: Mapping[CollectiveName, str] = {
+    "all_reduce": "MPI_Allreduce",
+    "all_gather": "MPI_Allgather",
+    "reduce_scatter": "MPI_Reduce_scatter_block",
+    "broadcast": "MPI_Bcast",
+    "reduce": "MPI_Reduce",
+    "alltoall": "MPI_Alltoall",
+    "gather": "MPI_Gather",
+    "scatter": "MPI_Scatter",
+    "sendrecv": "MPI_Irecv and MPI_Send",
+    "hypercube": "MPI_Irecv and MPI_Send",
+}
+MOST_ELEMENTS = (1 << 31) - 1
+"""MPI counts the elements of a message by an `int` (the counts of MPI 4 are not in Open MPI 4)."""
+_REQUEST, _STATUS = 8, 256
+"""Bytes that hold a request of any MPI, and a status."""
+_TAG = 1
+
+
+class NamedCall(NamedTuple):
+    """A call, and the name of its function."""
+
+    name: str
+    call: Call
+
+
+class Place(NamedTuple):
+    """Where a rank is in its group, of so many ranks, and the addresses of its buffers; in place,
+    it sends from the receive buffer."""
+
+    rank: int
+    ranks: int
+    send: int
+    receive: int
+
+
+def barrier(mpi: Any, comm: Any) -> NamedCall:
+    """Of all ranks of a communicator."""
+    name = "MPI_Barrier"
+    return NamedCall(name, (address_of(library(mpi), name), (mpi._handleof(comm),)))  # noqa: SLF001
+
+
+class Calls:
+    """Makes the calls of one collective. They use memory that this object holds."""
+
+    def __init__(self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: Place) -> None:
+        self._functions = library(mpi)
+        handle = mpi._handleof  # noqa: SLF001  # mpi4py documents it
+        self._comm = handle(comm)
+        self._type = handle(getattr(mpi, TYPES[work.type]))
+        self._operation = (
+            handle(getattr(mpi, OPERATIONS[work.reduction])) if work.reduction is not None else 0
+        )
+        self._in_place = int(mpi.IN_PLACE) % (1 << 64)
+        self._work, self._counts, self._at = work, counts, at
+        self._root = work.root or 0
+        self._held = ctypes.create_string_buffer(_REQUEST + _STATUS)
+
+    def once(self) -> tuple[NamedCall, ...]:
+        """The collective, once."""
+        match self._work.collective:
+            case "broadcast":
+                return tuple(self._broadcast())
+            case "sendrecv":
+                return tuple(self._send_to_next())
+            case "hypercube":
+                return tuple(self._hypercube())
+            case name:
+                return (self._call(FUNCTIONS[name], *self._ends(name), self._comm),)
+
+    @property
+    def result(self) -> int:
+        """The address of what this rank receives: in place, a share has a place in the buffer, but
+        MPI_Reduce_scatter_block leaves it at the beginning."""
+        if not self._work.in_place or self._work.collective == "reduce_scatter":
+            return self._at.receive
+        return self._share(self._counts.receive_step)
+
+    @property
+    def given(self) -> int:
+        """The address of what this rank sends."""
+        return self._share(self._counts.send_step) if self._work.in_place else self._at.send
+
+    def _share(self, step: int) -> int:
+        """Where a rank's share begins in the receive buffer."""
+        return self._at.receive + self._at.rank * step * self._work.number.bytes
+
+    def _call(self, name: str, *arguments: int) -> NamedCall:
+        return NamedCall(name, (address_of(self._functions, name), arguments))
+
+    def _ends(self, name: CollectiveName) -> tuple[int, ...]:
+        """The arguments before the communicator."""
+        count, one, root = self._counts.count, self._type, self._root
+        send, receive = self.given, self._at.receive
+        if self._work.in_place:
+            send, receive = self._in_place_ends(name)
+        match name:
+            case "all_reduce" | "reduce_scatter":
+                return send, receive, count, one, self._operation
+            case "reduce":
+                return send, receive, count, one, self._operation, root
+            case "gather" | "scatter":
+                return send, count, one, receive, count, one, root
+            case _:  # all_gather, alltoall
+                return send, count, one, receive, count, one
+
+    def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
+        """What is sent and received from one buffer: with a root, that has it in place, and the
+        others send or receive alone."""
+        receive, is_root = self._at.receive, self._at.rank == self._root
+        if name == "scatter":
+            return (receive, self._in_place) if is_root else (0, self.result)
+        if name in ("reduce", "gather") and not is_root:
+            return self.given, 0
+        return self._in_place, receive
+
+    def _broadcast(self) -> Iterator[NamedCall]:
+        """MPI's has one buffer. Out of place, the root has its data in the other one, too."""
+        count, at = self._counts.count, self._at
+        sends = at.rank == self._root and not self._work.in_place
+        if sends:
+            yield from self._exchange(self.given, count, at.rank, at.receive, at.rank)
+        buffer = self.given if sends else at.receive
+        yield self._call("MPI_Bcast", buffer, count, self._type, self._root, self._comm)
+
+    def _send_to_next(self) -> Iterator[NamedCall]:
+        at, count = self._at, self._counts.count
+        following, before = (at.rank + 1) % at.ranks, (at.rank - 1) % at.ranks
+        if not self._work.in_place:
+            yield from self._exchange(at.send, count, following, at.receive, before)
+            return
+        ways = following, _TAG, before, _TAG
+        status = ctypes.addressof(self._held) + _REQUEST
+        replaced = at.receive, count, self._type, *ways, self._comm, status
+        yield self._call("MPI_Sendrecv_replace", *replaced)
+
+    def _hypercube(self) -> Iterator[NamedCall]:
+        """Ranks that differ in one bit exchange all that they have so far, bit by bit."""
+        at, count = self._at, self._counts.count
+        size = count * self._work.number.bytes
+        if not self._work.in_place:
+            own = at.receive + at.rank * size
+            yield from self._exchange(at.send, count, at.rank, own, at.rank)
+        mask = 1
+        while mask < at.ranks:
+            mine = at.rank & ~(mask - 1)
+            sent, received = (at.receive + share * size for share in (mine, mine ^ mask))
+            other = at.rank ^ mask
+            yield from self._exchange(sent, count * mask, other, received, other)
+            mask <<= 1
+
+    def _exchange(
+        self, sent: int, count: int, to: int, received: int, source: int
+    ) -> Iterator[NamedCall]:
+        """MPI_Sendrecv takes more arguments than the native loop passes on."""
+        request = ctypes.addressof(self._held)
+        begun = received, count, self._type, source, _TAG, self._comm, request
+        yield self._call("MPI_Irecv", *begun)
+        yield self._call("MPI_Send", sent, count, self._type, to, _TAG, self._comm)
+        yield self._call("MPI_Wait", request, request + _REQUEST)
+
+
+def check_work(work: Collective, size: int, ranks: int) -> None:
+    """Raises Unsupported for what MPI does not do, the same in all ranks: none may wait for another
+    one that has refused. `ranks` are those of all groups."""
+    if work.type not in TYPES:
+        raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
+    if work.reduction is not None and work.reduction not in OPERATIONS:
+        known = ", ".join(OPERATIONS)
+        raise Unsupported(f"MPI has no operation {work.reduction}: give one of {known}")
+    if work.graphed:
+        raise Unsupported("MPI launches no graphs: its calls are the host's")
+    if work.registered is not None:
+        raise Unsupported("MPI registers no buffers for collectives")
+    for group in work.groups(ranks):
+        _check_group(work, size, len(group))
+
+
+def _check_group(work: Collective, size: int, ranks: int) -> None:
+    counts = work.counts(size, ranks)
+    if max(counts.send, counts.receive) > MOST_ELEMENTS:
+        raise Unsupported(f"MPI counts at most {MOST_ELEMENTS} elements")
+    if work.root is not None and work.root >= ranks:
+        raise Unsupported(f"there is no root {work.root} in a group of {ranks} ranks")
+    if work.collective == "hypercube" and ranks & (ranks - 1):
+        raise Unsupported(f"a hypercube has a power of two of ranks, these are {ranks}")

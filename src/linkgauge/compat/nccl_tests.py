@@ -1,0 +1,328 @@
+"""`linkgauge as all_reduce_perf` and its nine siblings: NCCL's own tests, nccl-tests 2.19.6.
+
+A sample is what they time: `-n` iterations, one after another, the average of the ranks. Without
+GPUs, processes that mpirun started measure the memories of their hosts, by MPI.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.collectives import COLLECTIVES
+from linkgauge.cluster.launch import launched
+from linkgauge.model.collective import COLLECTIVE_NAMES, colors_of, groups_of
+from linkgauge.model.errors import LinkgaugeError, Unsupported
+from linkgauge.model.machine import Device
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.result import CellResult, Run, exit_code
+from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.report.run_notes import note_lines
+from linkgauge.report.run_text import make_console
+
+from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
+from .nccl_tests_cases import Line, Part, parts, split_of
+from .nccl_tests_json import JsonCopy, created, is_json
+from .nccl_tests_options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
+from .nccl_tests_text import Body, Each, RankLine, columns, footer, header, row
+
+SUFFIX = "_perf"
+_GI = 1 << 30
+
+
+def run_as(program: str, arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line of this program asks, and prints what it prints. Exit codes: 1
+    for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests can do and this
+    cannot, else those of `linkgauge run`."""
+    with printing_once():
+        try:
+            options = nccl_options(program, arguments)
+            for line in options.said:
+                _complain(line)
+            for line in options.printed:
+                print(line)
+            if options.help:
+                print(usage(program))
+                return 0
+            return _Test(program, arguments, options).run(where)
+        except UsageError as error:
+            _complain(str(error))
+            return error.exit_code
+        except LinkgaugeError as error:
+            sys.stdout.flush()
+            _complain(f"{program}: {error}")
+            return error.exit_code
+
+
+def library_version(context: Context) -> int | None:
+    """The version of the library of collectives as NCCL writes it (22809 of 2.28.9); None where
+    nothing tells."""
+    if context.backend != "cuda":
+        return None
+    from linkgauge.backends.cuda.nccl import open_nccl
+
+    try:
+        return open_nccl().number
+    except Unsupported:
+        return None
+
+
+def _complain(line: str) -> None:
+    """Of the processes that mpirun started, the first does."""
+    if not launched().rank:
+        print(line, file=sys.stderr, flush=True)
+
+
+class _Test:
+    """One call of a program."""
+
+    def __init__(self, program: str, arguments: Sequence[str], options: NcclOptions) -> None:
+        self._program = program
+        self._arguments = arguments
+        self._options = options
+        (self._name,) = (name for name in COLLECTIVE_NAMES if name + SUFFIX == program)
+        self._split = split_of(os.environ)
+
+    def run(self, where: Where) -> int:
+        options, several = self._options, launched().size > 1
+        if several and options.devices > 1:
+            raise Unable("-t, -g: each process that mpirun started has one device")
+        if several and "NCCL_TESTS_DEVICE" in os.environ:
+            raise Unable("NCCL_TESTS_DEVICE: each process has the device of its number")
+        if self._split is not None and not several:
+            _complain(f"{self._program}: NCCL_TESTS_SPLIT is of processes: there is one")
+            self._split = None
+        if where.backend is None and where.simulation is None and not several:
+            where = replace(where, backend="cuda")
+        with opened(where, _settings(options), several=several, across=_NAMES) as context:
+            return self._measure(context)
+
+    def _measure(self, context: Context) -> int:
+        copy, library = self._copy(library_version(context)), library_version(context)
+        _print(header(self._program, self._options, library))
+        context, problem = _with_devices(context, self._options)
+        if problem is not None:
+            _complain(problem)
+            return NOT_IMPLEMENTED
+        ranks = tuple(_ranks(context, self._split))
+        _print(map(str, ranks))
+        if copy is not None:
+            copy.configuration(self._options, ranks)
+        self._limit(context.devices)
+        _print(columns(self._options))
+        table = _Table(self._program, self._options, context, copy)
+        self._measure_parts(context, table)
+        return self._conclude(table, copy)
+
+    def _copy(self, library: int | None) -> JsonCopy | None:
+        asked = self._options.output
+        if asked is None or launched().rank:
+            return None
+        if not is_json(asked):
+            _complain(f"{self._program}: -J {asked}: only files whose names end in .json are known")
+            return None
+        file = created(asked, print)
+        return None if file is None else JsonCopy(file, (self._program, *self._arguments), library)
+
+    def _limit(self, devices: Sequence[Device]) -> None:
+        """Makes the largest size one that fits, as nccl-tests counts it: with a third buffer for
+        the result that is expected, less 1 GiB and what is reserved of each 16 GiB."""
+        memory = min(device.memory_bytes for device in devices)
+        reserved = min(-(-memory // (16 * _GI)), 4) * _GI
+        most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
+        if 0 < most < self._options.most:
+            least = min(self._options.least, most)
+            self._options = replace(self._options, least=least, most=most)
+            _print(["#", f"# Reducing maxBytes to {most} due to memory limitation"])
+
+    def _measure_parts(self, context: Context, table: _Table) -> None:
+        ranks = len(groups_of(self._split, len(context.devices))[0])
+        if self._name == "hypercube" and ranks & (ranks - 1):
+            print(f"nRanks {ranks} is not a power of 2, skipping")
+            return
+        first = 0
+        for part in parts(self._name, self._options, self._split, context.fabric):
+            table.begin(part)
+            measured = measure(context, (part.benchmark,), sizes=(1,), first=first, observer=table)
+            first += len(part.benchmark.cells)
+            if table.end(measured):
+                return
+
+    def _conclude(self, table: _Table, copy: JsonCopy | None) -> int:
+        least = _least_bandwidth()
+        if table.is_complete:
+            _print(footer(self._program, table.wrong, table.mean, least))
+            if copy is not None:
+                copy.footer(table.wrong, table.mean, least)
+        if copy is not None:
+            copy.close(table.reasons)
+        too_low = least is not None and table.mean < least * 0.9
+        return 1 if table.code in (0, 1) and (table.wrong or too_low) else table.code
+
+
+_NAMES = tuple(row.name for row in COLLECTIVES)
+
+
+def _settings(options: NcclOptions) -> Settings:
+    return Settings(
+        sizes=(1,),
+        samples=1,
+        loops=options.iterations,
+        verify=options.checks > 0,
+        timeout=float(options.timeout) if options.timeout > 0 else None,
+        engines=EngineSettings(tuned=False),
+    )
+
+
+def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
+    """The context with the devices that are asked for, and what is wrong if they are not there."""
+    if context.fabric.across_ranks:
+        return context, None
+    digits = re.match(r"\s*([+-]?[0-9]+)", os.environ.get("NCCL_TESTS_DEVICE", "-1"))
+    asked = int(digits[1]) if digits else 0
+    first = 0 if asked == -1 else asked
+    devices = context.devices[max(first, 0) : first + options.devices]
+    if first < 0 or len(devices) < options.devices:
+        there = len(context.devices)
+        return context, (
+            f"Invalid number of GPUs: {first + options.devices} requested but only {there} were "
+            "found.\nPlease check the number of processes and GPUs per process."
+        )
+    return replace(context, fabric=replace(context.fabric, devices=devices)), None
+
+
+def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
+    colors = colors_of(split, len(context.devices))
+    for number, device in enumerate(context.devices):
+        host, process = context.machine.host.hostname, os.getpid()
+        if context.fabric.across_ranks and number < len(context.machine.ranks):
+            rank = context.machine.ranks[number]
+            host, process = rank.host, rank.process
+        address = _address(device)
+        yield RankLine(
+            number, colors[number], process, host.partition(".")[0], device.index, *address
+        )
+
+
+def _address(device: Device) -> tuple[str, str]:
+    """What stands in the brackets, and the name behind it."""
+    if device.pci is not None:
+        return device.pci.partition(".")[0], device.model
+    place = parse_memory(device.memory)
+    return f"{place.space}:{place.index}", device.model
+
+
+def _least_bandwidth() -> float | None:
+    """NCCL_TESTS_MIN_BW in GB/s, as atof reads it; null without, and of -1."""
+    written = os.environ.get("NCCL_TESTS_MIN_BW")
+    if written is None:
+        return None
+    found = re.match(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)", written)
+    value = float(found[1]) if found else 0.0
+    return None if value == -1 else value
+
+
+def _print(lines: Iterator[str] | Sequence[str]) -> None:
+    for line in lines:
+        print(line, flush=True)
+
+
+class _Table(Quiet):
+    """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
+    printed: why stands on stderr."""
+
+    def __init__(
+        self, program: str, options: NcclOptions, context: Context, copy: JsonCopy | None
+    ) -> None:
+        self._program = program
+        self._options = options
+        self._across_ranks = context.fabric.across_ranks
+        self._copy = copy
+        self._sides: dict[tuple[str, str], tuple[Line, int]] = {}
+        self._bodies: dict[Line, dict[int, Body]] = {}
+        self._rates: list[float] = []
+        self._runs: list[Run] = []
+        self.wrong = 0
+        self.reasons: list[str] = []
+        self.is_complete = True
+
+    @property
+    def mean(self) -> float:
+        """The mean of the bus bandwidths of all sides, in GB/s."""
+        return sum(self._rates) / len(self._rates) if self._rates else float("nan")
+
+    @property
+    def code(self) -> int:
+        """Of all that was measured; 4 of nothing."""
+        if not self._runs:
+            return 4
+        results = tuple(result for run in self._runs for result in run.results)
+        return exit_code(replace(self._runs[-1], results=results))
+
+    def begin(self, part: Part) -> None:
+        """The cells of this part come next."""
+        cells = iter(part.benchmark.cells)
+        self._bodies = {}
+        self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
+
+    def end(self, measured: Run) -> bool:
+        """Whether that was the end."""
+        self._runs.append(measured)
+        ended = measured.finished is None or measured.lost is not None
+        self.is_complete = self.is_complete and not ended and not self.reasons
+        for note in note_lines(measured):
+            make_console(stderr=True).print(note)
+        return ended
+
+    def finished(self, cell: CellResult, /) -> None:
+        line, side = self._sides[cell.place]
+        if cell.status != "pass":
+            self._give_reason(cell)
+        if not cell.samples or cell.status not in ("pass", "fail"):
+            return
+        bodies = self._bodies.setdefault(line, {})
+        bodies[side] = self._body(cell, line)
+        if len(bodies) == len(line.works):
+            self._show(line, (bodies[0], bodies[1]))
+
+    def _give_reason(self, cell: CellResult) -> None:
+        reason = f"{cell.row}, {cell.column}: {cell.status}: {cell.reason}"
+        known = any(known.endswith(f": {cell.reason}") for known in self.reasons)
+        if not cell.samples or not cell.wrong:
+            self.is_complete = False
+            self.reasons.append(reason)
+        if not known:
+            _complain(f"{self._program}: {reason}")
+
+    def _body(self, cell: CellResult, line: Line) -> Body:
+        seconds = self._seconds(cell)
+        wrong = cell.wrong if self._options.checks > 0 else None
+        each = None
+        if self._options.each_iteration and cell.iterations:
+            taken = tuple(map(max, zip(*(rank.seconds for rank in cell.iterations), strict=True)))
+            each = Each(taken, min(self._options.skipped, len(taken) - 1))
+        return Body(seconds, *line.rates(seconds), wrong, each)
+
+    def _seconds(self, cell: CellResult) -> float:
+        """The average of the ranks, or what else of them was asked for. The ranks of one process
+        have one clock there, so that nothing is to choose."""
+        average = sum(cell.samples) / len(cell.samples)
+        if not self._across_ranks or self._options.average == 1 or not cell.iterations:
+            return average
+        own = [sum(rank.seconds) / len(rank.seconds) for rank in cell.iterations]
+        chosen = (own[0], average, min(own), max(own))[self._options.average]
+        # Their shares come from single iterations: a sample holds the average alone.
+        return average * chosen * len(own) / sum(own)
+
+    def _show(self, line: Line, bodies: tuple[Body, Body]) -> None:
+        self._rates += [body.bus for body in bodies]
+        self.wrong += sum(bool(body.wrong) for body in bodies)
+        now = datetime.now().astimezone() if self._options.timestamps else None
+        print(row(line, bodies, now), flush=True)
+        if self._copy is not None:
+            self._copy.line(line, bodies, self._options.iterations)

@@ -1,0 +1,160 @@
+"""The JSON of nccl-tests 2.19.6 (`-J`), version 3.
+
+Source: src/util.cu of that version. As there, booleans are the texts `true` and `false`, figures
+have six decimals, and the environment is part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from .nccl_tests_cases import Line
+from .nccl_tests_options import NcclOptions
+from .nccl_tests_text import TIME_FORMAT, Body, Each, RankLine
+
+_FORMAT = 3
+_SUFFIX = ".json"
+_MEGA = 1e6
+Document = dict[str, Any]
+
+
+def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
+    """The file, new: of a name that is taken, with a number behind it. None if it cannot be
+    written, which is said."""
+    tried, number = asked, 0
+    while True:
+        try:
+            file = Path(tried).open("x", encoding="utf-8")  # noqa: SIM115  # kept open for the run
+        except FileExistsError:
+            tried, number = f"{asked}.{number}", number + 1
+        except OSError:
+            tell(f"# skipping json output; {tried} not accessible")
+            return None
+        else:
+            tell(f"# Writing JSON output to {tried}")
+            return file
+
+
+def is_json(name: str) -> bool:
+    """Whether the name of a file ends as one of JSON."""
+    return Path(name).name.lower().endswith(_SUFFIX)
+
+
+class JsonCopy:
+    """Collects what is printed, and writes it to a file at the end."""
+
+    def __init__(self, file: IO[str], arguments: Sequence[str], library: int | None) -> None:
+        self._file = file
+        self._document: Document = {
+            "version": _FORMAT,
+            "start_time": _now(),
+            "args": list(arguments),
+            "env": [f"{name}={value}" for name, value in os.environ.items()],
+            "nccl_version": library or 0,
+        }
+        self._lines: list[Document] = []
+
+    def configuration(self, options: NcclOptions, ranks: Sequence[RankLine]) -> None:
+        by_factor = options.factor > 1
+        self._document["config"] = {
+            "nthreads": options.threads,
+            "ngpus": options.gpus,
+            "minimum_bytes": options.least,
+            "maximum_bytes": options.most,
+            "step_factor" if by_factor else "step_bytes": (
+                options.factor if by_factor else options.step
+            ),
+            "warmup_iters": options.warm_ups,
+            "iterations": options.iterations,
+            "aggregated_iterations": options.aggregated,
+            "validation": options.checks,
+            "graph": options.graphs,
+            "blocking_collectives": _truth(options.blocking > 0),
+            "per_iter_timing": _truth(options.each_iteration),
+            "per_iter_skip": options.skipped,
+            "parallel_init": _truth(options.parallel_init),
+            "devices": [_rank(rank) for rank in ranks],
+        }
+        self._document["results"] = self._lines
+
+    def line(self, line: Line, bodies: Sequence[Body], iterations: int) -> None:
+        shown: Document = {
+            "size": line.bytes_shown,
+            "count": line.elements,
+            "type": line.works[0].type,
+            "redop": line.operation,
+            "root": f"{line.root:6d}",
+        }
+        for side, body in zip(("out_of_place", "in_place"), bodies, strict=True):
+            shown[side] = _body(body)
+            if body.each is not None:
+                shown[f"{side}_per_iter"] = _each(body.each)
+        self._lines.append(shown | {"actual_iterations": iterations, "experiment_name": ""})
+
+    def footer(self, wrong: int, mean: float, least: float | None) -> None:
+        self._document["out_of_bounds"] = {"count": wrong, "okay": _truth(wrong == 0)}
+        okay = "unchecked" if least is None else _truth(mean >= least * 0.9)
+        self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
+
+    def close(self, errors: Sequence[str]) -> None:
+        """Writes all of it."""
+        self._document |= {"errors": list(errors), "end_time": _now()}
+        with self._file:
+            json.dump(self._document, self._file, separators=(",", ":"))
+
+
+def _rank(rank: RankLine) -> Document:
+    return {
+        "rank": rank.rank,
+        "group": rank.group,
+        "pid": rank.process,
+        "hostname": rank.host,
+        "device": rank.device,
+        "device_hex": rank.address,
+        "device_info": rank.name,
+    }
+
+
+def _body(body: Body) -> Document:
+    return {
+        "time": _figure(body.seconds * _MEGA),
+        "alg_bw": _figure(body.algorithm),
+        "bus_bw": _figure(body.bus),
+        "nwrong": None if body.wrong is None else float(body.wrong),
+    }
+
+
+def _each(each: Each) -> Document:
+    seconds = {
+        "min_us": each.counted[0],
+        "max_us": each.counted[-1],
+        "avg_us": each.mean,
+        "p50_us": each.counted[len(each.counted) // 2],
+        "p95_us": each.percentile(95),
+        "p99_us": each.percentile(99),
+        "stdev_us": each.deviation,
+    }
+    return {
+        "skipped_iterations": each.skipped,
+        **{name: _figure(value * _MEGA) for name, value in seconds.items()},
+        "cv_pct": _figure(each.variation),
+        "times_us": [_figure(one * _MEGA) for one in each.seconds],
+    }
+
+
+def _figure(value: float) -> float | str:
+    return "nan" if math.isnan(value) else round(value, 6)
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _now() -> str:
+    return datetime.now().astimezone().strftime(TIME_FORMAT)

@@ -1,0 +1,33 @@
+"""What a collective's seconds are as bandwidths, as nccl-tests counts them (collective.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from .collective import Collective, bus_factor
+from .result import CellResult
+
+
+class Bandwidths(msgspec.Struct, frozen=True):
+    """Bytes/s: of the `algorithm`, and what of it a link carries (`bus`)."""
+
+    algorithm: float
+    bus: float
+
+
+def bandwidths(cell: CellResult) -> Bandwidths | None:
+    """Of the cell's headline figure; None of anything else than a collective with figures."""
+    if not isinstance(cell.operation, Collective) or not cell.headline or cell.bytes is None:
+        return None
+    ranks = len(cell.operation.groups(len(cell.transfers))[0])
+    algorithm = cell.bytes / cell.headline
+    return Bandwidths(algorithm, algorithm * bus_factor(cell.operation.collective, ranks))
+
+
+def average_bus(cells: Iterable[CellResult]) -> float | None:
+    """The mean of the bus bandwidths of all cells that have one, as nccl-tests gives it: a figure
+    to compare runs of the same sizes by. None without any."""
+    found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
+    return sum(found) / len(found) if found else None

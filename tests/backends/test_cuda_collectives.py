@@ -1,0 +1,218 @@
+"""Collectives on emulated GPUs, by a library that carries out NCCL's calls on the CPU."""
+
+import ctypes
+from contextlib import nullcontext
+from importlib.resources import files
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cuda_emulator import compiled, emulated
+from linkgauge.backends import iterations
+from linkgauge.backends.cuda import collective_calls, collectives
+from linkgauge.backends.cuda.nccl import Nccl
+from linkgauge.backends.protocol import Collecting, Copy, Wrong, follows
+from linkgauge.model.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    REDUCTIONS,
+    Collective,
+    has_root,
+    reduces,
+)
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.notation import parse_transfer
+
+SOURCE = Path(__file__).parents[1] / "fake_nccl.cpp"
+RANKS = 4
+
+
+@pytest.fixture(scope="module", params=["2.28", "before"])
+def library(tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("nccl")
+    (folder / "content.cuh").write_text((files("linkgauge.kernels") / "content.cuh").read_text())
+    source = folder / "nccl.cpp"
+    since = "#define SINCE_2_28\n" if request.param == "2.28" else ""
+    source.write_text(since + SOURCE.read_text())
+    loaded = ctypes.CDLL(str(compiled(source, folder)))
+    loaded.new_comm.restype = ctypes.c_void_p
+    loaded.lines.restype = ctypes.c_char_p
+    return loaded
+
+
+class Core:
+    """nccl4py's module: communicators of the fake library."""
+
+    cliques = count()
+
+    def __init__(self, library):
+        self.library = library
+        self.UniqueId = SimpleNamespace(from_bytes=lambda token: token)
+        self.Communicator = SimpleNamespace(init=self.init)
+
+    def get_unique_id(self):
+        return next(self.cliques).to_bytes(8, "little")
+
+    def init(self, ranks, rank, token):
+        made = self.library.new_comm(int.from_bytes(token, "little"), rank, ranks)
+        return SimpleNamespace(ptr=made, destroy=lambda: None)
+
+    def group(self):
+        return nullcontext()
+
+
+@pytest.fixture
+def backend(library, tmp_path_factory, monkeypatch):
+    opened, _ = emulated(tmp_path_factory.getbasetemp(), RANKS)
+    monkeypatch.setattr(
+        collective_calls, "address_of", lambda name: iterations.address_of(library, name)
+    )
+    monkeypatch.setattr(collectives, "open_nccl", lambda: Nccl(Core(library), library._name))
+    yield opened
+    opened.close()
+
+
+def group_of(backend, work, ranks=RANKS, size=4096):
+    copies = []
+    for rank, needed in enumerate(work.buffer_bytes(size, ranks)):
+        transfer = parse_transfer(f"cuda:{rank} -> cuda:{rank} by ccl")
+        assert backend.refusal(transfer) is None
+        ends = (
+            backend.allocate(transfer.source, one, transfer.engine) if one else None
+            for one in needed
+        )
+        copies.append(Copy(transfer, *ends, size, 1))
+    return backend.prepare(copies, work)
+
+
+def works():
+    for name in COLLECTIVE_NAMES:
+        for in_place in (False, True):
+            reduction, root = "sum" if reduces(name) else None, 2 if has_root(name) else None
+            work = Collective(name, "float", reduction, root, in_place)
+            if work.is_checked:
+                yield pytest.param(work, id=f"{name}{'-in-place' if in_place else ''}")
+
+
+@pytest.mark.parametrize("work", list(works()))
+def test_each_is_carried_out_right(backend, work):
+    group = group_of(backend, work)
+    assert follows(group, Collecting)
+    group.arm(2)
+    group.open()
+    timing = group.wait()
+    assert len(timing.seconds) == RANKS
+    assert min(timing.seconds) > 0
+    assert group.check() == Wrong()
+    assert [len(times) for times in group.iterations(3)] == [3] * RANKS
+
+
+@pytest.mark.parametrize("work", list(works()))
+def test_an_element_altered_in_one_rank_is_found(backend, library, work):
+    group = group_of(backend, work)
+    rank = 2 if work.has_root else 1
+    library.spoil(rank)
+    wrong = group.check()
+    library.spoil(-1)
+    if work.collective == "hypercube":  # what is wrong in one rank is passed on
+        assert wrong.count >= 1
+    else:
+        assert wrong == Wrong(1, rank, 5)
+    assert group.check() == Wrong()
+
+
+@pytest.mark.parametrize("number", list(NUMBERS))
+def test_of_each_type_and_reduction(backend, number):
+    small = number in ("half", "bfloat16", "f8e4m3", "f8e5m2")
+    for reduction in REDUCTIONS:
+        if (reduction == "avg" and small) or (reduction == "mulsum" and number != "float"):
+            continue  # of which the library on the CPU knows nothing
+        work = Collective("all_reduce", number, reduction)
+        assert group_of(backend, work).check() == Wrong(), reduction
+
+
+def test_groups_work_at_the_same_time(backend):
+    work = Collective("all_reduce", reduction="sum", split="MOD 2")
+    assert group_of(backend, work).check() == Wrong()
+
+
+def test_calls_of_several_ranks_are_grouped(backend, library):
+    group = group_of(backend, Collective("all_reduce", reduction="sum", aggregated=2))
+    before = len(library.lines())
+    group.arm(1)
+    group.open()
+    group.wait()
+    made = library.lines()[before:].decode().split()
+    assert made == ["(", *["all_reduce"] * 2 * RANKS, ")"]
+    assert group.pace.steps == 2
+
+
+def test_communicators_stay(backend):
+    work = Collective("all_reduce", reduction="sum")
+    group_of(backend, work)
+    group_of(backend, work)
+    assert len(backend.collectives._joined) == 1
+
+
+def test_buffers_are_registered_if_asked_for(backend, library):
+    before = len(library.lines())
+    group = group_of(backend, Collective("all_gather", registered="local"))
+    group.close()
+    made = library.lines()[before:].decode().split()
+    assert made == ["(", *["register"] * 2 * RANKS, ")", *["deregister"] * 2 * RANKS]
+    with pytest.raises(Unsupported, match="has no ncclCommWindowRegister"):
+        group_of(backend, Collective("all_gather", registered="symmetric"))
+
+
+def test_errors_have_the_name_of_the_call(backend):
+    with pytest.raises(BackendError, match="ncclBroadcast: invalid argument"):
+        backend.collectives.nccl.call("ncclBroadcast", 0, 0, 0, 99, 0, 0, 0)
+
+
+def test_a_rank_has_its_own_gpu(backend):
+    work = Collective("all_reduce", reduction="sum")
+    transfer = parse_transfer("cuda:0 -> cuda:0 by ccl")
+    ends = [backend.allocate(transfer.source, 64, transfer.engine) for _ in range(2)]
+    copies = [Copy(transfer, *ends, 64, 1)] * 2
+    with pytest.raises(Unsupported, match="ranks share a GPU"):
+        backend.prepare(copies, work)
+
+
+def test_parts_are_within_one_memory(backend):
+    transfer = parse_transfer("cuda:0 -> cuda:1 by ccl")
+    assert "a rank's part" in backend.refusal(transfer)
+
+
+def test_the_library_is_named(backend, monkeypatch):
+    monkeypatch.setenv("NCCL_ALGO", "Ring")
+    transfer = parse_transfer("cuda:0 -> cuda:0 by ccl")
+    backend.refusal(transfer)
+    first, *variables = backend.remarks(transfer)
+    assert first.startswith("NCCL 2.28.9 (")
+    assert "NCCL_ALGO=Ring" in variables
+
+
+def test_without_nccl_there_is_a_remedy(tmp_path_factory):
+    opened, _ = emulated(tmp_path_factory.getbasetemp(), 1)
+    refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
+    assert isinstance(refused, Unsupported)
+    assert "pip install '.[nccl13]'" in str(refused)
+
+
+def test_graphs_are_launched_once_for_each_device(backend, library):
+    group = group_of(backend, Collective("all_reduce", reduction="sum", graphed=True))
+    group.arm(3)
+    before = len(library.lines())
+    group.open()
+    group.wait()
+    assert library.lines()[before:].decode().split() == ["graph"] * RANKS
+    group.close()
+
+
+def test_blocking_calls_wait_each_time(backend):
+    group = group_of(backend, Collective("all_reduce", reduction="sum", blocking=True))
+    group.arm(3)
+    group.open()
+    assert min(group.wait().seconds) > 0

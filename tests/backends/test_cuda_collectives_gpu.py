@@ -1,0 +1,121 @@
+"""Collectives by NCCL on real GPUs: every one with one rank, and with two where there are two."""
+
+import pytest
+
+from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.driver import open_driver
+from linkgauge.backends.protocol import Copy, Wrong
+from linkgauge.machine.host import read_host
+from linkgauge.model.collective import (
+    COLLECTIVE_NAMES,
+    NUMBERS,
+    REDUCTIONS,
+    Collective,
+    has_root,
+    reduces,
+)
+from linkgauge.model.errors import Unsupported
+from linkgauge.model.notation import parse_transfer
+from linkgauge.model.settings import EngineSettings
+
+SIZE = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def backend():
+    opened = CudaBackend(open_driver(), read_host().nodes, EngineSettings())
+    refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
+    if refused is not None:
+        pytest.skip(str(refused))
+    yield opened
+    opened.close()
+
+
+def collected(backend, work, ranks, size=SIZE, loops=3):
+    """Seconds of a collective, the times of its iterations, and what is wrong with its result."""
+    copies, held = [], []
+    for rank, (sent, received) in enumerate(work.buffer_bytes(size, ranks)):
+        transfer = parse_transfer(f"cuda:{rank} -> cuda:{rank} by ccl")
+        ends = [
+            backend.allocate(transfer.source, needed, transfer.engine) if needed else None
+            for needed in (sent, received)
+        ]
+        held += filter(None, ends)
+        copies.append(Copy(transfer, *ends, size, 1))
+    group = backend.prepare(copies, work)
+    try:
+        for _ in range(2):
+            group.arm(loops)
+            group.open()
+            timing = group.wait()
+        wrong = group.check() if work.is_checked else Wrong()
+        return timing.seconds, group.iterations(4), wrong
+    finally:
+        group.close()
+        for buffer in held:
+            buffer.free()
+
+
+def works():
+    for name in COLLECTIVE_NAMES:
+        for in_place in (False, True):
+            reduction, root = "sum" if reduces(name) else None, 0 if has_root(name) else None
+            yield pytest.param(
+                Collective(name, "float", reduction, root, in_place),
+                id=f"{name}{'-in-place' if in_place else ''}",
+            )
+
+
+class Cases:
+    ranks = 1
+
+    @pytest.mark.parametrize("work", list(works()))
+    def test_each_is_carried_out_right(self, backend, work):
+        if self.ranks == 1 and work.collective == "hypercube" and work.in_place:
+            with pytest.raises(Unsupported, match="does nothing"):
+                collected(backend, work, 1)
+            return
+        seconds, iterations, wrong = collected(backend, work, self.ranks)
+        assert wrong == Wrong()
+        assert len(seconds) == len(iterations) == self.ranks
+        assert all(one > 0 for one in seconds)
+        assert all(time > 0 for times in iterations for time in times)
+
+    @pytest.mark.parametrize("number", list(NUMBERS))
+    def test_of_each_type(self, backend, number):
+        divides = ("avg", "mulsum")
+        # Of a single rank, NCCL 2.28 scales no 8-bit floating-point numbers.
+        left_out = divides if self.ranks == 1 and number.startswith("f8") else ()
+        for reduction in (one for one in REDUCTIONS if one not in left_out):
+            work = Collective("all_reduce", number, reduction)
+            assert collected(backend, work, self.ranks, size=4096)[2] == Wrong(), reduction
+
+    @pytest.mark.parametrize(
+        "how",
+        [{"blocking": True}, {"aggregated": 4}, {"graphed": True}, {"registered": "local"},
+         {"registered": "symmetric"}, {"graphed": True, "aggregated": 2}],
+        ids=str,
+    )  # fmt: skip
+    def test_in_each_way(self, backend, how):
+        work = Collective("all_reduce", reduction="sum", **how)
+        assert collected(backend, work, self.ranks)[2] == Wrong()
+
+    def test_of_nothing(self, backend):
+        work = Collective("all_gather")
+        seconds, _, wrong = collected(backend, work, self.ranks, size=8)
+        assert wrong == Wrong()
+        assert min(seconds) > 0
+
+
+@pytest.mark.gpu
+class TestOneRank(Cases):
+    pass
+
+
+@pytest.mark.gpu_pairs
+class TestTwoRanks(Cases):
+    ranks = 2
+
+    def test_in_groups_of_one(self, backend):
+        work = Collective("all_reduce", reduction="sum", split="MOD 2")
+        assert collected(backend, work, 2)[2] == Wrong()

@@ -1,0 +1,93 @@
+"""Collectives are laid out over devices or ranks: a row a type, a column a size."""
+
+import pytest
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.benchmarks.collectives import LARGEST_OF_HOSTS, SIZES
+from linkgauge.benchmarks.table import DeviceSet
+from linkgauge.model.collective import COLLECTIVE_NAMES, Collective, CollectiveChoice
+from linkgauge.model.machine import Device
+from linkgauge.model.transfer import Report
+
+
+def devices(backend, count, rank=""):
+    return tuple(
+        Device(f"{backend}:{n}{rank and f'@{n}'}", "a GPU", 1 << 40, 1 << 40, "1")
+        for n in range(count)
+    )
+
+
+FOUR = DeviceSet("cuda", (), devices("cuda", 4), sizes=(1 << 20,))
+
+
+def laid_out(name, fabric=FOUR, **choice):
+    return CATALOG[name].lay_out(replace(fabric, collectives=CollectiveChoice(**choice)))
+
+
+@pytest.mark.parametrize("name", COLLECTIVE_NAMES)
+def test_each_rank_has_a_part_from_its_memory_to_the_same(name):
+    benchmark = laid_out(name)
+    cell = benchmark.cells[0]
+    assert [str(one) for one in cell.transfers] == [
+        f"cuda:{n} -> cuda:{n} by ccl x1048576" for n in range(4)
+    ]
+    assert cell.report is Report.TIME
+    assert isinstance(cell.operation, Collective)
+    assert cell.operation.collective == name
+
+
+def test_rows_are_types_reductions_and_roots_out_of_place_and_in_place():
+    rows = {cell.row for cell in laid_out("all_reduce", types=("float", "half")).cells}
+    assert rows == {"float sum", "float sum in place", "half sum", "half sum in place"}
+    rows = [cell.row for cell in laid_out("broadcast", roots=(0, 2)).cells]
+    assert rows == [
+        "float root 0", "float root 0 in place", "float root 2", "float root 2 in place",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["alltoall", "sendrecv"])
+def test_what_has_no_result_in_place_is_measured_out_of_place_alone(name):
+    assert [cell.row for cell in laid_out(name).cells] == ["float"]
+
+
+def test_how_they_are_called_is_part_of_each():
+    how = {"aggregated": 4, "blocking": True, "split": "MOD 2", "registered": "local"}
+    work = laid_out("all_gather", **how).cells[0].operation
+    assert {name: getattr(work, name) for name in how} == how
+
+
+def test_columns_are_the_sizes_asked_for_or_the_profiles():
+    every = replace(FOUR, sizes=(), profile="full")
+    columns = dict.fromkeys(cell.column for cell in CATALOG["all_reduce"].lay_out(every).cells)
+    assert (next(iter(columns)), len(columns)) == ("8 B", len(SIZES["full"]))
+    assert [*columns][-1] == "8 GiB"
+
+
+def test_between_hosts_sizes_end_where_they_show_nothing_new():
+    ranks = DeviceSet("mpi", (), devices("host", 4, "@"), profile="full")
+    sizes = {cell.transfers[0].scale for cell in CATALOG["all_reduce"].lay_out(ranks).cells}
+    assert max(sizes) <= LARGEST_OF_HOSTS
+
+
+@pytest.mark.parametrize(
+    ("name", "fabric", "choice", "why"),
+    [
+        ("all_reduce", DeviceSet("host", ()), {}, "needs two GPUs of one machine"),
+        ("all_reduce", replace(FOUR, devices=FOUR.devices[:1]), {}, "mpiexec -n 4 linkgauge run"),
+        ("all_reduce", replace(FOUR, backend="opencl"), {}, "needs two GPUs"),
+        ("hypercube", replace(FOUR, devices=FOUR.devices[:3]), {}, "a power of two of ranks"),
+        ("gather", FOUR, {"roots": (4,)}, "there is no rank 4: these are 4"),
+    ],
+)
+def test_what_cannot_be_measured_is_skipped_with_the_reason(name, fabric, choice, why):
+    benchmark = laid_out(name, fabric, **choice)
+    assert benchmark.cells == ()
+    assert why in benchmark.reason
+
+
+def test_the_first_backend_that_collects_is_measured():
+    opencl = replace(FOUR, backend="opencl")
+    row = CATALOG["all_reduce"]
+    assert row.over([opencl, FOUR], []) == [FOUR]
+    assert row.over([opencl], []) == [opencl]
