@@ -241,3 +241,9 @@ def test_numbers_are_read_as_they_were_written(number):
 def test_small_fractions_have_bits_too():
     assert decode("f8e4m3", encode("f8e4m3", [1 / 64 / 8, 0.5])) == [1 / 64 / 8, 0.5]
     assert decode("f8e5m2", bytes([0x3C | 0x80])) == [-1.0]
+
+
+def test_a_link_that_ends_cells_ends_a_collective_over_it():
+    result = measured(faulty("lost sim:1-sim:2"), work("sendrecv"))
+    assert (result.status, result.phase) == ("error", "measure")
+    assert measured(faulty("lost sim:1-sim:2"), work("sendrecv"), ranks=2).status == "pass"

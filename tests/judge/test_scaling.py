@@ -132,3 +132,16 @@ def test_wrong_elements_are_no_point():
 def test_devices_are_those_of_the_largest_count():
     scaling = scaled("full-8", counts=(2, 4), sizes=(8,))
     assert [parse_memory(name).index for name in scaling.devices] == [0, 1, 2, 3]
+
+
+def test_many_steps_are_no_slow_link():
+    small = {"counts": (2, 8), "sizes": (8, 1 << 20)}
+    scaling = scaled("full-8", **small)
+    assert scaling.below == ()
+    assert scaling.knee.gpus == 8
+    took = 14 * 3e-6
+    moving = (1 << 20) * 7 / 4 / (0.84 * 50e9)
+    assert scaling.knee.because == (
+        f"no link: of 1 MiB, starting its steps takes {took / (took + moving):.0%} of the time"
+    )
+    assert scaled("full-8", SLOW, **small).below == (8,)

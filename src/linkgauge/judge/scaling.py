@@ -9,10 +9,12 @@ from statistics import median
 from msgspec.structs import replace
 
 from linkgauge.benchmarks.scaling import PAIRS, label_of
-from linkgauge.model.collective import Collective, bus_factor
+from linkgauge.model.busbw import bandwidths
+from linkgauge.model.collective import Collective
 from linkgauge.model.hockney import Timed, fit
 from linkgauge.model.result import CellResult, Result, Run, SizeLine
 from linkgauge.model.scaling import At, Count, Knee, PairRate, Scaling
+from linkgauge.model.units import format_size
 
 from .exchange_rates import ExchangeRates
 
@@ -87,7 +89,7 @@ def _devices(result: Result) -> tuple[str, ...]:
 
 def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | None:
     devices = _devices(result)
-    points = sorted(_points(result, work, len(devices)), key=lambda point: point.size)
+    points = sorted(_points(result, len(devices)), key=lambda point: point.size)
     if not points:
         return None
     expected = rates.bound(devices)
@@ -103,14 +105,13 @@ def _count(result: Result, work: Collective, rates: ExchangeRates) -> Count | No
     )
 
 
-def _points(result: Result, work: Collective, ranks: int) -> Iterator[At]:
+def _points(result: Result, ranks: int) -> Iterator[At]:
     for cell in result.cells:
-        seconds = cell.headline
         # Of so few bytes that no rank has a share, nothing is left but the start.
-        if seconds and cell.bytes is not None and cell.status == "pass":
-            algbw = cell.bytes / seconds
-            bus = algbw * bus_factor(work.collective, ranks) if ranks > 1 else None
-            yield At(_size(cell), seconds, algbw, bus)
+        own = bandwidths(cell)
+        if own is not None and cell.headline and cell.status == "pass":
+            bus = own.bus if ranks > 1 else None
+            yield At(_size(cell), cell.headline, own.algorithm, bus)
 
 
 def _size(cell: CellResult) -> int:
@@ -153,8 +154,18 @@ def _with_efficiency(counts: Sequence[Count]) -> tuple[Count, ...]:
 def _below(counts: Sequence[Count]) -> Iterator[int]:
     for count in counts:
         achievable = count.expected.achievable
-        if count.plateau and achievable and count.plateau < BELOW * achievable:
+        rate = _once_started(count)
+        if rate and achievable and rate < BELOW * achievable:
             yield count.gpus
+
+
+def _once_started(count: Count) -> float | None:
+    """The plateau without the time that the least size takes: of many devices, the steps of a ring
+    still count at sizes that fit into memory."""
+    at = next((point for point in count.points if point.size == count.at), None)
+    if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
+        return count.plateau
+    return at.busbw * at.seconds / (at.seconds - count.floor)
 
 
 def _knee(
@@ -167,11 +178,22 @@ def _knee(
             continue
         best = max(before, key=lambda one: one.plateau or 0.0, default=None)
         if best is not None and best.plateau and count.plateau < FALLEN * best.plateau:
-            slow = [one for one in pairs if one.slow]
-            because = _slow(slow) if slow else rates.change(devices, best.gpus, count.gpus)
+            because = _cause(best, count, pairs) or rates.change(devices, best.gpus, count.gpus)
             return Knee(count.gpus, best.gpus, count.plateau / best.plateau, because)
         before.append(count)
     return None
+
+
+def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
+    """A link that is slow alone, or that nothing is slow but the start; None if it is neither."""
+    if slow := [one for one in pairs if one.slow]:
+        return _slow(slow)
+    now, then = _once_started(count), _once_started(best)
+    if not now or not then or now < FALLEN * then or count.at is None:
+        return None
+    seconds = next(point.seconds for point in count.points if point.size == count.at)
+    part = (count.floor or 0.0) / seconds
+    return f"no link: of {format_size(count.at)}, starting its steps takes {part:.0%} of the time"
 
 
 def _slow(pairs: Sequence[PairRate]) -> str:

@@ -23,6 +23,8 @@ BAR = 20
 """Characters of an efficiency of 100 %."""
 MOST_PROBLEMS = 8
 """Of more that did not pass, the first are shown."""
+MOST_PAIRS = 16
+"""Of more pairs measured alone, the slow ones are shown."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 
 
@@ -120,7 +122,13 @@ def _pairs(scaling: Scaling) -> Iterator[Text]:
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
         yield Text.assemble(("below what is expected", "yellow"), f": {counts} GPUs")
-    for one in scaling.pairs:
+    shown_pairs = scaling.pairs
+    if len(shown_pairs) > MOST_PAIRS:
+        rates = [one.rate for one in shown_pairs]
+        ends = f"{_rate(min(rates))} to {_rate(max(rates))} GB/s"
+        yield Text(f"  {len(shown_pairs)} pairs, each alone: {ends}")
+        shown_pairs = tuple(one for one in shown_pairs if one.slow)
+    for one in shown_pairs:
         expected = f" of {_rate(one.expected)} expected" if one.expected is not None else ""
         line = Text(f"  {one.pair} alone: {_rate(one.rate)} GB/s{expected}")
         yield line.append("  slow link", "bold red") if one.slow else line

@@ -33,6 +33,8 @@ class Trouble:
             self.flip()
         for number, transfers in cells.items():
             touched = frozenset[str]().union(*map(self._resources.touched, transfers))
+            # A collective crosses links that its transfers, each within a device, do not name.
+            touched = touched.union(*(own for of, _, own in self._copies if of == number))
             strike = self._schedule.strike(number, phase, touched)
             if strike is not None:
                 act(strike, phase)
