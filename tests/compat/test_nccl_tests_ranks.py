@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from collective_kit import Fake
+from collected_kit import Fake
 from compat_kit import speak
 from fakes import machine
 from launch_kit import launch

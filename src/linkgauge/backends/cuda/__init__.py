@@ -9,18 +9,10 @@ owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from linkgauge.backends.iterations import single_iterations
-from linkgauge.backends.protocol import (
-    Backend,
-    Buffer,
-    Copy,
-    Group,
-    Pattern,
-    Tried,
-)
+from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern, Tried
 from linkgauge.backends.rules import (
     check_alone,
     check_copy_engine,
@@ -50,7 +42,7 @@ from .compiler import Compiler
 from .compute import beside_kernel
 from .device import CudaDevice
 from .driver import Driver, open_driver
-from .enqueuing import Call, EnqueuingGroup
+from .enqueuing import Call, EnqueuingGroup, copy_call
 from .group import CudaGroup
 from .iterated import iterated
 from .launches import copy_launch, read_launch, write_launch
@@ -288,12 +280,11 @@ class CudaBackend:
         self._connect(transfer)
         device = self.device_of(transfer.engine.owner)
         if self._is_left_to_the_driver(transfer):
-            words = partial(_words_of_copy, self._peer_ends(copy))
-            return EnqueuingGroup(device, Call("cuMemcpyPeerAsync", words, may_block=True))
+            call = copy_call("cuMemcpyPeerAsync", self._peer_ends(copy), may_block=True)
+            return EnqueuingGroup(device, call)
         ends = address_in(copy.destination), address_in(copy.source)
         if transfer.engine.kind == "ce":
-            words = partial(_words_of_copy, (*ends, copy.size))
-            return EnqueuingGroup(device, Call("cuMemcpyAsync", words))
+            return EnqueuingGroup(device, copy_call("cuMemcpyAsync", (*ends, copy.size)))
         settings = self.settings_of(transfer)
         kernel = copy_launch(device, *ends, copy.size, settings, transfer.both_ways)
         return EnqueuingGroup(device, Call("cuLaunchKernel", kernel.words))
@@ -400,10 +391,6 @@ class CudaBackend:
         places = (*transfer.memories, transfer.engine.owner)
         here = (m for m in places if m.is_device and m.rank is None)
         self._peers.connect(map(self.device_of, here))
-
-
-def _words_of_copy(before: tuple[Any, ...], stream: Any) -> tuple[int, ...]:
-    return tuple(map(int, (*before, stream)))
 
 
 def _places(transfer: Transfer) -> set[int]:

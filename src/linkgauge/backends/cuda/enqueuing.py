@@ -37,6 +37,11 @@ class Call(msgspec.Struct, frozen=True):
     """Whether it may wait for the device."""
 
 
+def copy_call(function: str, before: Sequence[Any], *, may_block: bool = False) -> Call:
+    """A call of one of the driver's copies, whose last argument is the stream."""
+    return Call(function, lambda stream: tuple(map(int, (*before, stream))), may_block)
+
+
 def address_of(function: str) -> int:
     """Address of a driver function."""
     return iterations.address_of(ctypes.CDLL(LIBRARY), function)
