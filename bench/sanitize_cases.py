@@ -11,11 +11,14 @@ from typing import Any
 from linkgauge.backends import cuda
 from linkgauge.backends.cuda import CudaBackend, flags, group, load, matmul, work
 from linkgauge.backends.cuda.compiler import Compiler
+from linkgauge.backends.cuda.content import Content
 from linkgauge.backends.cuda.driver import Driver
+from linkgauge.backends.cuda.memory import address_in
 from linkgauge.backends.cuda.settings import DEFAULT, SPLIT_DEFAULT, CopySettings
 from linkgauge.backends.protocol import RESULTS, Buffer, Checked, Copy, Group, Pattern
 from linkgauge.machine.host import read_host
 from linkgauge.model.arrays import ARRAYS, source_arrays
+from linkgauge.model.collective import NUMBERS, Collective, Origin
 from linkgauge.model.errors import BackendError, LinkgaugeError, TookTooLong, Unsupported
 from linkgauge.model.matmul import size_of
 from linkgauge.model.notation import parse_transfer
@@ -113,10 +116,26 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
         for operation in (name for name, of in ARRAYS.items() if of.mode == "peak"):
             yield from _arrays(backend, operation, settings)
     yield from _products(backend)
+    yield from _contents(backend)
     _chase(backend)
     _flags(backend)
     _load(backend)
     yield from _beside_kernel(backend)
+
+
+def _contents(backend: CudaBackend) -> Iterator[str]:
+    """What collectives send, of each type, and what a rank receives of two."""
+    transfer = parse_transfer(LOCAL)
+    device = backend.device_of(transfer.source)
+    for number in NUMBERS.values():
+        count = LARGE // number.bytes
+        buffer = backend.allocate(transfer.source, count * number.bytes, transfer.engine)
+        content = Content(Collective("all_gather", number.name), 2, 7)
+        content.fill(device, address_in(buffer), count, 1)
+        wrong, _ = content.wrong(device, address_in(buffer), count, Origin(1))
+        buffer.free()
+        if wrong:
+            yield f"{wrong} elements of {number.name}"
 
 
 def _gate(backend: CudaBackend) -> Iterator[str]:

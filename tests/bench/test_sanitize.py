@@ -14,7 +14,8 @@ from linkgauge.backends.cuda import flags, group, hand_overs, load, matmul, veri
 
 EVERY = [
     "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "compute.multiply_add",
-    "copy.copy", "flags.answer", "flags.bounce", "flags.nothing", "gate.gate", "load.load",
+    "content.count_wrong", "content.fill", "copy.copy", "flags.answer",
+    "flags.bounce", "flags.nothing", "gate.gate", "load.load",
     "matmul.compare", "matmul.draw", "matmul.fold", "pattern.compare", "pattern.fill",
     "pieces.copy", "stream.read", "stream.write",
 ]  # fmt: skip

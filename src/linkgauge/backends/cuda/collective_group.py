@@ -9,44 +9,17 @@ from typing import Any
 
 from linkgauge import _native
 from linkgauge.backends.protocol import Gated, Pace, Timing, Wrong
-from linkgauge.model.collective import REDUCTIONS, Collective, content_of, origin_of, tolerance
+from linkgauge.model.collective import Collective, origin_of
 from linkgauge.model.errors import BackendError
 
 from .collective_calls import Call, Part, driver_call, iteration
-from .device import Launch
+from .content import Content
 from .nccl import Nccl
-from .verify import new_word, read_word, run
 
 _NANO, _MILLI = 1e-9, 1e-3
 _POISON = 0xA5
-_THREADS, _BLOCKS = 512, 8
-"""Of the kernels that write and check: threads of a block, blocks of a multiprocessor."""
 _GRAPHED = 512
 """Iterations of one graph at most."""
-_WORDS = 2
-
-
-class _Content(ctypes.Structure):
-    """content.cuh's struct of the same name."""
-
-    _fields_ = (
-        ("seed", ctypes.c_uint64),
-        ("ranks", ctypes.c_uint64),
-        ("share", ctypes.c_uint64),
-        ("largest", ctypes.c_uint64),
-        ("reduction", ctypes.c_int),
-        ("tolerance", ctypes.c_double),
-    )
-
-
-class _Origin(ctypes.Structure):
-    """content.cuh's struct of the same name."""
-
-    _fields_ = (
-        ("first", ctypes.c_uint64),
-        ("chunk", ctypes.c_uint64),
-        ("base", ctypes.c_uint64),
-    )
 
 
 class CollectiveGroup(Gated):
@@ -211,46 +184,21 @@ class CollectiveGroup(Gated):
         first = next((one for one in found if one.count), Wrong())
         return Wrong(sum(one.count for one in found), first.rank, first.first)
 
-    def _content(self, part: Part) -> _Content:
-        content = content_of(self._work, part.ranks)
-        reduction = self._work.reduction
-        code = -1 if reduction is None else REDUCTIONS.index(reduction)
-        off = tolerance(self._work, part.ranks)
-        return _Content(self._seed, part.ranks, content.share, content.largest, code, off)
-
     def _fill(self, part: Part) -> None:
         """What it sends; where it only receives, a poison."""
         device, size = part.device, part.work.buffer_bytes(part.size, self._count)[part.place][1]
         device.enter()
         device.driver.call("cuMemsetD8Async", part.receive, _POISON, size, device.aside)
-        arguments = (part.sends_from, part.counts.send, self._content(part), part.rank)
-        run(device, self._launch(part, "fill", part.counts.send, arguments))
+        of = Content(self._work, part.ranks, self._seed)
+        of.fill(device, part.sends_from, part.counts.send, part.rank)
 
     def _wrong(self, part: Part) -> Wrong:
-        counts = part.counts
-        origin = origin_of(self._work, counts, part.rank, part.ranks)
+        origin = origin_of(self._work, part.counts, part.rank, part.ranks)
         if origin is None:
             return Wrong()
-        device = part.device
-        words = [new_word(device) for _ in range(_WORDS)]
-        try:
-            for word, byte in zip(words, (0, 0xFF), strict=True):
-                device.driver.call("cuMemsetD8Async", word, byte, 8, device.aside)
-            place = _Origin(origin.first, origin.chunk, origin.base)
-            arguments = (part.receives_at, counts.receive, self._content(part), place, *words)
-            run(device, self._launch(part, "count_wrong", counts.receive, arguments))
-            count, first = (read_word(device, word) for word in words)
-        finally:
-            for word in words:
-                with suppress(BackendError):
-                    device.call("cuMemFree", word)
-        return Wrong(count, part.place, first if count else 0)
-
-    def _launch(self, part: Part, kernel: str, count: int, arguments: tuple[Any, ...]) -> Launch:
-        device, code = part.device, self._work.number.code
-        loaded = device.kernel("content", kernel, (f"TYPE={code}",))
-        blocks = max(1, min(-(-count // _THREADS), device.multiprocessors * _BLOCKS))
-        return Launch(device, loaded, (blocks, _THREADS), arguments)
+        of = Content(self._work, part.ranks, self._seed)
+        count, first = of.wrong(part.device, part.receives_at, part.counts.receive, origin)
+        return Wrong(count, part.place, first)
 
     def close(self) -> None:
         super().close()
