@@ -166,9 +166,15 @@ def test_buffers_are_registered_if_asked_for(backend, library):
         group_of(backend, Collective("all_gather", registered="symmetric"))
 
 
-def test_errors_have_the_name_of_the_call(backend):
-    with pytest.raises(BackendError, match="ncclBroadcast: invalid argument"):
+def test_what_nccl_does_not_take_is_unsupported_and_names_the_call(backend):
+    with pytest.raises(Unsupported, match=r"does not take it: ncclBroadcast: invalid argument"):
         backend.collectives.nccl.call("ncclBroadcast", 0, 0, 0, 99, 0, 0, 0)
+
+
+def test_other_errors_have_the_name_of_the_call(backend):
+    error = backend.collectives.nccl.error("ncclAllReduce", 1)
+    assert isinstance(error, BackendError)
+    assert str(error).startswith("ncclAllReduce: error")
 
 
 def test_a_rank_has_its_own_gpu(backend):

@@ -255,6 +255,8 @@ class _Table(Quiet):
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
         self._runs: list[Run] = []
+        self._said: set[str] = set()
+        """Notes, which a program of many types and operations says once."""
         self.wrong = 0
         self.reasons: list[str] = []
         self.is_complete = True
@@ -284,7 +286,9 @@ class _Table(Quiet):
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons
         for note in note_lines(measured):
-            make_console(stderr=True).print(note)
+            if str(note) not in self._said:
+                make_console(stderr=True).print(note)
+                self._said.add(str(note))
         return ended
 
     def finished(self, cell: CellResult, /) -> None:

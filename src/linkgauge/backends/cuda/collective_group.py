@@ -10,7 +10,7 @@ from typing import Any
 from linkgauge import _native
 from linkgauge.backends.protocol import Gated, Pace, Timing, Wrong
 from linkgauge.model.collective import Collective, origin_of
-from linkgauge.model.errors import BackendError
+from linkgauge.model.errors import BackendError, Unsupported
 
 from .collective_calls import Call, Part, driver_call, iteration
 from .content import Content
@@ -135,7 +135,7 @@ class CollectiveGroup(Gated):
             raise self._error([*calls, *last][failed].name, status)
         return ends[-1] * _NANO
 
-    def _error(self, name: str, status: int) -> BackendError:
+    def _error(self, name: str, status: int) -> BackendError | Unsupported:
         if name.startswith("nccl"):
             return self._nccl.error(name, status)
         driver = self._parts[0].device.driver

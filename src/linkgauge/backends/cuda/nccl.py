@@ -18,7 +18,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 from .device import CudaDevice
 
 _REMEDY = "pip install '.[nccl13]' ('.[nccl12]' for drivers of CUDA 12)"
-_SUCCESS = 0
+_SUCCESS, _INVALID_ARGUMENT = 0, 4
 _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 _HOST_IMMEDIATE = 1
 """Where the factor of a scaled sum is: in the host's memory, read at once (nccl.h)."""
@@ -60,16 +60,19 @@ class Nccl:
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function. Raises BackendError with what NCCL says."""
+        """Calls a function. Raises what `error` makes of a status other than success."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
-    def error(self, name: str, status: int) -> BackendError:
-        """What a status other than success means."""
+    def error(self, name: str, status: int) -> BackendError | Unsupported:
+        """What a status other than success means, with what NCCL says: Unsupported of what it does
+        not take (a type by a reduction, a registration), else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
+        if status == _INVALID_ARGUMENT:
+            return Unsupported(": ".join([f"NCCL {self.version} does not take it: {name}", said]))
         return BackendError(name, ": ".join([said, *why]))
 
     @contextmanager
