@@ -1,5 +1,6 @@
 // As much of NCCL, and of the driver, as linkgauge's collectives call: on the CPU, where devices'
 // memory is the host's. Calls wait in groups until all ranks of a communicator have made them.
+// refuse(n) makes the call after the next n fail.
 // spoil(rank) makes the next result of that rank wrong in its element 5; lines() is a log.
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,7 @@ struct Op {
     int type, reduction, root;
     Comm* comm;
 };
-int depth = 0, spoiled = -1, next_reduction = 6;
+int depth = 0, spoiled = -1, next_reduction = 6, refused = -1;
 std::map<int, double> factors;
 std::map<Comm*, std::vector<Op>> waiting;
 std::map<int, std::vector<Comm*>> cliques;
@@ -178,6 +179,10 @@ int queue(const char* name, const void* send, void* receive, std::size_t count, 
 {
     log_ += std::string(name) + "\n";
     if (type < 0 || type > 11) return 4;
+    if (refused >= 0 && refused-- == 0) {
+        waiting.clear();
+        return 4;
+    }
     waiting[comm].push_back({name, send, receive, count, type, reduction, root, comm});
     if (depth == 0) run_all();
     return 0;
@@ -186,6 +191,8 @@ int queue(const char* name, const void* send, void* receive, std::size_t count, 
 
 extern "C" {
 void spoil(int rank) { spoiled = rank; }
+void refuse(int after) { refused = after; }
+int open_groups() { return depth; }
 const char* lines() { return log_.c_str(); }
 void* new_comm(int clique, int rank, int ranks)
 {

@@ -222,3 +222,18 @@ def test_blocking_calls_wait_each_time(backend):
     group.arm(3)
     group.open()
     assert min(group.wait().seconds) > 0
+
+
+def test_a_call_that_fails_leaves_no_group_open(backend, library):
+    group = group_of(backend, Collective("all_reduce", reduction="sum"))
+    library.refuse(2)
+    with pytest.raises(Unsupported, match="ncclAllReduce"):
+        group.check()
+    assert library.open_groups() == 0
+    assert group.check() == Wrong()
+
+
+def test_nor_does_a_registration_that_fails(backend, library):
+    with pytest.raises(Unsupported):
+        group_of(backend, Collective("all_gather", registered="symmetric"))
+    assert library.open_groups() == 0

@@ -12,6 +12,8 @@ from .device import CudaDevice
 from .enqueuing import address_of
 from .nccl import Nccl
 
+GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
+
 
 class Call(NamedTuple):
     """A function of NCCL or of the driver, and its arguments."""
@@ -74,7 +76,7 @@ def iteration(nccl: Nccl, parts: Sequence[Part], reductions: Sequence[int]) -> l
 
 
 def _group(nccl: Nccl) -> tuple[Call, Call]:
-    return _call(nccl, "ncclGroupStart"), _call(nccl, "ncclGroupEnd")
+    return _call(nccl, GROUP_START), _call(nccl, GROUP_END)
 
 
 def _call(nccl: Nccl, name: str, *words: int) -> Call:

@@ -12,7 +12,7 @@ from linkgauge.backends.protocol import Gated, Pace, Timing, Wrong
 from linkgauge.model.collective import Collective, origin_of
 from linkgauge.model.errors import BackendError, Unsupported
 
-from .collective_calls import Call, Part, driver_call, iteration
+from .collective_calls import GROUP_END, GROUP_START, Call, Part, driver_call, iteration
 from .content import Content
 from .nccl import Nccl
 
@@ -132,7 +132,10 @@ class CollectiveGroup(Gated):
         at_last = [(call.address, call.words) for call in last]
         ends, status, failed = _native.time_iterations(each, times, at_last)
         if status:
-            raise self._error([*calls, *last][failed].name, status)
+            made = [call.name for call in (*calls, *last)][: failed + 1]
+            error = self._error(made[-1], status)
+            self._nccl.end_groups(made[:-1].count(GROUP_START) - made.count(GROUP_END))
+            raise error
         return ends[-1] * _NANO
 
     def _error(self, name: str, status: int) -> BackendError | Unsupported:

@@ -148,8 +148,17 @@ class Nccl:
     def grouped(self) -> Iterator[None]:
         """Calls of several communicators that wait for each other."""
         self.call("ncclGroupStart")
-        yield
+        try:
+            yield
+        except BaseException:
+            self.end_groups(1)
+            raise
         self.call("ncclGroupEnd")
+
+    def end_groups(self, count: int) -> None:
+        """Ends groups of which a call has failed, which else would hold back all that follow."""
+        for _ in range(count):
+            self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
         """Makes a buffer known to the communicator: returns what unregister() takes, which in a
