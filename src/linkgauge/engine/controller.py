@@ -101,21 +101,21 @@ def execute(
                         observer.finished(cell)
                 shown = _show(shown, opened.plan, kept.visits, observer)
 
-    if (note := advice(opened.settings)) is not None:
-        observer.say(note)
     try:
+        if (note := advice(opened.settings)) is not None:
+            observer.say(note)
         with kept.complete():
             measure_what_is_left()
             if not kept.is_settled and (cells := doubts(kept.run())):
                 observer.say(f"measuring {count_of(len(cells))} once more")
                 kept.keep(Again(tuple(cells)))
                 measure_what_is_left()
-            _end_profile(opened.settings, worker, kept, observer)
+            end_profile(opened.settings, worker, kept.keep, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except RankLost as ended:  # nothing can be asked of the others any more
         kept.keep(Lost(ended.lost), Closed(now()))
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
-        _end_profile(opened.settings, worker, kept, observer)
+        end_profile(opened.settings, worker, kept.keep, observer)
     return kept.run()
 
 
@@ -158,9 +158,10 @@ class _Records:
         return assemble(self._known, self.visits)
 
 
-def _end_profile(settings: Settings, worker: Workers, kept: _Records, observer: Observer) -> None:
+def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:
+    """Ends what a profiler watches, if one does, and keeps the names of its files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
-        kept.keep(Left(files))
+        keep(Left(files))
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:

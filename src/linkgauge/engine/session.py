@@ -26,7 +26,7 @@ from linkgauge.model.result import Run
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import Benchmark
 
-from .controller import Doubts, Observer, Sink, execute, now
+from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
 from .journal import JOURNAL_FILE, Journal, Opened
@@ -111,8 +111,12 @@ class Session:
                     self._worker.profile(request.settings.profiler, self.folder)
                 journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
                 sink = held.enter_context(closing(journal)).append
-            log = held.enter_context(following(self.machine))
-            observer.begun(self.machine)
+            try:
+                log = held.enter_context(following(self.machine))
+                observer.begun(self.machine)
+            except KeyboardInterrupt:  # the journal is there, and so has to be what it names
+                end_profile(opened.settings, self._worker, sink, observer)
+                raise
             return execute((opened,), self._worker, sink, observer, doubts, log)
 
     def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
