@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
+from linkgauge.backends.number_bytes import decode, encode
 from linkgauge.backends.protocol import Collecting, Copy
 from linkgauge.backends.sim import SimBackend
 from linkgauge.backends.sim.faults import parse_fault
-from linkgauge.backends.sim.numbers import decode, encode
 from linkgauge.engine.measure import measure_together
 from linkgauge.engine.measurement import Measurement
 from linkgauge.engine.pool import BufferPool

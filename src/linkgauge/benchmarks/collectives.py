@@ -12,7 +12,13 @@ from itertools import product
 from typing import ClassVar
 
 from linkgauge.backends import ACROSS_RANKS
-from linkgauge.model.collective import Collective, CollectiveName, has_root, reduces
+from linkgauge.model.collective import (
+    Collective,
+    CollectiveName,
+    has_root,
+    no_hypercube,
+    reduces,
+)
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
@@ -43,6 +49,11 @@ LARGEST_OF_HOSTS = 64 << 20
 """Bytes above which collectives between the memories of hosts show nothing new."""
 
 
+def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
+    """Those whose devices carry out collectives."""
+    return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
+
+
 class Collectives(Sweep, frozen=True, kw_only=True):
     """A collective over one backend's devices, or over the ranks of a run."""
 
@@ -54,11 +65,11 @@ class Collectives(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        able = [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
-        return able or fabrics[:1] or of_host
+        return collecting(fabrics) or fabrics[:1] or of_host
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        cells = tuple(self._cells(fabric)) if self._reason(fabric) is None else ()
+        reason = self._reason(fabric)
+        cells = tuple(self._cells(fabric)) if reason is None else ()
         return Benchmark(
             self.name,
             self.title,
@@ -67,18 +78,16 @@ class Collectives(Sweep, frozen=True, kw_only=True):
             self.unit,
             sweep=True,
             size=1,
-            reason=self._reason(fabric),
+            reason=reason,
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
         """Why it cannot be measured over these, or None."""
         if fabric.backend in COLLECTING and len(fabric.devices) > 1:
-            ranks = len(fabric.devices)
-            if self.collective == "hypercube" and ranks & (ranks - 1):
-                return f"a hypercube has a power of two of ranks, these are {ranks}"
-            if has_root(self.collective) and max(fabric.collectives.roots) >= ranks:
-                return f"there is no rank {max(fabric.collectives.roots)}: these are {ranks}"
-            return None
+            ranks, root = len(fabric.devices), max(fabric.collectives.roots)
+            if has_root(self.collective) and root >= ranks:
+                return f"there is no rank {root}: these are {ranks}"
+            return no_hypercube(self.collective, ranks)
         several = f"or several processes: mpiexec -n 4 linkgauge run {self.name}"
         return f"needs two GPUs of one machine, {several}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkgauge.model.collective import Collective, CollectiveName
+from linkgauge.model.collective import Collective, CollectiveName, no_hypercube
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
@@ -12,7 +12,7 @@ from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.model.units import COLLECTIVE, format_size
 
-from .collectives import COLLECTING, COLLECTIVES, SIZES, Collectives, cell_of, row_of
+from .collectives import COLLECTIVES, SIZES, Collectives, cell_of, collecting, row_of
 from .table import COMPARISON, DeviceSet
 
 PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
@@ -24,7 +24,7 @@ def over_counts(
 ) -> tuple[Benchmark, ...]:
     """A benchmark for each count (without any: 1, 2, 4, … and all), over the first of the fabrics
     that carries out collectives. Raises InputError for more devices than there are."""
-    able = [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
+    able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     there = len(fabric.devices)
     row = next(row for row in COLLECTIVES if row.name == name)
@@ -52,9 +52,7 @@ def _of(row: Collectives, count: int, fabric: DeviceSet) -> Benchmark:
     work = next(row.works(fabric))  # out of place
     devices = fabric.devices[:count]
     label = label_of(work, count)
-    reason = None
-    if row.collective == "hypercube" and count & (count - 1):
-        reason = f"a hypercube has a power of two of ranks, these are {count}"
+    reason = no_hypercube(row.collective, count)
     sizes = fabric.sizes or _sizes(work, devices)
     cells = (cell_of(work, devices, size, label, format_size(size)) for size in sizes)
     return Benchmark(

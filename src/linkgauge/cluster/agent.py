@@ -42,8 +42,8 @@ LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 class Agent:
     """Serves rank 0 over a channel. The reading thread calls `left` if a rank is gone and this
     process has to end, whatever it is doing: with False if rank 0 left without a word, with True if
-    rank 0 reports another rank. `introduction` is what rank 0 said of itself, and
-    `doing` says in words what the run is doing."""
+    rank 0 reports another rank. `introduction` is what rank 0 said of itself.
+    `doing` describes what the run does, in words."""
 
     def __init__(self, channel: Channel, launch: Launch, left: Callable[[bool], None]) -> None:
         self.introduction: messages.Told | None = None

@@ -39,8 +39,8 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """Offsets of ranks, compared when they are needed and no longer fresh. `lead` is how long
-    before (seconds) members are told when to start together."""
+    """Offsets of ranks, compared when they are needed and no longer fresh. Members are told
+    `lead` seconds ahead when they start together."""
 
     def __init__(self, links: Links) -> None:
         self._links = links

@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from linkgauge.backends.iterations import Call, address_of
-from linkgauge.model.collective import Collective, CollectiveName, Counts, NumberName, Reduction
+from linkgauge.model.collective import (
+    Collective,
+    CollectiveName,
+    Counts,
+    NumberName,
+    Reduction,
+    no_hypercube,
+)
 from linkgauge.model.errors import Unsupported
 
 from .world import library
@@ -216,5 +223,5 @@ def _check_group(work: Collective, size: int, ranks: int) -> None:
         raise Unsupported(f"MPI counts at most {MOST_ELEMENTS} elements")
     if work.root is not None and work.root >= ranks:
         raise Unsupported(f"there is no root {work.root} in a group of {ranks} ranks")
-    if work.collective == "hypercube" and ranks & (ranks - 1):
-        raise Unsupported(f"a hypercube has a power of two of ranks, these are {ranks}")
+    if (why := no_hypercube(work.collective, ranks)) is not None:
+        raise Unsupported(why)

@@ -14,13 +14,11 @@ from linkgauge import _native
 from linkgauge.backends import native
 from linkgauge.backends.protocol import Pace, Pattern, Wrong, seed_of
 from linkgauge.model.collective import (
-    REDUCTIONS,
     Collective,
     CollectiveName,
     colors_of,
-    content_of,
+    content_fields,
     origin_of,
-    tolerance,
 )
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.transfer import Transfer
@@ -185,8 +183,4 @@ class MpiCollective:
         )
 
     def _content(self) -> tuple[int, int, int, int, int, float]:
-        work, ranks = self._work, self._ranks
-        of = content_of(work, ranks)
-        reduction = -1 if work.reduction is None else REDUCTIONS.index(work.reduction)
-        off = tolerance(work, ranks)
-        return self._own.seed, ranks, of.share, of.largest, reduction, off
+        return content_fields(self._work, self._ranks, self._own.seed)

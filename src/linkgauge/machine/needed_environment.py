@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from .environment import hypervisor
-from .tree import Root, names_in, read_text
+from .tree import Root, hexadecimal, names_in, read_text
 
 _AMD, _NVIDIA = 0x1002, 0x10DE
 _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
@@ -80,15 +80,8 @@ def _present(root: Root) -> Iterator[tuple[int, int]]:
     """Vendor and device of each PCI function."""
     for name in names_in(root, _DEVICES):
         vendor, device = (
-            _hexadecimal(read_text(root, f"{_DEVICES}/{name}/{what}"))
+            hexadecimal(read_text(root, f"{_DEVICES}/{name}/{what}"))
             for what in ("vendor", "device")
         )
         if vendor is not None and device is not None:
             yield vendor, device
-
-
-def _hexadecimal(text: str | None) -> int | None:
-    try:
-        return int(text or "", 16)
-    except ValueError:
-        return None

@@ -151,6 +151,13 @@ def number(text: str | None) -> int | None:
     return int(match[1]) if match else None
 
 
+def hexadecimal(text: str | None, digits: int = 8) -> int | None:
+    """A number of at most `digits` hexadecimal digits as sysfs writes it: 0x10de; None if it is not
+    one."""
+    match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text or "")
+    return int(match[1], 16) if match else None
+
+
 def least(*values: int | None) -> int | None:
     """The least of the known values; None if none is known."""
     return min((value for value in values if value is not None), default=None)

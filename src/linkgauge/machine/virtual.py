@@ -14,7 +14,17 @@ from .cpu import shown_cpus, threads_of
 from .dimms import pages_below
 from .numa import host_nodes
 from .pci import DEVICES, lineage
-from .tree import NODES, Root, link_name, names_in, number, parse_cpu_list, read_text, resolve
+from .tree import (
+    NODES,
+    Root,
+    hexadecimal,
+    link_name,
+    names_in,
+    number,
+    parse_cpu_list,
+    read_text,
+    resolve,
+)
 
 DEFINITIONS = "etc/libvirt/qemu"
 _SLICES = (
@@ -82,18 +92,14 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
     return BusFunction(
         address=address,
         route=lineage(address, folder),
-        class_code=_hexadecimal(read_text(root, f"{folder}/class")),
-        vendor=_hexadecimal(read_text(root, f"{folder}/vendor")),
-        device=_hexadecimal(read_text(root, f"{folder}/device")),
-        subsystem=_hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
+        class_code=hexadecimal(read_text(root, f"{folder}/class")),
+        vendor=hexadecimal(read_text(root, f"{folder}/vendor")),
+        device=hexadecimal(read_text(root, f"{folder}/device")),
+        subsystem=hexadecimal(read_text(root, f"{folder}/subsystem_vendor")),
         numa_node=node if node is not None and node >= 0 else None,
         driver=link_name(root, f"{folder}/driver"),
         iommu_group=link_name(root, f"{folder}/iommu_group"),
     )
-
-
-def _hexadecimal(text: str | None) -> int | None:
-    return int(text, 16) if text and re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else None
 
 
 def _signs(root: Root) -> Iterator[str]:

@@ -253,6 +253,13 @@ def has_root(name: CollectiveName) -> bool:
     return _SHAPES[name].has_root
 
 
+def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
+    """Why so many ranks do not carry it out, if it is a hypercube; else None."""
+    if name == "hypercube" and ranks & (ranks - 1):
+        return f"a hypercube has a power of two of ranks, these are {ranks}"
+    return None
+
+
 class Content(msgspec.Struct, frozen=True):
     """What the data of a collective are made of, so that every result is exact in its type: at each
     index, `share` ranks have a whole number from 0 to `largest`, and the others 0; for a product,
@@ -278,6 +285,15 @@ def tolerance(collective: Collective, ranks: int) -> float:
     """How far a result may be off, relative: 0 unless the library divides before it adds, as
     averages do, so that each of the ranks' numbers is rounded, and each sum of them."""
     return 2 * ranks * collective.number.rounding if collective.reduction == "avg" else 0.0
+
+
+def content_fields(
+    collective: Collective, ranks: int, seed: int
+) -> tuple[int, int, int, int, int, float]:
+    """What a group of ranks sends by a seed, as content.cuh's struct of that name has it."""
+    content, reduction = content_of(collective, ranks), collective.reduction
+    code = -1 if reduction is None else REDUCTIONS.index(reduction)
+    return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
 
 
 class Origin(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .collective import Collective
+from .collective import Collective, no_hypercube
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -73,8 +73,8 @@ def _chain(first: int, ranks: int, size: float) -> Phase:
 
 def _by_bits(ranks: int, share: float) -> Iterator[Phase]:
     """Partners exchange what they have so far, which doubles."""
-    if ranks & (ranks - 1):
-        raise ValueError(f"a hypercube has a power of two of ranks, these are {ranks}")
+    if (why := no_hypercube("hypercube", ranks)) is not None:
+        raise ValueError(why)
     distance = 1
     while distance < ranks:
         size = share * distance

@@ -6,7 +6,7 @@ import ctypes
 from contextlib import suppress
 from typing import Any
 
-from linkgauge.model.collective import REDUCTIONS, Collective, Origin, content_of, tolerance
+from linkgauge.model.collective import Collective, Origin, content_fields
 from linkgauge.model.errors import BackendError
 
 from . import verify
@@ -44,11 +44,8 @@ class Content:
     """What the ranks of a group send in a collective, by a seed."""
 
     def __init__(self, work: Collective, ranks: int, seed: int) -> None:
-        content = content_of(work, ranks)
-        code = -1 if work.reduction is None else REDUCTIONS.index(work.reduction)
-        off = tolerance(work, ranks)
         self._type = work.number.code
-        self._of = _Content(seed, ranks, content.share, content.largest, code, off)
+        self._of = _Content(*content_fields(work, ranks, seed))
 
     def fill(self, device: CudaDevice, address: int, count: int, rank: int) -> None:
         """Writes the `count` elements that a rank sends."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ def copy_call(function: str, before: Sequence[Any], *, may_block: bool = False) 
     return Call(function, lambda stream: tuple(map(int, (*before, stream))), may_block)
 
 
+@cache
 def address_of(function: str) -> int:
     """Address of a driver function."""
     return iterations.address_of(ctypes.CDLL(LIBRARY), function)

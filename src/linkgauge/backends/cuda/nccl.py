@@ -4,7 +4,6 @@ library's functions, with its errors translated."""
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from ctypes import byref, c_char_p, c_int, c_void_p
@@ -12,7 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from linkgauge.backends.iterations import address_of
-from linkgauge.model.collective import NumberName, NumberType, Reduction
+from linkgauge.backends.number_bytes import encode
+from linkgauge.model.collective import NumberType, Reduction
 from linkgauge.model.errors import BackendError, Unsupported
 
 from .device import CudaDevice
@@ -22,12 +22,6 @@ _SUCCESS, _INVALID_ARGUMENT = 0, 4
 _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 _HOST_IMMEDIATE = 1
 """Where the factor of a scaled sum is: in the host's memory, read at once (nccl.h)."""
-_FORMATS: dict[NumberName, str] = {
-    "int8": "b", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
-    "half": "e", "float": "f", "double": "d",
-}  # fmt: skip
-_EIGHT_BITS: dict[NumberName, tuple[int, int]] = {"f8e4m3": (0x38, 0x40), "f8e5m2": (0x3C, 0x40)}
-"""1 and 2 in these types."""
 _SYMMETRIC = 1
 """NCCL_WIN_COLL_SYMMETRIC."""
 
@@ -127,9 +121,9 @@ class Nccl:
         says its factor)."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
-        made, factor = c_int(), ctypes.create_string_buffer(_factor(number, rank))
+        made, factor = c_int(), encode(number.name, [1 + rank % 2])
         self.call(
-            "ncclRedOpCreatePreMulSum", byref(made), factor, c_int(number.code),
+            "ncclRedOpCreatePreMulSum", byref(made), c_char_p(factor), c_int(number.code),
             c_int(_HOST_IMMEDIATE), c_void_p(communicator.ptr),
         )  # fmt: skip
         return made.value
@@ -174,16 +168,6 @@ class Nccl:
     def unregister(self, communicator: Any, handle: c_void_p, *, symmetric: bool) -> None:
         name = "ncclCommWindowDeregister" if symmetric else "ncclCommDeregister"
         self.call(name, c_void_p(communicator.ptr), handle)
-
-
-def _factor(number: NumberType, rank: int) -> bytes:
-    """What this rank's numbers are multiplied by, 1 or 2, in their type."""
-    factor = 1 + rank % 2
-    if number.name in _EIGHT_BITS:
-        return bytes([_EIGHT_BITS[number.name][factor - 1]])
-    if number.name == "bfloat16":
-        return struct.pack("<f", factor)[2:]
-    return struct.pack("<" + _FORMATS[number.name], factor)
 
 
 def open_nccl() -> Nccl:

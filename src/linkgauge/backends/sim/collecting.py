@@ -11,20 +11,18 @@ import os
 from collections.abc import Callable, Sequence
 
 from linkgauge import _native
+from linkgauge.backends.number_bytes import combine, decode, encode
 from linkgauge.backends.protocol import Copy, Gated, Pace, Timing, Wrong
 from linkgauge.model.collective import (
-    REDUCTIONS,
     Collective,
     Counts,
-    content_of,
+    content_fields,
     origin_of,
-    tolerance,
 )
 from linkgauge.model.errors import BackendError
 
 from .group import StallSeconds
 from .memory import WINDOW, SimBuffer
-from .numbers import combine, decode, encode
 from .run_position import RunPosition
 
 _SEED = 1
@@ -112,12 +110,6 @@ def _counts(work: Collective, copy: Copy, ranks: int) -> Counts:
     return work.counts(min(copy.size, WINDOW), ranks)
 
 
-def _content(work: Collective, ranks: int) -> tuple[int, int, int, int, int, float]:
-    of = content_of(work, ranks)
-    reduction = -1 if work.reduction is None else REDUCTIONS.index(work.reduction)
-    return (_SEED, ranks, of.share, of.largest, reduction, tolerance(work, ranks))
-
-
 def _carry_out(work: Collective, copies: Sequence[Copy]) -> None:
     """The collective of one group: what each rank sends is made, then received."""
     ranks, each = len(copies), work.number.bytes
@@ -132,7 +124,7 @@ def _carry_out(work: Collective, copies: Sequence[Copy]) -> None:
         begin = rank * counts.send_step * each if work.in_place else 0
         part = slice(begin, begin + counts.send * each)
         if counts.send:
-            with_content = _content(work, ranks)
+            with_content = content_fields(work, ranks, _SEED)
             held = (ctypes.c_uint8 * len(buffer.window)).from_buffer(buffer.window)
             address = ctypes.addressof(held) + begin
             code = work.number.code
@@ -168,7 +160,12 @@ def _count_wrong(work: Collective, copy: Copy, rank: int, ranks: int) -> tuple[i
     address = ctypes.addressof(held) + begin
     where = (origin.first, origin.chunk, origin.base)
     count, first = _native.count_wrong(
-        address, counts.receive, work.number.code, _content(work, ranks), where, _cpus()
+        address,
+        counts.receive,
+        work.number.code,
+        content_fields(work, ranks, _SEED),
+        where,
+        _cpus(),
     )
     more = _altered(work, copy, ranks) if not begin else []
     return count + len(more), first if count or not more else more[0]

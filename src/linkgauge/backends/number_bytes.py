@@ -1,4 +1,4 @@
-"""Numbers in simulated memory: read as a type of NCCL's, reduced, and written again."""
+"""Numbers of NCCL's types as bytes, read and written without a device, and reduced."""
 
 from __future__ import annotations
 
