@@ -51,6 +51,19 @@ def test_loops_asked_for_are_kept():
     assert (sample.loops, sample.laps) == (16, 1)
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(1e-6, [16, 16, 16]), (0.03, [16, 16])])
+def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected):
+    settings = Settings((1000,), loops=16, samples=2)
+    backend, taken = FakeBackend(), []
+    backend.seconds_a_byte = lambda n: seconds / 1000
+    prepared = group(backend)
+    sample = warm_up(prepared, settings, Pace(rehearsed=True))
+    arm = prepared.arm
+    prepared.arm = lambda loops, laps=1: (taken.append(loops), arm(loops, laps))
+    assert len(take_samples(prepared, sample, settings, ticking()).timings) == 2
+    assert taken == expected
+
+
 def test_no_more_loops_wait_than_the_gate_holds():
     backend = FakeBackend()
     prepared = group(backend)

@@ -148,7 +148,9 @@ class Pace(msgspec.Struct, frozen=True):
     has `steps`: a latency is that of one, such as an access of a pointer chase, and a rate is of
     steps per second. `most` is the upper limit of the samples of a visit: with a single one, a
     visit costs more than it measures; beyond 32, the visit's median is known better, but not how
-    visits vary. More are worth taking only for percentiles."""
+    visits vary. More are worth taking only for percentiles. Where samples are `rehearsed`, one that
+    does not count precedes those that are shorter than `seconds`: the first after a pause takes
+    longer on devices, and on the CPU that calls them."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -156,6 +158,7 @@ class Pace(msgspec.Struct, frozen=True):
     most: int = 32
     sustained: bool = False
     steps: int = 1
+    rehearsed: bool = False
 
 
 class Group(Protocol):

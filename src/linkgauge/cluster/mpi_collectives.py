@@ -108,7 +108,7 @@ class MpiCollective:
         self._start, self._once = barrier(mpi, mpi.COMM_WORLD), self._calls.once()
         self._iteration = self._once * work.aggregated
         self._loop = (*self._iteration, barrier(mpi, comm)) if work.blocking else self._iteration
-        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated)
+        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     @property
     def remarks(self) -> tuple[str, ...]:

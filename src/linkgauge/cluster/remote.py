@@ -346,6 +346,7 @@ def _common(paces: Sequence[Pace]) -> Pace:
         loops=max(pace.loops for pace in paces),
         most=min(pace.most for pace in paces),
         steps=paces[0].steps,
+        rehearsed=paces[0].rehearsed,
     )
 
 

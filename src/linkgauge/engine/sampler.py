@@ -27,12 +27,14 @@ LEAST_SAMPLES = 2
 
 class Sample(msgspec.Struct, frozen=True):
     """What a sample is: this many `loops`, which take about this many `seconds`. Up to `laps`
-    samples follow each other behind one gate, and up to `most` make a visit."""
+    samples follow each other behind one gate, and up to `most` make a visit. If it is `rehearsed`,
+    one that does not count precedes those of a visit."""
 
     loops: int
     seconds: float = 0.0
     laps: int = 1
     most: int = Pace().most
+    rehearsed: bool = False
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -89,7 +91,9 @@ def warm_up(
     if known is not None:
         return known
     if settings.loops is not None:
-        return Sample(settings.loops, busy(timing) * settings.loops, most=pace.most)
+        seconds = busy(timing) * settings.loops
+        rehearsed = pace.rehearsed and seconds < pace.seconds
+        return Sample(settings.loops, seconds, most=pace.most, rehearsed=rehearsed)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
     while busy(timing) < pace.seconds / 4 and loops < group.most_loops:
@@ -128,6 +132,8 @@ def take_samples(
     are used up; at least one. `sampled` is called after each gate. `cpu_clock` reads the CPU time
     of this process."""
     wanted = samples_a_visit(sample, settings)
+    if sample.rehearsed:
+        run_once(group, sample.loops)
     timings: list[Timing] = []
     gates: list[int] = []
     began_cpu = cpu_clock() if cpu_clock else 0.0

@@ -33,7 +33,7 @@ class CollectiveGroup(Gated):
         self._seed = 0
         self._made = ExitStack()
         self._graphs: list[Any] = []
-        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated)
+        self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
         if work.graphed:
             self.most_loops = _GRAPHED
         try:
