@@ -46,6 +46,14 @@ def test_one_that_lasts_a_sample_is_warmed_up_once():
     assert taken == [1]
 
 
+def test_a_slow_first_loop_does_not_pass_for_a_sample_where_they_are_rehearsed():
+    seconds, backend = iter([0.5]), FakeBackend()
+    prepared = group(backend)
+    wait = prepared.wait
+    prepared.wait = lambda: (wait(), Timing((next(seconds, 1e-3),), 1e-3))[1]
+    assert warm_up(prepared, Settings((1000,), loops=4), Pace(rehearsed=True)).rehearsed
+
+
 def test_loops_asked_for_are_kept():
     sample = warm_up(group(FakeBackend()), Settings((1000,), loops=16), Pace(laps=8))
     assert (sample.loops, sample.laps) == (16, 1)

@@ -150,7 +150,7 @@ class Pace(msgspec.Struct, frozen=True):
     visit costs more than it measures; beyond 32, the visit's median is known better, but not how
     visits vary. More are worth taking only for percentiles. Where samples are `rehearsed`, one that
     does not count precedes those that are shorter than `seconds`: the first after a pause takes
-    longer on devices, and on the CPU that calls them."""
+    longer on devices, and on the CPU that calls them, and the first of all much longer."""
 
     seconds: float = 0.02
     loops: int = 2
