@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench)
+SOURCES := $(wildcard src/linkgauge tests bench tools/screens)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -17,7 +17,7 @@ TEST_PROCESSES ?= 2
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run test test-native test-long test-gpu test-gpu-pairs sanitize check format bench clean
+.PHONY: run test test-native test-long test-gpu test-gpu-pairs sanitize check docs screens format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
@@ -64,6 +64,15 @@ check: $(DEV)
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 	$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 	PYTHON=$(BIN)/python tools/check-tree
+	$(MAKE) --silent docs
+
+# The pages as a site that opens offline: build/site-docs/index.html.
+docs: $(DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# What the README and the pages show of commands, and the README's picture.
+screens: $(DEV)
+	$(BIN)/python tools/screens
 
 format: $(DEV)
 	$(BIN)/ruff check --fix $(SOURCES)
