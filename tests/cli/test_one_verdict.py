@@ -131,14 +131,3 @@ def test_a_failure_of_what_was_not_measured_is_told_by_the_doctor_alone(tmp_path
         shown[-1],
     ]
     assert linkgauge("doctor", "--machine", "vm-degraded", folder=tmp_path).returncode == 1
-
-
-def test_readmes_example_ends_as_it_says(tmp_path):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    fault = "slow sim:3 rate=25%"
-    arguments = ("run", "--machine", "dgx-h200-8", "--profile", "quick", "--fault", fault)
-    assert f"linkgauge {' '.join(arguments[:-1])} '{fault}'" in readme
-    done = linkgauge(*arguments, folder=tmp_path)
-    assert done.returncode == 1
-    for line in done.stdout.splitlines()[-3:-1]:
-        assert f"    {line}\n" in readme

@@ -1,0 +1,127 @@
+"""What README.md and docs/ tell people to type can be typed; where they point, there is something.
+
+`make docs` checks the links within docs/; this checks those from the README and CONTRIBUTING.md.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from markdown.extensions.toc import slugify
+
+from linkgauge.cli.main import COMMANDS, app
+from linkgauge.compat import TOOLS
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+TYPED = re.compile(rf"(?:^|[ /$(;\"'])linkgauge ((?:{'|'.join(COMMANDS)})\b.*)$")
+SYNOPSIS = re.compile(r"\[|…|\b(?:NAME|TEXT|KIND|OPTION|CONFIG)\b")
+PARSERS = typer.main.get_command(app).commands
+
+
+def lines_of_code(text):
+    """The lines of indented and of fenced blocks, continued ones as one."""
+    fenced = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    text = text.replace("\\\n", " ")
+    for block in fenced.findall(text):
+        yield from block.splitlines()
+    yield from re.findall(r"^ {4,}\S.*", fenced.sub("", text), re.MULTILINE)
+
+
+def words(typed):
+    """The words of a command line, up to where the shell ends it."""
+    lexer = shlex.shlex(typed, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found = []
+    for word in lexer:
+        if set(word) <= set("|&;<>()"):
+            break
+        found.append(word)
+    return found
+
+
+def in_blocks(text):
+    for line in lines_of_code(text):
+        found = TYPED.search(line)
+        if found and not SYNOPSIS.search(found[1]):
+            quoted = line[: found.start(1)].count("'") % 2  # sh 'linkgauge …' of Jenkins
+            yield found[1][:-1] if quoted else found[1]
+
+
+def in_sentences(text):
+    for code in re.findall(r"`([^`\n]+)`", text):
+        found = TYPED.search(code)
+        if found:
+            yield found[1]
+
+
+def of_pages(extract):
+    return [
+        pytest.param(line, id=f"{page.stem}: {line}")
+        for page in PAGES
+        for line in dict.fromkeys(extract(page.read_text("utf-8")))
+    ]
+
+
+@pytest.mark.parametrize("line", of_pages(in_blocks))
+def test_a_command_line_of_a_block_parses(line):
+    name, *arguments = words(line)
+    try:
+        context = PARSERS[name].make_context(name, arguments)
+    except typer.Exit:  # --list-faults
+        return
+    assert name != "as" or context.params["tool"] in TOOLS
+
+
+@pytest.mark.parametrize("line", of_pages(in_sentences))
+def test_the_options_in_a_sentence_exist(line):
+    name, *arguments = line.split()
+    options = {option for parameter in PARSERS[name].params for option in parameter.opts}
+    tool = next((n for n, word in enumerate(arguments) if name == "as" and word in TOOLS), None)
+    named = {word for word in arguments[:tool] if re.fullmatch(r"--[a-z-]+", word)}
+    assert named <= options | {"--help"}
+
+
+def test_command_lines_are_found():
+    text = "Try `linkgauge run --size 1M`:\n\n    ssh node linkgauge show results/ | less\n"
+    assert list(in_sentences(text)) == ["run --size 1M"]
+    assert [words(line) for line in in_blocks(text)] == [["show", "results/"]]
+    assert len(of_pages(in_blocks)) > 60
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_links_of_a_page_beside_the_site_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text("utf-8"))
+    for link in links:
+        if not link.startswith("http"):
+            path, _, anchor = link.partition("#")
+            target = ROOT / (path or page)
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+    assert links
+
+
+def anchors(page):
+    return {
+        slugify(re.sub(r"[`*]", "", title), "-")
+        for title in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    }
+
+
+def test_every_page_is_in_the_sites_menu_and_every_command_has_a_page():
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    pages = [
+        page
+        for section in menu
+        for entry in next(iter(section.values()))
+        for page in entry.values()
+    ]
+    assert sorted(pages) == sorted(page.name for page in PAGES[1:])
+    assert {f"{name}.md" for name in COMMANDS} <= set(pages)
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
