@@ -55,6 +55,13 @@ def test_a_block_is_cut_as_its_comment_says():
     assert SCREENS["with_screens"](page) == page[:41] + shown + "```\n"
 
 
+def test_a_block_begins_where_its_comment_says_if_that_line_is_there():
+    page = "<!-- screen from=verdict: tail=1 -->\n```console\n$ printf 'a\\nverdict: b\\nc\\n'\n```"
+    assert SCREENS["with_screens"](page).splitlines()[3:] == ["…", "verdict: b", "c", "```"]
+    page = page.replace("verdict: b", "b")
+    assert SCREENS["with_screens"](page).splitlines()[3:] == ["…", "c", "```"]
+
+
 def test_an_exit_code_is_that_of_the_command_before(tmp_path):
     shell = SCREENS["Shell"](tmp_path)
     assert shell.output("echo left; exit 4") == ["left"]
