@@ -134,11 +134,6 @@ def test_what_cannot_be_measured_is_said(arguments, problem, tmp_path):
         scale(*arguments, "--machine", "full-8", "--out", tmp_path)
 
 
-def test_help_has_an_example(capsys):
-    app(["scale", "--help"], standalone_mode=False)
-    assert "linkgauge scale all_reduce --gpus 1,2,4,8" in capsys.readouterr().out
-
-
 def test_names_are_completed():
     from linkgauge.cli.scale import _complete_collective
 

@@ -6,9 +6,11 @@ from .options import BenchmarksFormat
 
 
 def list_benchmarks(*, prefix: list[str] | None = None, form: BenchmarksFormat) -> int:
-    """List the benchmarks, with what each measures.
+    """List the benchmarks and what each one measures.
 
-    Example: linkgauge list --prefix device_to_device
+    Examples:
+        linkgauge list
+        linkgauge list --prefix device_to_device
     """
     from linkgauge.benchmarks.catalog import select
 

@@ -7,7 +7,7 @@ from . import Format, late
 _AS_IT_IS = late("report.files", "json_document")
 FORMAT = Format(
     "json",
-    "The document on stdout, all else on stderr.",
+    "Write the document to stdout, and all else to stderr.",
     {
         "run": _AS_IT_IS,
         "plan": _AS_IT_IS,

@@ -11,6 +11,7 @@ FORMAT = Format(
         "run": late("report.live", "whole_run_lines"),
         "plan": late("report.dry_run", "plan_lines"),
         "machine": late("report.machine_report", "machine_lines"),
+        "machine in detail": late("report.machine_report", "detailed_machine_lines"),
         "findings": late("report.findings_text", "diagnosis_lines"),
         "domain": late("report.domain_text", "domain_lines"),
         "benchmarks": late("report.machine_report", "benchmark_lines"),
