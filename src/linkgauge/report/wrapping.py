@@ -9,6 +9,9 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+_WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
+"""A figure and its unit are one word."""
+
 
 class Hanging:
     """A text wrapped at words, its continuation lines indented by `indent` columns. A word that is
@@ -31,7 +34,7 @@ class Hanging:
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
         """Where lines begin, but for the first."""
         begin, room = 0, width
-        for word in re.finditer(r"\S+", plain):
+        for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]
             if before.strip() and ("\n" in before or cell_len(plain[begin : word.end()]) > room):
                 begin, room = word.start(), width - self.indent

@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "run", "plan", "machine", "machine in detail", "findings", "domain", "benchmarks",
-    "comparisons", "variation", "scaling",
+    "names of benchmarks", "comparisons", "variation", "scaling",
 ]  # fmt: skip
-"""What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport, benchmark Rows,
-Comparisons, a Variation, a Scaling."""
+"""What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport,
+benchmark Rows, Comparisons, a Variation, a Scaling."""
 TERMINAL = "terminal"
 """The default format."""
 
