@@ -7,7 +7,6 @@ import json
 import jsonschema
 import pytest
 
-from linkgauge.cli.main import app
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import scaling_schema
 from report.test_output import compare as as_golden
