@@ -33,7 +33,6 @@ from linkgauge.report.host_details import ranges
 from linkgauge.report.machine_report import detailed_machine_lines, machine_lines
 from linkgauge.report.pci_tree_text import tree_lines
 from linkgauge.report.subjects import spans, subjects
-from linkgauge.report.topology_text import topology_lines
 from machine_kit import captured
 from pci_kit import Bus
 from report.test_output import compare, text_console
@@ -215,15 +214,6 @@ def test_72_devices_are_told_by_groups():
     assert max(map(len, lines(fabric_lines(shown.inventory.accelerators)))) < 120
 
 
-def test_a_matrix_wider_than_the_terminal_is_shown_by_groups():
-    shown = sim("rbln-32")
-    matrix = distances(shown, subjects(shown))
-    wide, narrow = lines(matrix_lines(matrix, 135)), lines(matrix_lines(matrix, 80))
-    assert wide[:2] == ["PCIe distance (hops)", " " * 6 + "".join(f"{n:4}" for n in range(32))]
-    assert narrow[0] == "PCIe distance (hops), 32 devices by groups"
-    assert [line.split()[0] for line in narrow[1:]] == ["4", "8"]
-
-
 def test_groups_are_named_from_close_to_far():
     bus = Bus()
     for slot in range(40):
@@ -313,26 +303,6 @@ def test_a_capture_ends_with_what_root_could_read():
     (line,) = for_root(switched())
     assert line.startswith("link.speed, link.width of 0000:80:01.0, 0000:81:00.0; max_payload")
     assert (for_root(Inventory()), for_root(None)) == ([], [])
-
-
-def test_ports_that_lead_to_one_thing_are_left_out_of_the_tree():
-    tree = printed(topology_lines(switched(), subjects(machine(switched()))), 80)
-    assert tree.splitlines() == [
-        "host:0",
-        "├─ 0000:01:00.0  PEX890xx Switch  PCIe Gen 5 x16",
-        "│  ├─ 0000:05:00.0  cuda:0        NVIDIA H200  PCIe Gen 5 x16",
-        "│  ├─ 0000:06:00.0  cuda:1        NVIDIA H200  PCIe Gen 1 x8 of Gen 5 x16",
-        "│  └─ 0000:07:00.0  mlx5_0        ConnectX-7  PCIe Gen 5 x16",
-        "└─ 0000:90:00.0  display, ast  Device 1a03:2000  PCIe Gen 5 x16",
-        "no NUMA node known",
-        "└─ 0000:81:00.0  no driver     Device 10de:2335",
-    ]
-
-
-def test_links_that_lead_to_many_are_told_by_spans():
-    links = nvlinks("cuda:2", "cuda:1", "cuda:1", "cuda:2", "nvswitch")
-    (_, line) = lines(fabric_lines((accelerator(0, None, *links),)))
-    assert line.endswith(", to cuda:1-2 (2 each), nvswitch")
 
 
 def test_nothing_but_a_cpu_in_a_container(capsys):
