@@ -89,13 +89,13 @@ clean:
 	rm -rf $(VENV) build
 
 $(STAMP): pyproject.toml $(wildcard constraints*.txt) tools/set-up $(NATIVE) $(MODULES)
-	PYTHON=$(PYTHON) tools/set-up $(VENV)
-	touch $@
+	@PYTHON=$(PYTHON) tools/set-up $(VENV)
+	@touch $@
 
 # What tests and checks need beside it.
 $(DEV): $(STAMP)
-	PYTHON=$(PYTHON) tools/set-up $(VENV) dev
-	touch $@
+	@PYTHON=$(PYTHON) tools/set-up $(VENV) dev
+	@touch $@
 
 # An editable installation knows each module by its file: it is renewed when one comes or goes, and
 # when a GPU's driver does.

@@ -26,15 +26,6 @@ def linkgauge(*arguments, cwd=None, **environment):
     )  # fmt: skip
 
 
-def test_help_is_there_with_an_example_for_each_command():
-    overview = linkgauge("--help")
-    assert overview.returncode == 0
-    for command in ("devices", "list", "run", "copy", "vary", "show"):
-        assert command in overview.stdout
-        text = linkgauge(command, "--help").stdout
-        assert f"Example: linkgauge {command}" in " ".join(text.split())
-
-
 def test_help_loads_no_vendor_library_nor_the_native_core():
     code = (
         "import sys; sys.argv = ['linkgauge', '--help']\n"

@@ -66,7 +66,7 @@ def test_a_container_that_hides_sys_is_told_with_what_would_help():
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no mount namespace of one's own here: run as root")
     done = subprocess.run(
-        [*hidden, sys.executable, "-m", "linkgauge", "devices", "--backend", "host"],
+        [*hidden, sys.executable, "-m", "linkgauge", "devices", "-v", "--backend", "host"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,7 +7,6 @@ import json
 import jsonschema
 import pytest
 
-from linkgauge.cli.main import app
 from linkgauge.model.errors import InputError
 from linkgauge.report.files import scaling_schema
 from report.test_output import compare as as_golden
@@ -132,11 +131,6 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, monkeypatch):
 def test_what_cannot_be_measured_is_said(arguments, problem, tmp_path):
     with pytest.raises(InputError, match=problem):
         scale(*arguments, "--machine", "full-8", "--out", tmp_path)
-
-
-def test_help_has_an_example(capsys):
-    app(["scale", "--help"], standalone_mode=False)
-    assert "linkgauge scale all_reduce --gpus 1,2,4,8" in capsys.readouterr().out
 
 
 def test_names_are_completed():

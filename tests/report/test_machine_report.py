@@ -1,5 +1,7 @@
 """What `devices` shows of a machine: its PCI tree, links, distances, and what is not known."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -28,12 +30,14 @@ from linkgauge.report.fabric_links import fabric_lines
 from linkgauge.report.formats import formats
 from linkgauge.report.gaps import for_root, gap_lines
 from linkgauge.report.host_details import ranges
+from linkgauge.report.machine_report import detailed_machine_lines, machine_lines
 from linkgauge.report.pci_tree_text import tree_lines
 from linkgauge.report.subjects import spans, subjects
 from machine_kit import captured
 from pci_kit import Bus
-from report.test_output import compare
+from report.test_output import compare, text_console
 
+WIDTHS = (60, 80, 120, 200)
 FULL = PciLink(32.0, 16, 32.0, 16, 32.0)
 SHORT = "only 64 bytes of config space are readable: run as root"
 NONE = Host("box", "Linux", "6.8.0", "x86_64", "Test CPU", 8, (Node(0, (0, 1)),), None, None, None,
@@ -114,16 +118,55 @@ def sim(name):
     )
 
 
-def test_a_machine_on_the_terminal(capsys):
+def printed(made, width):
+    console = text_console(width=width)
+    for line in made:
+        console.print(line)
+    return console.file.getvalue()
+
+
+def varied():
     """OpenCL reaches a GPU, too, and the one that CUDA does not."""
     opencl = tuple(
         Device(f"opencl:{number}", "H200", 1 << 37, 1 << 35, pci=pci)
         for number, pci in enumerate(("0000:05:00.0", "0000:81:00.0"))
     )
     shown = machine(switched(), devices={"opencl": opencl}, unavailable={"torch": "not here"})
-    shown = state(shown, {"soc": "X2800-v1", "kernel": "6.6.12", "host": "box"})
-    formats()["terminal"].write("machine", shown)
-    compare("devices.txt", capsys.readouterr().out)
+    return state(shown, {"soc": "X2800-v1", "kernel": "6.6.12", "host": "box"})
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["", "rbln-32", "ppu-8", "dgx-h200-8", "vm-degraded"])
+def test_a_machine_on_the_terminal(name, width):
+    shown = printed(machine_lines(sim(name) if name else varied()), width)
+    compare(f"devices/{name or 'varied'}-{width}.txt", shown)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_its_details_on_the_terminal(width):
+    shown = printed(detailed_machine_lines(varied()), width)
+    compare(f"devices/verbose-{width}.txt", shown)
+    assert shown.startswith(printed(machine_lines(varied()), width).rpartition("\n\n")[0])
+
+
+@pytest.mark.parametrize("render", [machine_lines, detailed_machine_lines])
+@pytest.mark.parametrize("name", shipped())
+def test_lines_fit_and_end_where_their_words_end(name, render):
+    shown = sim(name)
+    wide = printed(render(shown), 1000)
+    for width in WIDTHS:
+        lines = printed(render(shown), width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert [line for line in lines if line != line.rstrip()] == []
+        whole = {word for line in lines for word in line.split() if "sim:" not in word}
+        if "by groups" not in "".join(lines):  # else the matrix itself depends on the width
+            assert whole <= set(wide.split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_size_stays_beside_its_unit(width):
+    for line in printed(detailed_machine_lines(sim("ppu-8")), width).splitlines():
+        assert not re.match(r" *[KMGT]iB", line)
 
 
 def test_as_json_it_is_the_whole_machine(capsys):
@@ -137,6 +180,12 @@ def test_simulated_machines_say_so_and_show_every_device(name, capsys):
     formats()["terminal"].write("machine", shown)
     text = capsys.readouterr().out
     assert text.startswith(f"SIMULATED {name}\n")
+    for device in shown.devices["sim"]:
+        (line,) = (line for line in text.splitlines() if f"─ {device.pci}  " in line)
+        assert f"  {device.memory} " in line
+        assert device.model in line
+    formats()["terminal"].write("machine in detail", shown)
+    text = capsys.readouterr().out
     for number, device in enumerate(shown.devices["sim"]):
         assert f"{device.pci} NODE {number}, {device.memory}, {device.model}(rev-" in text
     assert f"# SIMULATED: {name}\n" in hardware_yaml(shown)
@@ -149,9 +198,9 @@ def test_rbln_32_is_shown_as_its_own_tool_does():
     assert bridge.partition(" PCI bridge: ")[0] == "0000:00:01.1/03:00.0"
     assert first == [
         "    0000:05:00.0 NODE 0, sim:0, RBLN-CA25(rev-03), pciDevID: 0x1250, NUMA: 0, IOMMU: 3",
-        " " * 39 + "PCIe full bandwidth 64.0 GB/s (MAX: 64.0), PCIe Gen 5 (MAX: 5), "
+        " " * 8 + "PCIe full bandwidth 64.0 GB/s (MAX: 64.0), PCIe Gen 5 (MAX: 5), "
         "16 lane (MAX: 16)",
-        " " * 39 + "MaxPayload 512 bytes, MaxReadReq 512 bytes",
+        " " * 8 + "MaxPayload 512 bytes, MaxReadReq 512 bytes",
     ]
     assert len(found) == 8 + 32 * 3
     matrix = distances(shown, subjects(shown))
@@ -160,8 +209,8 @@ def test_rbln_32_is_shown_as_its_own_tool_does():
 
 def test_72_devices_are_told_by_groups():
     shown = sim("gb200-nvl72")
-    found = lines(matrix_lines(classes(shown, subjects(shown))))
-    assert found == ["Topology class, 72 devices by groups", "  NV18  2556 pairs: sim:0-71"]
+    found = lines(matrix_lines(classes(shown, subjects(shown)), 80))
+    assert found == ["Topology class: NV18 between any two of sim:0-71"]
     assert max(map(len, lines(fabric_lines(shown.inventory.accelerators)))) < 120
 
 
@@ -175,7 +224,7 @@ def test_groups_are_named_from_close_to_far():
         bus.add(f"{port}/0000:{slot + 16:02x}:00.0")
     inventory = read_inventory(Captured(bus.files, bus.links))
     shown = machine(inventory)
-    assert lines(matrix_lines(classes(shown, subjects(shown))))[1].startswith(
+    assert lines(matrix_lines(classes(shown, subjects(shown)), 1000))[1].startswith(
         "   PIX  380 pairs: 0000:10:00.0, 0000:11:00.0"
     )
 
@@ -260,6 +309,8 @@ def test_nothing_but_a_cpu_in_a_container(capsys):
     root = captured({"proc/cpuinfo": "model name\t: Test CPU\nflags\t\t: lm\n"})
     shown = machine(read_inventory(root), unavailable={"cuda": "no NVIDIA driver"})
     formats()["terminal"].write("machine", shown)
+    assert "what could not be read (" in capsys.readouterr().out
+    formats()["terminal"].write("machine in detail", shown)
     text = capsys.readouterr().out
     assert "PCI functions: /sys/bus/pci/devices lists none" in text
     assert "a container that hides it: then run on the host" in text

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .help_text import WHAT
 from .options import OPTIONS, Option, complete_machine, own
 
 CONTEXT = {"allow_interspersed_args": False}
@@ -21,8 +22,9 @@ def complete_tool(incomplete: str) -> list[str]:
 
 @own(
     backend=Option(
-        "cuda, opencl or host; else the first that has devices.",
+        "Use cuda, opencl or host. Default: the first that has devices.",
         "NAME",
+        heading=WHAT,
         more={"envvar": "LINKGAUGE_BACKEND"},
     ),
     machine=OPTIONS["machine"]._replace(
@@ -32,41 +34,30 @@ def complete_tool(incomplete: str) -> list[str]:
 def as_tool(
     tool: Annotated[
         str,
-        typer.Argument(metavar="TOOL", help="One of those above.", autocompletion=complete_tool),
+        typer.Argument(metavar="TOOL", help="Act as this tool.", autocompletion=complete_tool),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="That tool's own, also -h.")
+        list[str] | None,
+        typer.Argument(metavar="ARGUMENTS...", help="Arguments of that tool, -h included."),
     ] = None,
     backend: str | None = None,
     machine: str | None = None,
     fault: list[str] | None = None,
     wait: bool = False,
 ) -> int:
-    """Take another tool's command line and print that tool's output.
+    """Run another tool's command line, and print that tool's output.
 
-    Options of linkgauge stand before the tool's name, all that follows it is the tool's own.
+    Options of linkgauge stand before the name of the tool; everything after it belongs to the tool.
 
-    \b
-    Example: linkgauge as nvbandwidth -t device_to_device_memcpy_read_ce -j
-             linkgauge as --machine ppu-8 sailbandwidth -t one_to_all_write_sm -i 1
-             linkgauge as --machine rbln-32 rblnBandwidthLatencyTest --tc 3 --npu_id_list 0,1
-             linkgauge as --machine ipu-m2000 gc-hosttraffictest -d 0 -j
-             linkgauge as bandwidthTest --memory=pageable --htod
-             linkgauge as p2pBandwidthLatencyTest --p2p_read
-             linkgauge as bandwidth_test --size 256M --iter 10 --out bandwidth.csv
-             linkgauge as ping_pong --iter 10000 --size 64 --out latency.csv
-             linkgauge as setup_vcpu_benchmarks
-             linkgauge as run_vcpu_benchmark pinned
-             linkgauge as all_reduce_perf -b 8 -e 8G -f 2 -g 8
-             linkgauge as all_gather_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as reduce_scatter_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as broadcast_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as reduce_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as alltoall_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as gather_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as scatter_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as sendrecv_perf -b 8 -e 1G -f 4 -g 8
-             linkgauge as hypercube_perf -b 8 -e 1G -f 4 -g 8
+    TOOL is nvbandwidth, sailbandwidth, rblnBandwidthLatencyTest, gc-hosttraffictest, bandwidthTest,
+    p2pBandwidthLatencyTest, bandwidth_test, ping_pong, setup_vcpu_benchmarks, run_vcpu_benchmark,
+    or one of nccl-tests: all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf,
+    reduce_perf, alltoall_perf, gather_perf, scatter_perf, sendrecv_perf, hypercube_perf.
+
+    Examples:
+        linkgauge as nvbandwidth -t host_to_device_memcpy_ce
+        linkgauge as all_reduce_perf -b 8 -e 8G -f 2 -g 8
+        linkgauge as --machine ppu-8 sailbandwidth --list
     """
     from linkgauge.compat import TOOLS
     from linkgauge.compat import tool as speak

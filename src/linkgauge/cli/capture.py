@@ -11,21 +11,21 @@ from .devices import open_root, read, survey
 from .options import Option, own
 
 
-@own(anonymize=Option("Replace host names, serials, UUIDs, MAC and IP addresses."))
+@own(anonymize=Option("Replace host names, serial numbers, UUIDs, MAC and IP addresses."))
 def capture(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.tgz", help="Where it is kept; - is stdout.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE.tgz", help="Write this file; - is stdout.")],
     anonymize: bool = False,
     root: Path | None = None,
     backend: list[str] | None = None,
 ) -> int:
-    """Keep every file that is read of this machine, and what its vendors' tools say, without
-    secrets.
+    """Save what is read of this machine in one file, without secrets.
 
-    FILE - is standard output. A file that exists is left as it is.
+    The file holds each file that linkgauge reads, and what vendors' tools print. An existing file
+    is never overwritten.
 
-    Example: linkgauge capture machine.tgz --anonymize
+    Examples:
+        linkgauge capture machine.tgz
+        linkgauge capture machine.tgz --anonymize
     """
     from linkgauge.machine.archive import STDOUT, check_new, write_archive
     from linkgauge.machine.capture import capture as captured

@@ -14,7 +14,10 @@ def copy(
     context: typer.Context,
     *,
     transfers: Annotated[
-        str, typer.Argument(help="Transfers in the notation; '&' joins those that run at once.")
+        str,
+        typer.Argument(
+            metavar="TRANSFERS", help="Measure these; '&' joins those that run at once."
+        ),
     ],
     profile: str = "standard",
     size: str | None = None,
@@ -31,9 +34,13 @@ def copy(
     no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
-    """Measure transfers given in the notation, all at the same time.
+    """Measure transfers that you write down, all at the same time.
 
-    Example: linkgauge copy "host:0 -> opencl:0 by ce & opencl:0 -> host:0 by ce" --size 256M
+    A transfer is MEMORY -> MEMORY by ENGINE; ce is a copy engine, sm a kernel, cpu host threads.
+
+    Examples:
+        linkgauge copy "cuda:0 -> cuda:1 by ce" --size 256M
+        linkgauge copy "host:0 -> cuda:0 & cuda:0 -> host:0"
     """
     from linkgauge.engine.request import Written
     from linkgauge.report.live import Display

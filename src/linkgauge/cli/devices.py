@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import InputError
 
+from .help_text import OUTPUT
 from .options import MachineFormat, Option, own
 
 if TYPE_CHECKING:
@@ -16,8 +17,16 @@ if TYPE_CHECKING:
 
 @own(
     hardware=Option(
-        "State what the machine cannot know: a file that --yaml wrote, filled in.", "FILE.yml"
-    )
+        "Add what the machine cannot report about itself: a file from --yaml, filled in.",
+        "FILE.yml",
+        heading=OUTPUT,
+    ),
+    verbose=Option(
+        "Also show caches, limits, the kernel's command line, PCI details, and what could not be "
+        "read.",
+        flag="-v --verbose",
+        heading=OUTPUT,
+    ),
 )
 def devices(
     *,
@@ -25,12 +34,15 @@ def devices(
     machine: str | None = None,
     root: Path | None = None,
     hardware: Path | None = None,
+    verbose: bool = False,
     form: MachineFormat,
 ) -> int:
-    """Show the memories that can be measured, the PCI tree, links and distances between devices,
-    and what could not be read.
+    """Show memories, PCI topology, and links between devices.
 
-    Example: linkgauge devices --yaml > hardware.yml
+    Examples:
+        linkgauge devices
+        linkgauge devices --machine dgx-h200-8
+        linkgauge devices --yaml > hardware.yml
     """
     from linkgauge.machine.hardware import read_hardware, state
 
@@ -40,7 +52,8 @@ def devices(
         )
     stated = {} if hardware is None else read_hardware(hardware)
     found = survey(backend, machine) if root is None else read(open_root(root))
-    form.write("machine", found if hardware is None else state(found, stated))
+    shown = found if hardware is None else state(found, stated)
+    form.write("machine in detail" if verbose and not form.is_document else "machine", shown)
     return 0
 
 

@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 def doctor(
     *,
     run: Annotated[
-        Path | None, typer.Argument(help="A run.json or a run's folder: judge what it kept.")
+        Path | None,
+        typer.Argument(metavar="RUN", help="Judge this run.json, or the run in this folder."),
     ] = None,
     root: Path | None = None,
     machine: str | None = None,
     form: FindingsFormat,
 ) -> int:
-    """Check this machine, or what a run kept of one: what was found, why it matters, what mends it.
+    """Find what is wrong with this machine, and how to fix it.
 
-    Exits with 1 if a check failed; of a run, as the run did.
+    With RUN, judges what that run recorded of its machine, and exits with the code of the run.
+    Otherwise exits with 1 if a check fails.
 
-    Example: linkgauge doctor results/cpu/default/20261121T201500Z
+    Examples:
+        linkgauge doctor
+        linkgauge doctor results/cpu/default/20261121T201500Z
+        linkgauge doctor --machine vm-degraded
     """
     from linkgauge.judge.doctor import diagnose, failed
     from linkgauge.model.errors import InputError

@@ -8,15 +8,20 @@ from typing import Annotated
 
 import typer
 
+from .help_text import OUTPUT, PRECISION, WHAT
 from .options import Option, Profiling, RunFormat, Sampling, Simulated, complete_benchmark, own
 
 PREFIX, OF_COPIES = "latency_", "latency_copy_"
 
 
 @own(
-    size=Option("Bytes of a copy, up to 1M: 64, 4K, 1:1M:x2. A curve without it.", "SIZE[,SIZE…]"),
-    iterations=Option("Iterations of each cell, every one of them timed.", "N"),
-    out=Option("Where runs are kept.", "DIR"),
+    size=Option(
+        "Copy this many bytes, up to 1M: 64, 4K, 1:1M:x2. Default: a curve over sizes.",
+        "SIZE[,SIZE…]",
+        heading=WHAT,
+    ),
+    iterations=Option("Time N iterations of each cell, one by one.", "N", heading=PRECISION),
+    out=Option("Keep runs below this folder.", "DIR", heading=OUTPUT),
 )
 def latency(
     context: typer.Context,
@@ -24,7 +29,8 @@ def latency(
     benchmarks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of latency_ benchmarks. Default: all; with --size, those of copies.",
+            metavar="BENCHMARK...",
+            help="Measure these latency_ benchmarks. Default: all; with --size, those of copies.",
             autocompletion=complete_benchmark,
         ),
     ] = None,
@@ -43,9 +49,12 @@ def latency(
     profiling: Profiling,
     form: RunFormat,
 ) -> int:
-    """Measure how long single copies, flags and launches take, with their percentiles.
+    """Time single copies, flags and launches, and show their percentiles.
 
-    Example: linkgauge latency --size 64 --iterations 10000 --csv > latency.csv
+    Examples:
+        linkgauge latency latency_copy_pingpong
+        linkgauge latency --size 64 --iterations 1000
+        linkgauge latency --size 64 --csv > latency.csv
     """
     from linkgauge.benchmarks.latency import SIZES
     from linkgauge.engine.request import Selection

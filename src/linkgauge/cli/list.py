@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from .options import BenchmarksFormat
+from linkgauge.report.formats import Kind
+
+from .help_text import OUTPUT
+from .options import BenchmarksFormat, Option, own
 
 
-def list_benchmarks(*, prefix: list[str] | None = None, form: BenchmarksFormat) -> int:
-    """List the benchmarks, with what each measures.
+@own(verbose=Option("Describe each benchmark.", flag="-v --verbose", heading=OUTPUT))
+def list_benchmarks(
+    *, prefix: list[str] | None = None, verbose: bool = False, form: BenchmarksFormat
+) -> int:
+    """List the benchmarks by what they measure.
 
-    Example: linkgauge list --prefix device_to_device
+    With --prefix or -v, shows for each what it measures, and the profiles of linkgauge run that
+    measure it.
+
+    Examples:
+        linkgauge list
+        linkgauge list --prefix device_to_device
     """
     from linkgauge.benchmarks.catalog import select
 
-    form.write("benchmarks", select((), prefix or ()))
+    described = bool(prefix) or verbose or form.is_document
+    kind: Kind = "benchmarks" if described else "names of benchmarks"
+    form.write(kind, select((), prefix or ()))
     return 0

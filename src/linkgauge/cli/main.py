@@ -15,11 +15,12 @@ from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.model.errors import LinkgaugeError
 
 from . import streams
+from .help_text import HelpCommand, HelpGroup
 from .options import expanded
 
 app = typer.Typer(
     name="linkgauge",
-    help="Measures how fast data moves between every pair of memories a machine can reach.",
+    cls=HelpGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -52,7 +53,7 @@ def command(name: str) -> tuple[Callable[..., int], dict[str, Any] | None]:
 
 for _name in COMMANDS:
     _function, _context = command(_name)
-    app.command(_name, context_settings=_context)(expanded(_function))
+    app.command(_name, cls=HelpCommand, context_settings=_context)(expanded(_function))
 
 
 def _version(asked: bool) -> None:
@@ -66,12 +67,18 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Measures how fast data moves between every pair of memories a machine can reach.
+    """Measure how fast data moves between every pair of memories a machine can reach.
 
-    Example: linkgauge run --profile quick
+    Examples:
+        linkgauge run --profile quick
+        linkgauge devices
+        linkgauge run --help
     """
 
 
@@ -108,4 +115,4 @@ def _complain(message: str) -> None:
     if not is_heard(sys.argv):
         return
     # A bare `linkgauge` gets the full usage text.
-    print(message if message.startswith("Usage:") else f"linkgauge: {message}", file=sys.stderr)
+    typer.echo(message if message.startswith("Usage:") else f"linkgauge: {message}", err=True)

@@ -17,6 +17,8 @@ import typer
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import TERMINAL, Format, Kind, formats
 
+from .help_text import COLLECTIVES, ENGINES, MACHINES, OTHER, OUTPUT, PRECISION, RUNS, WHAT
+
 RunFormat = Annotated[Format, "run"]
 MachineFormat = Annotated[Format, "machine"]
 FindingsFormat = Annotated[Format, "findings"]
@@ -48,79 +50,113 @@ def list_faults(asked: bool) -> None:
 
 
 class Option(NamedTuple):
-    """`more` is passed to typer; `flag` is given if the parameter's name is not the option's."""
+    """`more` is passed to typer; `flag`, or several with blanks between them, is given if the
+    parameter's name is not the option's; under `heading` the help shows it."""
 
     help: str
     metavar: str | None = None
     flag: str | None = None
     more: Mapping[str, Any] = {}
+    heading: str = OTHER
 
     def annotate(self, name: str, kind: Any) -> Any:
         """The type of a parameter, annotated for typer."""
-        flag = self.flag or f"--{name.replace('_', '-')}"
-        return Annotated[
-            kind, typer.Option(flag, metavar=self.metavar, help=self.help, **self.more)
-        ]
+        flags = (self.flag or f"--{name.replace('_', '-')}").split()
+        shown = {"metavar": self.metavar, "help": self.help, "rich_help_panel": self.heading}
+        settings: dict[str, Any] = {**shown, **self.more}
+        return Annotated[kind, typer.Option(*flags, **settings)]
+
+
+def headed(heading: str, **declared: Option) -> dict[str, Option]:
+    """The options, to be shown under this heading of the help."""
+    return {name: option._replace(heading=heading) for name, option in declared.items()}
 
 
 OPTIONS = {
-    "backend": Option("Only this backend: host, cuda, opencl. Repeatable.", "NAME"),
-    "device": Option(
-        "Only this device: cuda:1, its index, UUID or PCI address. Repeatable.", "DEVICE"
+    **headed(
+        WHAT,
+        backend=Option("Use only this backend: host, cuda or opencl. Repeatable.", "NAME"),
+        device=Option(
+            "Use only this device: cuda:1, its index, UUID or PCI address. Repeatable.", "DEVICE"
+        ),
+        prefix=Option("Select the benchmarks whose names begin with TEXT. Repeatable.", "TEXT"),
+        profile=Option(
+            "Select what is measured, and how: quick (64 MiB, ±5%), standard (512 MiB, ±1%), "
+            "full (four sizes, ±0.5%), or vm, which compares configurations of a virtual machine.",
+            "quick|standard|full|vm",
+        ),
+        size=Option(
+            "Move this many bytes: 4K, 512M, 1G, 0x100000. A sweep: 1K:1G:x2, 64K:1M:+64K.",
+            "SIZE[,SIZE…]",
+        ),
     ),
-    "prefix": Option("Benchmarks that begin so. Repeatable.", "TEXT"),
-    "profile": Option(
-        "quick: 64 MiB, ±5%; standard: 512 MiB, ±1%; full: four sizes, ±0.5%; vm: to compare "
-        "configurations of a virtual machine.",
-        "quick|standard|full|vm",
+    **headed(
+        PRECISION,
+        samples=Option("Take exactly N samples, whatever the precision.", "N"),
+        loops=Option("Make exactly N copies in each sample (else at least 20 ms of them).", "N"),
+        precision=Option(
+            "Sample until the 95% interval of the median is within this: 0.01 or 1%.", "P"
+        ),
+        max_time=Option("Sample each cell for at most this long.", "SECONDS"),
+        timeout=Option("Give up on a cell after this many seconds.", "SECONDS"),
+        no_verify=Option("Do not compare the copied bytes."),
     ),
-    "size": Option(
-        "Bytes to move: 4K, 512M, 1G, 0x100000; a sweep: 1K:1G:x2, 64K:1M:+64K.", "SIZE[,SIZE…]"
+    **headed(
+        OUTPUT,
+        label=Option("Name the run; its folder has this name, too.", "TEXT"),
+        out=Option("Keep the run below this folder.", "DIR"),
+        limits=Option("Fail the cells that miss the limits in this file (docs/expect.md).", "FILE"),
+        utilization=Option("Also show percentages of the theoretical figures, and CPU use."),
+        no_verdict=Option("Show figures only; the exit code ignores low cells and findings."),
     ),
-    "samples": Option("Exactly N samples, whatever the precision.", "N"),
-    "loops": Option("Exactly N copies a sample (else ≥ 20 ms of them).", "N"),
-    "precision": Option("Sample until the median's 95% interval is within this: 0.01 or 1%.", "P"),
-    "max_time": Option("At most this long sampling a cell.", "SECONDS"),
-    "timeout": Option("Give a cell up that takes longer than this in all.", "SECONDS"),
-    "no_verify": Option("Do not compare the bytes copied."),
-    "label": Option("What this run is of; names its folder.", "TEXT"),
-    "out": Option("Keep the run below this folder.", "DIR"),
-    "kernel": Option("Copies by sm (cuda): which kernel.", "plain|bulk"),
-    "blocks": Option("Blocks of a kernel's grid (cuda).", "N"),
-    "threads": Option("Threads of a kernel's block (cuda).", "N"),
-    "streams": Option("Split each copy by ce over N streams (cuda).", "N"),
-    "untuned": Option("Use nothing that was remembered as fastest: GPUs' and host's."),
-    "no_affinity": Option("Leave the controlling thread on any CPU."),
-    "host_kernel": Option("Host threads: this kernel, wherever it can be used.", "NAME"),
-    "limits": Option("Fail cells below these limits (limits.yml: docs/expect.md).", "FILE"),
-    "utilization": Option("Also show percent of the theoretical figures, and CPUs used."),
-    "no_verdict": Option("Figures only: exit codes ignore what is low and what the doctor finds."),
-    "machine": Option(
-        "SIMULATED: measure a described machine, such as ppu-8, instead of this one.",
-        "NAME|FILE.yml",
-        more={"autocompletion": complete_machine},
+    **headed(
+        ENGINES,
+        kernel=Option("Use this kernel for copies by sm (cuda).", "plain|bulk"),
+        blocks=Option("Launch kernels with N blocks (cuda).", "N"),
+        threads=Option("Launch kernels with N threads in each block (cuda).", "N"),
+        streams=Option("Split each copy by ce over N streams (cuda).", "N"),
+        untuned=Option("Ignore the settings that earlier runs found fastest, on GPUs and host."),
+        no_affinity=Option("Let the controlling thread run on any CPU."),
+        host_kernel=Option("Use this kernel for host threads, wherever it can be used.", "NAME"),
     ),
-    "fault": Option(
-        "What is to go wrong with it: see linkgauge run --list-faults. Repeatable.", "FAULT"
+    **headed(
+        MACHINES,
+        machine=Option(
+            "Use a simulated machine, such as ppu-8, instead of this one.",
+            "NAME|FILE.yml",
+            more={"autocompletion": complete_machine},
+        ),
+        fault=Option(
+            "Break the simulated machine in this way: see linkgauge run --list-faults. Repeatable.",
+            "FAULT",
+        ),
+        list_faults=Option(
+            "List what --fault accepts.", more={"is_eager": True, "callback": list_faults}
+        ),
+        root=Option(
+            "Read a captured machine: its folder, or a file from linkgauge capture.",
+            "DIR|FILE.tgz",
+        ),
     ),
-    "list_faults": Option(
-        "Show what --fault takes.", more={"is_eager": True, "callback": list_faults}
+    **headed(
+        COLLECTIVES,
+        types=Option("Use these types of numbers, such as float,half, or all.", "TYPE[,TYPE…]"),
+        reductions=Option(
+            "Use these reductions, or all: sum, prod, max, min, avg, mulsum.", "OP[,OP…]"
+        ),
+        roots=Option("Use these ranks as the root, where a collective has one.", "RANK[,RANK…]"),
+        split=Option("Run groups of ranks at the same time: MOD 2, DIV 4.", "HOW"),
+        aggregate=Option("Issue N calls in one group of calls.", "N"),
+        blocking=Option("Wait for each call to finish."),
+        graphed=Option("Launch the calls as a CUDA graph."),
+        registered=Option("Register the buffers with NCCL.", "local|symmetric"),
     ),
-    "root": Option(
-        "A captured machine instead of this one: its folder, or what `capture` wrote.",
-        "DIR|FILE.tgz",
+    **headed(
+        RUNS,
+        wait=Option("Wait while another run measures one of the devices."),
+        nsys=Option("Measure under Nsight Systems, and keep its files with the run."),
+        ncu=Option("Measure under Nsight Compute, and keep its files with the run."),
     ),
-    "types": Option("Collectives: types of numbers, or all: float,half.", "TYPE[,TYPE…]"),
-    "reductions": Option("Collectives: sum, prod, max, min, avg, mulsum, or all.", "OP[,OP…]"),
-    "roots": Option("Collectives with a root: these ranks.", "RANK[,RANK…]"),
-    "split": Option("Collectives: groups of ranks at the same time: MOD 2, DIV 4.", "HOW"),
-    "aggregate": Option("Collectives: N calls in one group of calls.", "N"),
-    "blocking": Option("Collectives: wait for each."),
-    "graphed": Option("Collectives: launch them as a CUDA graph."),
-    "registered": Option("Collectives: register buffers with NCCL.", "local|symmetric"),
-    "wait": Option("Wait where another run measures one of the devices."),
-    "nsys": Option("Measure under Nsight Systems; keep its files with the run."),
-    "ncu": Option("Measure under Nsight Compute; keep its files with the run."),
 }
 _C = TypeVar("_C", bound=Callable[..., int])
 
@@ -220,7 +256,7 @@ def _flags_of(kind: Kind) -> _OptionGroup:
         return asked[0] if asked else formats()[TERMINAL]
 
     parameters = (
-        _parameter(form.name, Option(form.help).annotate(form.name, bool), False)
+        _parameter(form.name, Option(form.help, heading=OUTPUT).annotate(form.name, bool), False)
         for form in sorted(flags.values(), key=lambda form: -len(form.renderers))
     )
     return _OptionGroup(tuple(parameters), choose)

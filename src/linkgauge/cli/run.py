@@ -11,6 +11,7 @@ import typer
 from linkgauge.model.errors import InputError
 
 from .collecting import choice_of
+from .help_text import ENGINES, OUTPUT, RUNS, WHAT
 from .options import (
     Collecting,
     Option,
@@ -20,27 +21,39 @@ from .options import (
     Shape,
     Simulated,
     complete_benchmark,
+    headed,
     own,
 )
 
 
 @own(
-    out=Option("Where runs are kept.", "DIR"),
-    only_d2d=Option("Only benchmarks between devices."),
-    parallel_pairs=Option("Measure disjoint pairs of devices at once."),
-    sample_pairs=Option(
-        "Of all pairs of devices, a random sample of N: the same in a re-run.", "N"
+    **headed(
+        WHAT,
+        only_d2d=Option("Measure only the benchmarks between devices."),
+        sample_pairs=Option(
+            "Measure N device pairs, drawn at random; a re-run measures the same ones.", "N"
+        ),
+        seed=Option("Draw these pairs with this seed instead of 1.", "S"),
+        host_mode=Option(
+            "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
+            "stream|peak",
+        ),
+        dry_run=Option("Show the cells, their memory and time; measure nothing."),
     ),
-    seed=Option("Draw the sample of pairs with this seed instead of 1.", "S"),
-    host_mode=Option(
-        "memory_stream_* in one mode: stream, comparable with STREAM, or peak, what is fastest.",
-        "stream|peak",
+    **headed(
+        OUTPUT,
+        out=Option("Keep runs below this folder.", "DIR"),
+        hardware=Option(
+            "Record what the machine cannot report about itself (hardware.yml).", "FILE"
+        ),
     ),
-    numa_node=Option("Host memory on this node, not on the device's own.", "N"),
-    tune=Option("First search how each device copies best, and remember it."),
-    hardware=Option("hardware.yml: what the machine cannot know of itself.", "FILE"),
-    dry_run=Option("Show cells, memory and time; measure nothing."),
-    resume=Option("Go on with the run in this folder.", "FOLDER"),
+    **headed(
+        ENGINES,
+        parallel_pairs=Option("Measure disjoint pairs of devices at once."),
+        numa_node=Option("Take host memory from this node, not from the device's own.", "N"),
+        tune=Option("First search for the fastest settings of each device, and remember them."),
+    ),
+    resume=Option("Resume the run in this folder.", "FOLDER", heading=RUNS),
 )
 def run(
     context: typer.Context,
@@ -48,7 +61,9 @@ def run(
     benchmarks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of benchmarks; all without any.", autocompletion=complete_benchmark
+            metavar="BENCHMARK...",
+            help="Measure these benchmarks. Default: all those of the profile.",
+            autocompletion=complete_benchmark,
         ),
     ] = None,
     prefix: list[str] | None = None,
@@ -83,7 +98,10 @@ def run(
 ) -> int:
     """Measure benchmarks and keep the results.
 
-    Example: linkgauge run --prefix host_to_ --size 64M,512M --label before-pinning
+    Examples:
+        linkgauge run --profile quick
+        linkgauge run --prefix host_to_ --size 64M,512M
+        linkgauge run all_reduce --label before --dry-run
     """
     from linkgauge.cluster.launch import launched
     from linkgauge.engine.process import WorkerProcess

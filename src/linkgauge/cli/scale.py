@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .help_text import OUTPUT, WHAT
 from .options import Option, Sampling, ScalingFormat, Simulated, own
 
 
@@ -17,9 +18,17 @@ def _complete_collective(incomplete: str) -> list[str]:
 
 
 @own(
-    gpus=Option("Numbers of devices: 1,2,4,8. Default: 1, 2, 4 … and all.", "N[,N…]"),
-    size=Option("Bytes: 1M, 8:512M:x4. Default: by factors of 4 from 8 B to 512 MiB.", "SIZE"),
-    out=Option("Where runs are kept.", "DIR"),
+    gpus=Option(
+        "Use these numbers of devices: 1,2,4,8. Default: powers of two, and all.",
+        "N[,N…]",
+        heading=WHAT,
+    ),
+    size=Option(
+        "Move this many bytes: 1M, 8:512M:x4. Default: 8 B to 512 MiB by factors of 4.",
+        "SIZE",
+        heading=WHAT,
+    ),
+    out=Option("Keep runs below this folder.", "DIR", heading=OUTPUT),
 )
 def scale(
     context: typer.Context,
@@ -27,7 +36,10 @@ def scale(
     collective: Annotated[
         str,
         typer.Argument(
-            help="all_reduce, alltoall …", autocompletion=_complete_collective, show_default=True
+            metavar="COLLECTIVE",
+            help="Measure this one: all_reduce, alltoall …",
+            autocompletion=_complete_collective,
+            show_default=True,
         ),
     ] = "all_reduce",
     gpus: str | None = None,
@@ -42,9 +54,13 @@ def scale(
     wait: bool = False,
     form: ScalingFormat,
 ) -> int:
-    """Measure a collective over the first N devices, and show where it stops to scale, and why.
+    """Measure a collective on more and more devices.
 
-    Example: linkgauge scale all_reduce --gpus 1,2,4,8
+    Shows up to which number of devices it scales, and what slows it down.
+
+    Examples:
+        linkgauge scale all_reduce
+        linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
     """
     from linkgauge.engine.request import Scaling
     from linkgauge.model.collective import COLLECTIVE_NAMES

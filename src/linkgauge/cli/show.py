@@ -11,20 +11,26 @@ import typer
 
 from linkgauge.model.errors import InputError
 
+from .help_text import OUTPUT
 from .options import Option, RunFormat, own
 
 if TYPE_CHECKING:
     from linkgauge.model.result import Run
 
 
-@own(against=Option("Of several runs: the label that others are compared with.", "LABEL"))
+@own(
+    against=Option(
+        "Compare the other labels of a folder of runs with this one.", "LABEL", heading=OUTPUT
+    )
+)
 def show(
     *,
     run: Annotated[
         Path,
         typer.Argument(
-            help="A run.json, a journal.jsonl, a vary.json, or its folder; or a folder of runs, "
-            "whose configurations (labels) are compared."
+            metavar="RUN",
+            help="Show this run.json, journal.jsonl, vary.json, or the folder that holds it; "
+            "or compare the labels of a folder of runs.",
         ),
     ],
     against: str | None = None,
@@ -33,12 +39,14 @@ def show(
     no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
-    """Print a run that was kept: its matrices, or as JSON or CSV. Exits as the run did. Of a folder
-    of runs, compare the labels on each accelerator: figures, and in what the machines differ.
+    """Show a stored run, or compare the labels of several runs.
 
-    \b
-    Example: linkgauge show results/cpu/default/20261121T201500Z
-             linkgauge show results/nvidia-h200/ --against host
+    Exits with the code of the run. A folder of runs is compared by label on each accelerator:
+    figures, and how the machines differ.
+
+    Examples:
+        linkgauge show results/cpu/default/20261121T201500Z
+        linkgauge show results/nvidia-h200 --against host
     """
     from linkgauge.engine.runs import is_run, read_run, read_variation
     from linkgauge.judge.limits import read_limits

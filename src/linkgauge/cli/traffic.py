@@ -10,23 +10,42 @@ import typer
 
 from linkgauge.model.errors import InputError
 
-from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one, own
+from .help_text import ENGINES, OUTPUT, PRECISION, WHAT
+from .options import Option, RunFormat, Sampling, Shape, Simulated, at_least_one, headed, own
 
 
 @own(
-    backend=Option(
-        "cuda, opencl or host (threads in a device's stead); else the first with devices.", "NAME"
+    **headed(
+        WHAT,
+        backend=Option(
+            "Use cuda, opencl, or host (threads instead of a device). Default: the first that has "
+            "devices.",
+            "NAME",
+        ),
+        piece=Option("Move this many bytes in each small transfer.", "SIZE"),
+        payload=Option("Move this many bytes in each access of a kernel (cuda).", "SIZE"),
+        size=Option(
+            "Use a staging buffer of this many bytes; 1M:64M:x2 is a sweep.",
+            "SIZE[,SIZE…]",
+            "--buffer",
+        ),
     ),
-    by=Option("Which of the device's engines copies.", "sm|ce"),
-    streams=Option("Streams of small transfers (tiles).", "N"),
-    piece=Option("Bytes of a small transfer.", "SIZE"),
-    payload=Option("Bytes of a kernel's access (cuda).", "SIZE"),
-    size=Option("Bytes of the staging buffer; 1M:64M:x2 is a sweep.", "SIZE[,SIZE…]", "--buffer"),
-    threads=Option("Host threads; else all CPUs but one.", "N"),
-    duration=Option("Measure each cell for so long.", "SECONDS"),
-    repeat=Option("Measure everything N times.", "N"),
-    min_device=Option("Fail where it is less.", "GB/s", "--min-device-bandwidth"),
-    min_host=Option("Fail where it is less.", "GB/s", "--min-host-bandwidth"),
+    **headed(
+        PRECISION,
+        duration=Option("Measure each cell for this long.", "SECONDS"),
+        repeat=Option("Measure everything N times.", "N"),
+    ),
+    **headed(
+        OUTPUT,
+        min_device=Option("Fail if the device moves less.", "GB/s", "--min-device-bandwidth"),
+        min_host=Option("Fail if the host threads move less.", "GB/s", "--min-host-bandwidth"),
+    ),
+    **headed(
+        ENGINES,
+        by=Option("Copy by this engine of the device.", "sm|ce"),
+        streams=Option("Run N streams of small transfers (tiles).", "N"),
+        threads=Option("Use N host threads. Default: one for each CPU but one.", "N"),
+    ),
 )
 def traffic(
     context: typer.Context,
@@ -54,9 +73,11 @@ def traffic(
     no_verdict: bool = False,
     form: RunFormat,
 ) -> int:
-    """Measure host threads and a device that use one staging buffer at the same time.
+    """Measure host threads and a device that share a staging buffer.
 
-    Example: linkgauge traffic --streams 16 --duration 5 --min-host-bandwidth 10
+    Examples:
+        linkgauge traffic --buffer 16M --by ce
+        linkgauge traffic --streams 16 --duration 5
     """
     import msgspec
 

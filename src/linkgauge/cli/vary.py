@@ -10,6 +10,7 @@ import typer
 
 from linkgauge.model.errors import InputError
 
+from .help_text import OUTPUT, PRECISION, SETTINGS, WHAT
 from .options import (
     Option,
     Sampling,
@@ -17,6 +18,7 @@ from .options import (
     VariationFormat,
     at_least_one,
     complete_benchmark,
+    headed,
     own,
 )
 
@@ -41,41 +43,48 @@ def _one_of(*words: str) -> Callable[[str], list[str]]:
 
 
 @own(
+    host_mode=Option("Run memory_stream_* in one mode.", "stream|peak", heading=WHAT),
     experiment=Option(
-        "The benchmarks and settings of an experiment; list shows them all.",
+        "Run the benchmarks and settings of an experiment; list shows all experiments.",
         "NAME|list",
+        heading=WHAT,
         more={"autocompletion": _complete_experiment},
     ),
-    cpus=Option("Only these CPUs: 0-3,8, or all. Repeat it: each is a setting.", "CPUS"),
-    numa_node=Option("Host memory of copies with devices on this node. Repeat it.", "N|near"),
-    memory=Option(
-        "This kind of host memory in place of pinned: pageable, base, thp, huge … Repeat it.",
-        "KIND",
-        more={"autocompletion": _complete_memory},
+    **headed(
+        SETTINGS,
+        cpus=Option("Use only these CPUs: 0-3,8, or all.", "CPUS"),
+        numa_node=Option("Take the host memory of device copies from this node.", "N|near"),
+        memory=Option(
+            "Use this kind of host memory: pinned, pageable, base, thp, huge …",
+            "KIND",
+            more={"autocompletion": _complete_memory},
+        ),
+        streams=Option("Split each copy by ce over N streams (cuda).", "N"),
+        affinity=Option(
+            "Run the controlling thread near the memory, or on any CPU (cuda).",
+            "on|off",
+            more={"autocompletion": _one_of("on", "off")},
+        ),
+        host_kernel=Option("Use this kernel for host threads, or the fastest.", "NAME|fastest"),
+        engine=Option(
+            "Copy by copy engines, or by kernels.",
+            "ce|sm",
+            more={"autocompletion": _one_of("ce", "sm")},
+        ),
+        graph=Option(
+            "Launch each kernel of latency_launch as a graph, or directly.",
+            "on|off",
+            more={"autocompletion": _one_of("on", "off")},
+        ),
+        env=Option("Set an environment variable to each value; empty unsets it.", "NAME=A,B"),
+        prepare=Option("Run this before each run, with the setting in its environment.", "COMMAND"),
     ),
-    streams=Option("Split each copy by ce over N streams (cuda). Repeat it.", "N"),
-    affinity=Option(
-        "The controlling thread near the memory, or on any CPU (cuda). Repeat it.",
-        "on|off",
-        more={"autocompletion": _one_of("on", "off")},
+    **headed(
+        PRECISION,
+        rounds=Option("Measure every setting N times.", "N"),
+        significance=Option("Accept this rate of false differences.", "P"),
     ),
-    host_kernel=Option("Host threads: this kernel, or the fastest. Repeat it.", "NAME|fastest"),
-    engine=Option(
-        "Copies of devices: by copy engines, or by kernels. Repeat it.",
-        "ce|sm",
-        more={"autocompletion": _one_of("ce", "sm")},
-    ),
-    graph=Option(
-        "Launches of kernels (latency_launch): of a graph each, or not. Repeat it.",
-        "on|off",
-        more={"autocompletion": _one_of("on", "off")},
-    ),
-    env=Option("An environment variable's values; unset where empty. Repeatable.", "NAME=A,B"),
-    prepare=Option("Run this before each run, with the setting in its environment.", "COMMAND"),
-    rounds=Option("Measure every setting N times.", "N"),
-    significance=Option("How often what does not differ may be called different.", "P"),
-    out=Option("Where runs are kept.", "DIR"),
-    host_mode=Option("memory_stream_* in one mode.", "stream|peak"),
+    out=Option("Keep runs below this folder.", "DIR", heading=OUTPUT),
 )
 def vary(
     context: typer.Context,
@@ -83,7 +92,8 @@ def vary(
     benchmarks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of benchmarks, or transfers in the notation.",
+            metavar="BENCHMARK...",
+            help="Measure these benchmarks, or transfers as linkgauge copy takes them.",
             autocompletion=complete_benchmark,
         ),
     ] = None,
@@ -114,9 +124,14 @@ def vary(
     wait: bool = False,
     form: VariationFormat,
 ) -> int:
-    """Measure the same under several settings, and show what differs from the first one.
+    """Measure the same under several settings, and show what differs.
 
-    Example: linkgauge vary memory_stream_triad --size 64M --cpus 0-1 --cpus 0
+    Repeat an option under "Settings to compare" to give several values; the first is the baseline.
+
+    Examples:
+        linkgauge vary --experiment list
+        linkgauge vary --experiment engine
+        linkgauge vary --prefix host_to_ --engine ce --engine sm
     """
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.request import Selection, Written

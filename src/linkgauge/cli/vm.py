@@ -23,7 +23,7 @@ def complete_role(incomplete: str) -> list[str]:
 
 @own(
     role=Option(
-        "Which of the two the machine is, where its files do not tell or mislead.",
+        "State which of the two this machine is, if its files do not show it.",
         "guest|host",
         flag="--as",
         more={"autocompletion": complete_role},
@@ -33,19 +33,25 @@ def vm(
     *,
     domain: Annotated[
         Path | None,
-        typer.Argument(metavar="DOMAIN.xml", help="What `virsh dumpxml NAME` wrote; - is stdin."),
+        typer.Argument(
+            metavar="DOMAIN.xml", help="Read what virsh dumpxml NAME wrote; - is stdin."
+        ),
     ] = None,
     role: str | None = None,
     root: Path | None = None,
     machine: str | None = None,
     form: DomainFormat,
 ) -> int:
-    """Compare a libvirt domain with its guest or its host: what did not take effect, what would
-    suit the devices that are passed through, and the XML to use.
+    """Compare a libvirt domain with its guest or its host.
 
-    Without a domain: what a guest tells by itself; on a host, how to get one.
+    Shows what did not take effect, which placement suits the devices that are passed through, and
+    the XML to use. Without a domain, a guest is checked by itself; on a host, vm shows how to get
+    the domain.
 
-    Example: virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml
+    Examples:
+        virsh dumpxml NAME > NAME.xml
+        linkgauge vm NAME.xml
+        linkgauge vm --machine vm-degraded
     """
     from linkgauge.machine.domain_xml import read_domain
     from linkgauge.model.errors import InputError

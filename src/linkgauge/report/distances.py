@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from linkgauge.judge.findings import Evidence
@@ -16,10 +17,13 @@ from linkgauge.model.pci_tree import PciTree
 
 from .matrix import grid
 from .subjects import Subject, spans
+from .wrapping import Hanging
 
 MOST = 32
 """Most devices whose matrix is readable; if there are more, close ones are listed in groups."""
 UNKNOWN = "?"
+_INDENT = 8
+"""Columns of a group's figure."""
 SELF = "X"
 _CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS", UNKNOWN)
 _LEGEND = {
@@ -103,17 +107,40 @@ def short_kind(kind: str) -> str:
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 
-def matrix_lines(matrix: DistanceMatrix) -> Iterator[Text]:
-    """The matrix, or for many devices the groups of those close to one another."""
-    if len(matrix.labels) > MOST:
+class DistanceTable:
+    """The matrix where it fits, else the groups of devices close to one another; one line where all
+    pairs are alike."""
+
+    def __init__(self, matrix: DistanceMatrix) -> None:
+        self.matrix = matrix
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in matrix_lines(self.matrix, options.max_width):
+            yield Hanging(line, _INDENT)
+
+
+def matrix_lines(matrix: DistanceMatrix, width: int) -> Iterator[Text]:
+    """What a DistanceTable shows in `width` columns."""
+    labels, columns = matrix.labels, _headings(matrix.labels)
+    first = max(map(len, labels))
+    entry = max(len(text) for row in (*matrix.rows, columns) for text in row) + 2
+    if len(matrix.order) == 1:
+        pair = " and ".join(labels) if len(labels) == 2 else f"any two of {spans(labels)}"
+        yield Text.assemble((matrix.title, "bold"), f": {matrix.order[0]} between {pair}")
+    elif len(labels) > MOST or first + entry * len(labels) > width:
         yield from _groups(matrix)
-        return
-    yield Text(matrix.title, "bold")
-    first = max(map(len, matrix.labels))
-    width = max(len(text) for row in (*matrix.rows, matrix.labels) for text in row) + 2
-    labels = [label.ljust(first) for label in matrix.labels]
-    rows = ([(text, "default") for text in row] for row in matrix.rows)
-    yield from grid(labels, matrix.labels, width, rows)
+    else:
+        yield Text(matrix.title, "bold")
+        rows = ([(text, "default") for text in row] for row in matrix.rows)
+        yield from grid([label.ljust(first) for label in labels], columns, entry, rows)
+
+
+def _headings(labels: Sequence[str]) -> list[str]:
+    """The first name of each device, or its number if all names but for it are the same."""
+    names = [label.partition("/")[0] for label in labels]
+    stems = {name.rpartition(":")[0] for name in names}
+    numbers = [name.rpartition(":")[2] for name in names]
+    return numbers if len(stems) == 1 and all(map(str.isdecimal, numbers)) else names
 
 
 def _groups(matrix: DistanceMatrix) -> Iterator[Text]:
@@ -140,10 +167,12 @@ def _groups(matrix: DistanceMatrix) -> Iterator[Text]:
 
 def legend(matrix: DistanceMatrix, kinds: Mapping[str, str]) -> Text:
     """What the classes that occur mean. `kinds`: names of fabrics by their short names."""
-    parts = [f"{short}# {name} links" for short, name in kinds.items() if _has(matrix, short)]
+    parts = [
+        f"{short}#: # active {name} links" for short, name in kinds.items() if _has(matrix, short)
+    ]
     if any(text.endswith(UNKNOWN) and text != UNKNOWN for text in matrix.order):
-        parts.append("#? links that nothing tells where they lead")
-    parts += [f"{text} {_LEGEND[text]}" for text in matrix.order if text in _LEGEND]
+        parts.append("#?: links that lead to an unknown place")
+    parts += [f"{text}: {_LEGEND[text]}" for text in matrix.order if text in _LEGEND]
     return Text("; ".join(parts), "dim")
 
 

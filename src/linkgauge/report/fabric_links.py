@@ -40,8 +40,24 @@ def fabric_lines(accelerators: Sequence[Accelerator]) -> Iterator[Text]:
             together = spans(dict.fromkeys(name for ends in alike for name, _ in ends))
             alike = {((together, 0),): [bundle.memory for bundle in bundles]}
         for ends, memories in alike.items():
-            where = ", ".join(f"{name} ({count})" if count else name for name, count in ends)
-            yield Text.assemble((spans(memories), "bold"), f": {text}, to {where}")
+            yield Text.assemble((spans(memories), "bold"), f": {text}, to {_listed(ends)}")
+
+
+def _listed(ends: Sequence[tuple[str, int]]) -> str:
+    """`sim:1-3, nvswitch (18)`: how many lead there, where it is more than one."""
+    counts = dict.fromkeys(count for _, count in ends)
+    groups = {
+        count: sorted((name for name, own in ends if own == count), key=_by_number)
+        for count in counts
+    }
+    return ", ".join(
+        spans(names) + (f" ({count}{' each' if len(names) > 1 else ''})" if count > 1 else "")
+        for count, names in groups.items()
+    )
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    return len(name), name
 
 
 def _bundles(accelerator: Accelerator) -> Iterator[_LinkSummary]:

@@ -19,7 +19,7 @@ def host_lines(host: HostDetails) -> Iterator[Text]:
     for heading, parts in (
         ("CPUs", _processors(host)),
         ("memory", _memory(host)),
-        ("runs", _surroundings(host)),
+        ("CPU steal", _steal(host)),
         ("may use", _allowances(host)),
         ("command line", iter([host.command_line] if host.command_line else [])),
     ):
@@ -27,12 +27,20 @@ def host_lines(host: HostDetails) -> Iterator[Text]:
             yield Text.assemble((f"{heading}: ", "cyan"), shown)
 
 
+def counts(host: HostDetails) -> Iterator[str]:
+    """Sockets and cores, as far as they are known."""
+    yield from filter(None, (_count(host.sockets, "socket"), _count(host.cores, "core")))
+
+
+def surroundings(host: HostDetails) -> Iterator[str]:
+    """What the kernel runs under and in, and whether an IOMMU translates."""
+    found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
+    yield from (f"{how} {what}" for how, what in found.items() if what)
+
+
 def _processors(host: HostDetails) -> Iterator[str]:
-    counts = [_count(host.sockets, "socket"), _count(host.cores, "core")]
     if host.threads_per_core is not None:
-        counts.append(f"{_count(host.threads_per_core, 'thread')} a core")
-    if shown := ", ".join(text for text in counts if text):
-        yield shown
+        yield f"{_count(host.threads_per_core, 'thread')} a core"
     if host.isa:
         yield host.isa
     if host.governor:
@@ -55,11 +63,9 @@ def _memory(host: HostDetails) -> Iterator[str]:
         yield f"transparent huge pages {host.transparent_huge_pages}"
 
 
-def _surroundings(host: HostDetails) -> Iterator[str]:
-    found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
-    yield from (f"{how} {what}" for how, what in found.items() if what)
+def _steal(host: HostDetails) -> Iterator[str]:
     if host.steal is not None:
-        yield f"CPU steal {host.steal:.2%} since boot"
+        yield f"{host.steal:.2%} since boot"
 
 
 def _allowances(host: HostDetails) -> Iterator[str]:

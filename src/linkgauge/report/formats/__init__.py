@@ -14,11 +14,11 @@ from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
-    "run", "plan", "machine", "findings", "domain", "benchmarks", "comparisons", "variation",
-    "scaling",
+    "run", "plan", "machine", "machine in detail", "findings", "domain", "benchmarks",
+    "names of benchmarks", "comparisons", "variation", "scaling",
 ]  # fmt: skip
-"""What can be written: a Run, a DryRun, a Machine, Findings, a DomainReport, benchmark Rows,
-Comparisons, a Variation, a Scaling."""
+"""What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport,
+benchmark Rows, Comparisons, a Variation, a Scaling."""
 TERMINAL = "terminal"
 """The default format."""
 

@@ -6,7 +6,7 @@ from . import Format, late
 
 FORMAT = Format(
     "csv",
-    "Raw samples on stdout, all else on stderr.",
+    "Write the raw samples to stdout, and all else to stderr.",
     {
         "run": late("report.files", "samples_csv"),
         "scaling": late("report.scale_text", "scale_csv"),

@@ -7,7 +7,7 @@ from . import Format, late
 _AS_IT_IS = late("report.files", "json_document")
 FORMAT = Format(
     "json",
-    "The document on stdout, all else on stderr.",
+    "Write the document to stdout, and all else to stderr.",
     {
         "run": _AS_IT_IS,
         "plan": _AS_IT_IS,
@@ -16,7 +16,7 @@ FORMAT = Format(
         "scaling": _AS_IT_IS,
         "findings": late("report.findings_text", "diagnosis_document"),
         "domain": late("report.domain_text", "domain_document"),
-        "benchmarks": late("report.machine_report", "benchmarks_document"),
+        "benchmarks": late("report.benchmark_list", "benchmarks_document"),
         "comparisons": late("report.comparison_text", "comparison_document"),
     },
 )

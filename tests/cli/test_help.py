@@ -1,0 +1,176 @@
+"""Help texts as people see them: grouped, no wider than the terminal, with examples that work."""
+
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from configurations_kit import THREE
+from linkgauge.cli.help_text import HEADINGS, OTHER, examples_of
+from linkgauge.cli.main import COMMANDS, app, command
+from linkgauge.cli.options import OPTIONS
+from linkgauge.compat import TOOLS
+from linkgauge.report.files import write_run
+from report.test_output import compare
+from vm_kit import domain
+
+WIDTHS = (60, 80, 120, 200)
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+EVERY = ("", *COMMANDS)
+SIMULATED = "full-8"
+SMALL = "riscv-2gpu"
+"""For what measures in rounds."""
+NVIDIA = tuple(("nvidia-h200", run) for run in THREE)
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """The help of a command at a width."""
+
+    def show(name, width=80, **environment):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for variable in ("NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv(variable, raising=False)
+        for variable, value in environment.items():
+            monkeypatch.setenv(variable, value)
+        app([*name.split(), "--help"], standalone_mode=False, prog_name="linkgauge")
+        return capsys.readouterr().out
+
+    return show
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["", "run", "doctor"])
+def test_help_as_it_was_looked_at(name, width, shown):
+    compare(f"help/{name or 'linkgauge'}-{width}.txt", shown(name, width))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_colour_adds_no_more_than_colour(name, shown):
+    plain, coloured = shown(name), shown(name, FORCE_COLOR="1")
+    assert COLOUR.search(coloured)
+    assert COLOUR.sub("", coloured) == plain
+    assert shown(name, FORCE_COLOR="1", NO_COLOR="1") == plain
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", EVERY)
+def test_no_line_is_too_long_or_ends_in_blanks(name, width, shown):
+    for line in shown(name, width).splitlines():
+        assert len(line) <= width, line
+        assert line == line.rstrip()
+        assert "\N{NO-BREAK SPACE}" not in line
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_word_and_no_figure_is_broken(name, shown):
+    """At any width the words are those of a wide page."""
+    words = shown(name, 200).split()
+    assert shown(name, 60).split() == words
+    for number, unit in pairwise(words):
+        if re.fullmatch(r"(\(|.)?\d+", number) and re.match(r"([KMG]i)?B\b|m?s\b", unit):
+            assert f"{number} {unit}" in shown(name, 60)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_one_line_of_the_overview(name, shown):
+    summary = inspect.getdoc(command(name)[0]).partition("\n\n")[0]
+    (line,) = (one for one in shown("").splitlines() if one.startswith(f"  {name} "))
+    assert line.split(maxsplit=1)[1] == summary
+    assert summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_end_the_help_each_on_a_line_of_its_own(name, shown):
+    examples = examples_of(command(name)[0])
+    assert 2 <= len(examples) <= 3
+    for width in WIDTHS:
+        lines = shown(name, width).splitlines()
+        assert lines[-len(examples) - 1 :] == ["Examples:", *(f"  {one}" for one in examples)]
+
+
+def test_options_stand_under_their_headings(shown):
+    text = shown("run")
+    headings = [line[:-1] for line in text.splitlines() if re.fullmatch(r"[A-Z].*:", line)]
+    own = [name for name in HEADINGS if name != "Settings to compare"]
+    assert headings == ["Arguments", *own, "Examples"]
+    *_, last = (part for part in text.split("\n\n") if part.startswith(f"{OTHER}:"))
+    assert re.findall(r"^  (-.*?)  ", last, re.MULTILINE) == ["-h, --help"]
+
+
+def test_every_shared_option_has_a_heading():
+    assert {option.heading for option in OPTIONS.values()} <= set(HEADINGS) - {OTHER}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_sentences_are_whole(name, shown):
+    """A capital at the beginning, a full stop at the end, nothing cut off."""
+    function = command(name)[0] if name else None
+    texts = [option.help for option in getattr(function, "own", OPTIONS).values()]
+    assert all(re.match(r"[A-Z]", text) and text.endswith((".", "…")) for text in texts), texts
+    assert not re.search(r"[a-z]\.\.\.", shown(name))
+
+
+def test_the_help_of_as_names_every_tool(shown):
+    assert set(TOOLS) <= set(re.findall(r"[\w-]+", shown("as")))
+
+
+def test_help_loads_neither_rich_nor_numpy():
+    for arguments in ("--help", "run --help"):
+        code = (
+            f"import sys; sys.argv = ['linkgauge', *{arguments.split()!r}]\n"
+            "from linkgauge.cli.main import main\n"
+            "try: main()\nexcept SystemExit: pass\n"
+            "heavy = {'rich', 'numpy', 'scipy', 'msgspec', 'sqlalchemy', 'typer.rich_utils'}\n"
+            "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stderr.strip() == "[]", arguments
+
+
+def lines_of(name):
+    """What a shell would run, without what it would write the output to."""
+    return [line.partition(" > ")[0] for line in examples_of(command(name)[0])]
+
+
+CASES = [(name, line) for name in COMMANDS for line in lines_of(name)]
+
+
+@pytest.mark.parametrize(("name", "line"), CASES)
+def test_each_example_works(name, line, tmp_path, monkeypatch):
+    """On a simulated machine, with its devices in place of CUDA's, and few samples."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", shlex.split(line))
+    tool, *words = shlex.split(line)
+    if tool != "linkgauge":
+        assert tool == "virsh"
+        return
+    assert words[0] == name
+    _leave_files(tmp_path)
+    words = [word.replace("cuda:", "sim:") for word in _simulated(name, words)]
+    code = app(words, standalone_mode=False, prog_name="linkgauge")
+    assert code in (0, 1)  # 1: what is found of a machine; neither wrong usage nor an error
+
+
+def _leave_files(folder):
+    """What the examples name."""
+    for accelerator, run in (("cpu", replace(THREE[0], label="default")), *NVIDIA):
+        kept = folder / "results" / accelerator / run.label / "20261121T201500Z"
+        kept.mkdir(parents=True)
+        write_run(kept, run)
+    (folder / "NAME.xml").write_bytes(domain())
+
+
+def _simulated(name, words):
+    """The words of a command line, of a simulated machine if it names none."""
+    measures = name in ("run", "copy", "latency", "traffic", "scale", "vary", "as")
+    if measures and "--machine" not in words:
+        words = [words[0], "--machine", SMALL if name == "vary" else SIMULATED, *words[1:]]
+    return [*words, "--dry-run"] if name == "run" and "--dry-run" not in words else words
