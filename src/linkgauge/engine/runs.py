@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
-from linkgauge.model.result import Run
+from linkgauge.model.result import SCHEMA, Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
@@ -23,8 +23,10 @@ VARY_FILE = "vary.json"
 SCALE_FILE = "scale.json"
 _HEAD = 100
 """Bytes of a document that name its schema."""
-MOST_BYTES = 2 << 30
+MOST_BYTES = 1 << 30
 """No run has more: the full profile of eight devices leaves a tenth of a GiB."""
+MOST_VALUES = 1 << 25
+"""Nor more commas, each of which may stand for a value that takes 32 bytes of memory once read."""
 
 
 DEPTH = 3
@@ -56,12 +58,14 @@ def read_run(path: Path) -> Run:
         data = read_given(path, MOST_BYTES, begins=b"{")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if data.count(b",") > MOST_VALUES:
+        raise InputError(f"{path} has more than {MOST_VALUES} values: no run has")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
         return _checked(assemble(read_records(data)), path)
     try:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+        raise _problem(path, data, error) from error
     results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
     return _checked(spread_texts(replace(run, results=tuple(results))), path)
 
@@ -79,6 +83,28 @@ def read_variation(path: Path) -> Variation | None:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a comparison of linkgauge: {error}") from error
+
+
+class _Head(msgspec.Struct):
+    """All that is read of a document whose schema this version may not know."""
+
+    schema: str = ""
+
+
+def _problem(path: Path, data: bytes, error: Exception) -> InputError:
+    """Why these bytes are no run, in one line."""
+    try:
+        schema = msgspec.json.decode(data, type=_Head).schema
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        journal = path.with_name(JOURNAL_FILE)
+        kept = f"; what was measured is also in {journal}" if journal.exists() else ""
+        return InputError(f"{path} is damaged or cut off: {error}{kept}")
+    family, _, version = schema.rpartition("/")
+    known, _, own = SCHEMA.rpartition("/")
+    if family == known and version.isdecimal() and int(version[:9]) > int(own):
+        later = f"{known}/{version[:9]}"
+        return InputError(f"{path} is of a later linkgauge ({later}, not {SCHEMA}): use that one")
+    return InputError(f"{path} is not a run of linkgauge: {error}")
 
 
 def _checked(run: Run, path: Path) -> Run:

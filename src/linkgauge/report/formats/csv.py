@@ -1,4 +1,4 @@
-"""CSV: every raw sample of a run, one per line."""
+"""CSV: every raw sample of a run, one per line; of an export, its cells or these."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ FORMAT = Format(
     {
         "run": late("report.files", "samples_csv"),
         "scaling": late("report.scale_text", "scale_csv"),
+        "summary": late("report.summary_text", "summary_csv"),
+        "samples": late("report.summary_text", "samples_csv"),
         "comparisons": late("report.comparison_text", "comparison_csv"),
     },
 )
