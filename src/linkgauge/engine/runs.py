@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
@@ -21,6 +22,7 @@ from .texts import spread_texts
 RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
 SCALE_FILE = "scale.json"
+PACKED = ".tar.zst"
 _HEAD = 100
 """Bytes of a document that name its schema."""
 MOST_BYTES = 1 << 30
@@ -50,14 +52,21 @@ def run_folders(path: Path) -> list[Path]:
 
 
 def read_run(path: Path) -> Run:
-    """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
+    """The run of a run.json, a journal.jsonl, the folder of either, or an archive that
+    `linkgauge pack` wrote. Raises InputError."""
+    if path.name.endswith(PACKED):
+        return run_of(_packed(path), path)
     if path.is_dir():
         whole = path / RUN_FILE
         path = whole if whole.exists() else path / JOURNAL_FILE
     try:
-        data = read_given(path, MOST_BYTES, begins=b"{")
+        return run_of(read_given(path, MOST_BYTES, begins=b"{"), path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def run_of(data: bytes, path: Path) -> Run:
+    """The run in the content of a file. Raises InputError, and names the path."""
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: no run has")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
@@ -70,14 +79,26 @@ def read_run(path: Path) -> Run:
     return _checked(spread_texts(replace(run, results=tuple(results))), path)
 
 
+def _packed(path: Path) -> bytes:
+    """The run.json of an archive."""
+    files = read_files(path, "give what `linkgauge pack` wrote")
+    found = [content for name, content in files.items() if name.rpartition("/")[2] == RUN_FILE]
+    if len(found) != 1:
+        raise InputError(f"{path} holds {len(found) or 'no'} runs: unpack it (tar --zstd -x)")
+    return found[0]
+
+
 def read_variation(path: Path) -> Variation | None:
     """The comparison of a vary.json or of its folder; None if it is something else. Raises
     InputError."""
     path = path / VARY_FILE if path.is_dir() else path
+    if not path.is_file():
+        return None
     try:
+        with path.open("rb") as file:
+            if f'"{VARY_SCHEMA}"'.encode() not in file.read(_HEAD):
+                return None
         data = read_given(path, MOST_BYTES, begins=b"{")
-        if f'"{VARY_SCHEMA}"'.encode() not in data[:_HEAD]:
-            return None
         return msgspec.json.decode(data, type=Variation)
     except OSError:
         return None

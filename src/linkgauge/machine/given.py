@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from linkgauge.model.errors import InputError
 
 MOST_YAML = 1 << 20
 """Bytes; the largest description that comes with linkgauge has less than a hundredth."""
+
+_CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
@@ -21,14 +24,23 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         os.set_blocking(descriptor, True)
         content = file.read(len(begins))
-        size = os.fstat(descriptor).st_size
+        kind, size = os.fstat(descriptor).st_mode, os.fstat(descriptor).st_size
         if content == begins and size <= most:
-            content += file.read(most + 1 - len(begins))
-        if not content and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            content += _read(file, most + 1 - len(begins))
+        if not content and stat.S_ISFIFO(kind):
             raise InputError(f"{path} is a pipe that nobody writes to")
     if len(content) > most or (content == begins and size > most):
         raise InputError(f"{path} has more than {most} bytes: give a smaller file")
     return content
+
+
+def _read(file: BinaryIO, most: int) -> bytes:
+    """At most so many bytes, for which memory is taken as they come."""
+    parts = []
+    while most > 0 and (part := file.read(min(most, _CHUNK))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def yaml_problem(error: Exception) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable
 
 SIMULATED = "SIMULATED"
@@ -17,10 +16,17 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Each row on a line. Text that begins like a formula gets a `'` in front, which spreadsheets
     do not show; so does text that begins with one: whoever reads it back removes one `'`. What is
     simulated is marked as SIMULATED."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([_guarded(field) for field in row] for row in rows)
-    return text.getvalue()
+    lines = _Lines()
+    csv.writer(lines).writerows([_guarded(field) for field in row] for row in rows)
+    return "".join(lines)
+
+
+class _Lines(list[str]):
+    """Lines that end as on Unix. The writer has to end them otherwise, or it would not quote a
+    carriage return (before Python 3.13)."""
+
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
 
 
 def _guarded(field: object) -> object:

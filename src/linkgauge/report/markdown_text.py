@@ -21,7 +21,8 @@ _HEADS = (
 _RIGHT = ("Size", "Figure", "95 % interval", "n", "Of expected")
 _LONGEST = 300
 """Characters of one text: a table with more is not read."""
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+\-!|~>:@.])")
+_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""What is a mark in the middle of a line; `_` within a word is none."""
 
 
 def summary_markdown(judged: JudgedRun) -> str:
@@ -43,7 +44,7 @@ def _lines(judged: JudgedRun) -> Iterator[str]:
     yield _row(_HEADS)
     yield _row(["--:" if head in _RIGHT else "---" for head in _HEADS])
     for row in cell_rows(run):
-        yield _row(map(_plain, _fields(row)))
+        yield _row([_plain(field) for field in _fields(row)])
     if outcome.findings:
         yield ""
         yield "## Findings"
@@ -82,7 +83,7 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"  - {_plain(part)}"
 
 
-def _row(fields: Sequence[str] | Iterator[str]) -> str:
+def _row(fields: Sequence[str]) -> str:
     return f"| {' | '.join(fields)} |"
 
 
@@ -91,4 +92,5 @@ def _plain(text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     text = " ".join(text.translate(UNSEEN).split())
-    return escape(_MARKS.sub(r"\\\1", text), quote=False)
+    text = escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
+    return text.replace("://", "&#58;//").replace("www.", "www&#46;")  # which GitHub would link

@@ -4,11 +4,10 @@ installed with the extra `analysis`."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from linkgauge.model.errors import MissingPackage
+from linkgauge.machine.extras import needed
 
 from .rows import CellRow, JudgedRun, SampleRow, cell_rows, sample_rows
 
@@ -40,7 +39,7 @@ def samples_parquet(judged: JudgedRun) -> bytes:
 
 
 def _frame(kind: type, names: Sequence[str], rows: Iterable[object]) -> pd.DataFrame:
-    pandas = needed("pandas")
+    pandas = needed("pandas", EXTRA)
     columns = _columns(names, rows)
     types = {name: dtype for name, dtype in _types(kind, names).items() if dtype is not None}
     frame: pd.DataFrame = pandas.DataFrame(columns, columns=list(names)).astype(types)
@@ -48,7 +47,7 @@ def _frame(kind: type, names: Sequence[str], rows: Iterable[object]) -> pd.DataF
 
 
 def _parquet(kind: type, names: Sequence[str], rows: Iterable[object]) -> bytes:
-    arrow, parquet = needed("pyarrow"), needed("pyarrow.parquet")
+    arrow, parquet = needed("pyarrow", EXTRA), needed("pyarrow.parquet", EXTRA)
     types = _types(kind, names)
     schema = arrow.schema([(name, types[name] or "string") for name in names])
     file = BytesIO()
@@ -69,11 +68,3 @@ def _types(kind: type, names: Sequence[str]) -> dict[str, str | None]:
     hints = get_type_hints(kind)
     plain = {name: next(iter(getattr(hints[name], "__args__", ())), hints[name]) for name in names}
     return {name: _ARROW.get(plain[name]) for name in names}
-
-
-def needed(package: str) -> Any:
-    """The module. Raises MissingPackage where it is not installed."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingPackage(package.partition(".")[0], EXTRA) from error

@@ -49,6 +49,14 @@ class Format(NamedTuple):
             raise InputError(f"{self.flag} does not render {what}")
         return self.renderers[kind](value)
 
+    def document(self, kind: Kind, value: object) -> bytes:
+        """What a file of this format holds. Raises InputError for a kind that it does not
+        render."""
+        rendered = self.render(kind, value)
+        if isinstance(rendered, bytes):
+            return rendered
+        return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
+
     def write(self, kind: Kind, value: object) -> None:
         """Writes to stdout. Raises InputError for a kind that it does not render, and for bytes."""
         rendered = self.render(kind, value)

@@ -1,0 +1,14 @@
+"""Which kept run a command means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linkgauge.model.errors import InputError
+
+
+def kept_run(given: Path | None) -> Path:
+    """The folder or file of the run. Raises InputError where none is meant."""
+    if given is None:
+        raise InputError("give a run: its folder or its run.json")
+    return given
