@@ -6,7 +6,7 @@ from . import Format, late
 
 FORMAT = Format(
     "csv",
-    "CSV (of a run: raw samples) on stdout, all else on stderr.",
+    "CSV on stdout, all else on stderr.",
     {
         "run": late("report.files", "samples_csv"),
         "scaling": late("report.scale_text", "scale_csv"),
