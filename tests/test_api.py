@@ -40,6 +40,7 @@ def measured(tmp_path_factory):
 
 def test_the_examples_of_the_docs_run(capsys):
     """In their order: later ones use names of earlier ones."""
+    pytest.importorskip("pandas")
     names = {}
     for example in EXAMPLES:
         exec(compile(example, str(DOCS), "exec"), names)
@@ -147,7 +148,7 @@ class TestMeasure:
             running.send_signal(signal.SIGINT)
             said, _ = running.communicate(timeout=60)
         assert said == f"interrupted; what was measured is kept in {found[0].parent}\n"
-        assert (found[0].parent / "run.json").exists()
+        assert linkgauge.load(found[0]).run.finished is None
 
     def test_an_interruption_is_an_error_of_both_kinds(self):
         assert issubclass(linkgauge.Interrupted, KeyboardInterrupt)

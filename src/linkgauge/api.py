@@ -190,18 +190,26 @@ def _settings(
 
 
 def _measured(request: RunRequest, observer: Observer) -> MeasuredRun:
+    folder: Path | None = None
     try:
         with opened(request) as session:
-            plan = session.plan(observer)
-            view = _view(session.measure(plan, observer, doubtful))
-            if session.folder is not None:
-                view.save(session.folder)
+            try:
+                run = session.measure(session.plan(observer), observer, doubtful)
+            finally:
+                folder = session.folder
+            view = _view(run)
+            if folder is not None:
+                view.save(folder)
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted") from error
-    if view.run.finished is None:
-        kept = f"; what was measured is kept in {session.folder}" if session.folder else ""
-        raise Interrupted(f"interrupted{kept}")
+        raise _interrupted(folder) from error
+    if run.finished is None:
+        raise _interrupted(folder)
     return view
+
+
+def _interrupted(folder: Path | None) -> Interrupted:
+    kept = "" if folder is None else f"; what was measured is kept in {folder}"
+    return Interrupted(f"interrupted{kept}")
 
 
 def _view(run: Run) -> MeasuredRun:

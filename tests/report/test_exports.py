@@ -201,14 +201,38 @@ class TestMarkdown:
         assert rows[0][5:9] == ["55.25", "55.08 – 55.42", "GB/s", "7"]
         assert rows[6][12] == "[red]not shared[/red]"
 
-    def test_findings_follow(self):
-        shown = exported("markdown", RUN)
-        assert "- **fail** link-speed x:0: 2 of 16 lanes\n  - half as fast\n  - setpci" in shown
+    def test_findings_follow_with_remedies_to_be_copied(self):
+        _, shown = exported("markdown", RUN).split("## Findings\n\n")
+        assert shown.splitlines() == [
+            "- **fail** link-speed x:0: 2 of 16 lanes",
+            "  why: half as fast",
+            "  ",
+            "  ```",
+            "  setpci",
+            "  reboot",
+            "  ```",
+            "- **fail** link-speed x:1: 4 of 16 lanes",
+            "- **warn** acs 0000:00:01.0: redirects",
+        ]
+
+    def test_the_same_remedy_is_given_once(self):
+        others = [replace(FINDINGS[0], check=check) for check in ("a", "b")]
+        shown = exported("markdown", RUN, findings=tuple(others))
+        assert shown.count("setpci") == 1
+        assert shown.endswith("  To mend it: as a above.\n")
+
+    @pytest.mark.parametrize("text", [*HOSTILE, "```\n<script>", "`````"])
+    def test_a_hostile_remedy_stays_in_its_block(self, text):
+        finding = Finding(text, "fail", text, text, text, (text, "end"))
+        tokens = MarkdownIt("commonmark").parse(exported("markdown", RUN, findings=(finding,)))
+        blocks = [token.content for token in tokens if token.type == "fence"]
+        assert [block.splitlines()[-1] for block in blocks] == ["end"]
+        assert not any(token.type == "html_block" for token in tokens)
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_text_is_text_in_its_own_field(self, text):
         run = hostile(text)
-        (heads, *rows), html = cells_of(exported("markdown", run))
+        (heads, *rows), html = cells_of(exported("markdown", run, findings=()))
         assert {len(row) for row in rows} == {len(heads)}
         assert len(rows) == len(list(cell_rows(run)))
         for tag in ("<script", "<img", "<code", "<a ", "<em"):

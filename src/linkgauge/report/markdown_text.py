@@ -49,8 +49,9 @@ def _lines(judged: JudgedRun) -> Iterator[str]:
         yield ""
         yield "## Findings"
         yield ""
+        given: dict[tuple[str, ...], str] = {}
         for finding in outcome.findings:
-            yield from _finding(finding)
+            yield from _finding(finding, given.setdefault(finding.remedy, finding.check))
 
 
 def _fields(row: CellRow) -> Sequence[str]:
@@ -76,11 +77,18 @@ def _figure(value: float | None, row: CellRow) -> str:
     return ABSENT if value is None else shown(value, row.unit)
 
 
-def _finding(finding: Finding) -> Iterator[str]:
-    head = f"{finding.check}  {finding.subject}: {finding.found}"
+def _finding(finding: Finding, first: str) -> Iterator[str]:
+    """A point of a list; the remedy stands where check `first` gave it, to be copied."""
+    head = f"{finding.check} {finding.subject}: {finding.found}"
     yield f"- **{finding.severity}** {_plain(head)}"
-    for part in filter(None, (finding.why, *finding.remedy)):
-        yield f"  - {_plain(part)}"
+    if finding.why:
+        yield f"  why: {_plain(finding.why)}"
+    if finding.remedy and first != finding.check:
+        yield f"  To mend it: as {_plain(first)} above."
+    elif finding.remedy:
+        lines = "\n".join(finding.remedy).translate(UNSEEN).splitlines()
+        fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
+        yield from (f"  {line}" for line in ("", fence, *lines, fence))
 
 
 def _row(fields: Sequence[str]) -> str:
