@@ -31,7 +31,7 @@ SECRETS = (
 )  # fmt: skip
 NOTE = (
     f"mallory@hopper-07.corp.example.com: cannot write /home/mallory/zeus-store/x.json "
-    f"(Serial Number: SN-99-X7Q, {MAC}, 10.20.30.40), label Project Zeus"
+    f"(Serial Number: SN-99-X7Q, {MAC}, 10.20.30.40), label Project Zeus, by limits of zeus"
 )
 
 COMMAND = (
@@ -158,6 +158,7 @@ class TestAnonymised:
         (tmp_path / "run.json").write_text(files["run.json"])
         run, before = read_run(tmp_path / "run.json"), read_run(folder)
         assert run.command[:5] == ("linkgauge", "run", "host_to_device_memcpy_ce", "--size", "64M")
+        assert run.command[-1] == "--limits=typed-2"
         assert (run.label, run.machine.inventory.stated["soc"]) == ("label-1", "X2")
         for ours, theirs in zip(run.results, before.results, strict=True):
             assert (ours.benchmark, ours.title) == (theirs.benchmark, theirs.title)

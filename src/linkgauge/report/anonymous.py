@@ -37,6 +37,8 @@ _NAMED = re.compile(r"serial|uuid|guid|asset|owner|contact|user|site|rack|tag|na
 _USUAL = ("default", "copy", "latency", "traffic", "vary", "scale", "as", "sim", "linkgauge", "run")
 """Labels and words that say nothing of anybody."""
 _HARMLESS = re.compile(r"--?[a-z][a-z-]*|[a-z0-9_]+:[0-9]+|[0-9.]+[a-zA-Z%]{0,3}", re.ASCII)
+_VALUE = re.compile(r"--[a-z-]+=")
+"""An option before its value in the same argument."""
 _USER = re.compile(r"""/(?:home|Users)/([^/\s"'\\]+)""")
 _PATH = re.compile(
     r"""(?P<quote>["'])(?P<quoted>(?:~|\.{1,2})?/[^"']*)(?P=quote)"""
@@ -67,7 +69,8 @@ class RunAnonymizer:
         self._learn("label", (run.label, label_name(run.label)))
         found = {user for text in texts for user in _USER.findall(text)}
         self._learn("user", sorted(found | {os.environ.get(name, "") for name in _ENVIRONMENT}))
-        self._learn("typed", (word for word in run.command[1:] if not self._is_harmless(word)))
+        typed = (_VALUE.sub("", word) for word in run.command[1:])
+        self._learn("typed", (word for word in typed if not self._is_harmless(word)))
         self._step = cache(self._string)
         words = sorted(self._known, key=lambda word: (-len(word), word))
         either = "|".join(map(re.escape, words)) or "(?!)"
@@ -90,8 +93,8 @@ class RunAnonymizer:
 
     def _learn(self, kind: str, words: Iterable[str]) -> None:
         for word in words:
-            if is_distinctive(word) and word.lower() not in (*_USUAL, "root"):
-                self._known.setdefault(word.lower(), self._name(kind, word))
+            if is_distinctive(word) and word.lower() not in (*_USUAL, "root", *self._known):
+                self._known[word.lower()] = self._name(kind, word)
 
     def _name(self, kind: str, value: str) -> str:
         numbers = self._numbers.setdefault(kind, {})
@@ -122,9 +125,10 @@ class RunAnonymizer:
             return self._who.hostname(text) if key == "hostname" else self._who.prose(text)
         if key == "label":
             return self._name("label", text) if text.lower() not in _USUAL else text
+        if key in _TYPED and (option := _VALUE.match(text)):
+            return option[0] + self._string(text[option.end() :], key)
         if key in _TYPED and not self._is_harmless(text):
-            known = self._known.get(text.lower())
-            return known or self._name("typed", text)
+            return self._known.get(text.lower()) or self._name("typed", text)
         return self.text(text)
 
     def _is_harmless(self, text: str) -> bool:
