@@ -16,7 +16,8 @@ ONES = Format("ones", "Only ones.", {"run": lambda run: "1" * len(run.results)})
 
 
 def test_each_has_a_name_of_its_own_and_renders_something():
-    assert set(formats()) == {"terminal", "json", "csv", "yaml"}
+    names = {"terminal", "json", "csv", "yaml", "parquet", "markdown", "junit"}
+    assert set(formats()) == names
     for name, form in formats().items():
         assert (form.name, form.flag) == (name, f"--{name}")
         assert form.renderers

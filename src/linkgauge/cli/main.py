@@ -37,6 +37,8 @@ COMMANDS = {
     "vary": "vary.vary",
     "scale": "scale.scale",
     "show": "show.show",
+    "export": "export.export",
+    "pack": "pack.pack",
     "doctor": "doctor.doctor",
     "vm": "vm.vm",
     "as": "as_tool.as_tool",

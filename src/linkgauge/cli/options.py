@@ -26,6 +26,7 @@ DomainFormat = Annotated[Format, "domain"]
 BenchmarksFormat = Annotated[Format, "benchmarks"]
 VariationFormat = Annotated[Format, "variation"]
 ScalingFormat = Annotated[Format, "scaling"]
+ExportFormat = Annotated[Format, "summary"]
 
 
 def complete_machine(incomplete: str) -> list[str]:

@@ -78,12 +78,9 @@ def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> S
         if faults:
             raise InputError("--fault strikes simulated machines only: give --machine, too")
         return None
-    from linkgauge.backends.sim import simulate
-    from linkgauge.backends.sim.description import load
+    from linkgauge.backends.sim import described
 
-    simulation = Simulation(*load(machine), tuple(faults or ()))
-    simulate(simulation, EngineSettings()).close()
-    return simulation
+    return described(machine, faults or ())
 
 
 def under(profiling: Profiling, settings: Settings, out: Path | None) -> Settings:

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -200,8 +201,9 @@ def read_records(data: bytes) -> tuple[Record, ...]:
     """Records up to the last whole line. Raises InputError if not even the first is whole, or if a
     whole line is not a record."""
     records: list[Record] = []
-    *lines, _unfinished = data.split(b"\n")
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(BytesIO(data), start=1):
+        if not line.endswith(b"\n"):  # the last one, which was being written
+            break
         try:
             record = _decoder.decode(line)
             if isinstance(record, Measured):

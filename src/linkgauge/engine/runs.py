@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from linkgauge.machine.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import decode_hook
-from linkgauge.model.result import Run
+from linkgauge.model.result import SCHEMA, Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
@@ -21,10 +22,13 @@ from .texts import spread_texts
 RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
 SCALE_FILE = "scale.json"
+PACKED = ".tar.zst"
 _HEAD = 100
 """Bytes of a document that name its schema."""
-MOST_BYTES = 2 << 30
+MOST_BYTES = 1 << 30
 """No run has more: the full profile of eight devices leaves a tenth of a GiB."""
+MOST_VALUES = 1 << 25
+"""Nor more commas, each of which may stand for a value that takes 32 bytes of memory once read."""
 
 
 DEPTH = 3
@@ -48,37 +52,80 @@ def run_folders(path: Path) -> list[Path]:
 
 
 def read_run(path: Path) -> Run:
-    """The run of a run.json, a journal.jsonl or the folder of either. Raises InputError."""
+    """The run of a run.json, a journal.jsonl, the folder of either, or an archive that
+    `linkgauge pack` wrote. Raises InputError."""
+    if path.name.endswith(PACKED):
+        return run_of(_packed(path), path)
     if path.is_dir():
         whole = path / RUN_FILE
         path = whole if whole.exists() else path / JOURNAL_FILE
     try:
-        data = read_given(path, MOST_BYTES, begins=b"{")
+        return run_of(read_given(path, MOST_BYTES, begins=b"{"), path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def run_of(data: bytes, path: Path) -> Run:
+    """The run in the content of a file. Raises InputError, and names the path."""
+    if data.count(b",") > MOST_VALUES:
+        raise InputError(f"{path} has more than {MOST_VALUES} values: no run has")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
         return _checked(assemble(read_records(data)), path)
     try:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a run of linkgauge: {error}") from error
+        raise _problem(path, data, error) from error
     results = (replace(r, cells=tuple(map(current, r.cells))) for r in run.results)
     return _checked(spread_texts(replace(run, results=tuple(results))), path)
+
+
+def _packed(path: Path) -> bytes:
+    """The run.json of an archive."""
+    files = read_files(path, "give what `linkgauge pack` wrote")
+    found = [content for name, content in files.items() if name.rpartition("/")[2] == RUN_FILE]
+    if len(found) != 1:
+        raise InputError(f"{path} holds {len(found) or 'no'} runs: unpack it (tar --zstd -x)")
+    return found[0]
 
 
 def read_variation(path: Path) -> Variation | None:
     """The comparison of a vary.json or of its folder; None if it is something else. Raises
     InputError."""
     path = path / VARY_FILE if path.is_dir() else path
+    if not path.is_file():
+        return None
     try:
+        with path.open("rb") as file:
+            if f'"{VARY_SCHEMA}"'.encode() not in file.read(_HEAD):
+                return None
         data = read_given(path, MOST_BYTES, begins=b"{")
-        if f'"{VARY_SCHEMA}"'.encode() not in data[:_HEAD]:
-            return None
         return msgspec.json.decode(data, type=Variation)
     except OSError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a comparison of linkgauge: {error}") from error
+
+
+class _Head(msgspec.Struct):
+    """All that is read of a document whose schema this version may not know."""
+
+    schema: str = ""
+
+
+def _problem(path: Path, data: bytes, error: Exception) -> InputError:
+    """Why these bytes are no run, in one line."""
+    try:
+        schema = msgspec.json.decode(data, type=_Head).schema
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        journal = path.with_name(JOURNAL_FILE)
+        kept = f"; what was measured is also in {journal}" if journal.exists() else ""
+        return InputError(f"{path} is damaged or cut off: {error}{kept}")
+    family, _, version = schema.rpartition("/")
+    known, _, own = SCHEMA.rpartition("/")
+    if family == known and version.isdecimal() and int(version[:9]) > int(own):
+        later = f"{known}/{version[:9]}"
+        return InputError(f"{path} is of a later linkgauge ({later}, not {SCHEMA}): use that one")
+    return InputError(f"{path} is not a run of linkgauge: {error}")
 
 
 def _checked(run: Run, path: Path) -> Run:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from linkgauge.engine.visits import CellAt
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import Run, exit_code
 
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
+from .verdict import judge
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -33,6 +35,18 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     findings = concerns(evidence, found)
     low = any(cell.verdict == "low" for result in run.results for cell in result.cells)
     return Outcome(code or int(low or failed(findings)), findings, found=found)
+
+
+def doubtful(run: Run) -> tuple[CellAt, ...]:
+    """The cells that would be low: none is called so before it was measured once more."""
+    if not is_judged(run):
+        return ()
+    return tuple(
+        CellAt(number, cell.place)
+        for number, result in enumerate(judge(run).results)
+        for cell in result.cells
+        if cell.verdict == "low" and cell.status == "pass"
+    )
 
 
 def is_judged(run: Run) -> bool:

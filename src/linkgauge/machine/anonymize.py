@@ -99,11 +99,11 @@ class Anonymizer:
         self._ids = re.compile(rf"(?<!\w)(?:{'|'.join(ids) or _NEVER})(?!\w)")
         short = hostname.partition(".")[0]
         # A name that is a common word is recognized with its domain.
-        name = short if _is_distinctive(short) else hostname
+        name = short if is_distinctive(short) else hostname
         self._host = "" if short in ("", "localhost") else self._name("host", name)
         rest = {other for other in others if other.partition(".")[0].lower() != name.lower()}
         names = {*rest, name} if self._host else rest
-        self._words = sorted(filter(_is_distinctive, names), key=lambda name: (-len(name), name))
+        self._words = sorted(filter(is_distinctive, names), key=lambda name: (-len(name), name))
         self._hosts = _hosts(self._words)
 
     def text(self, text: str) -> str:
@@ -277,7 +277,7 @@ class Anonymizer:
         return str(ipaddress.IPv6Address("2001:db8::") + number)
 
 
-def _is_distinctive(name: str) -> bool:
+def is_distinctive(name: str) -> bool:
     """Whether a host's name can be distinguished from words and numbers."""
     return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
 

@@ -9,12 +9,19 @@ import lzma
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 from linkgauge.model.errors import InputError, ResultsError
 
+from . import zstd
 from .tree import Captured
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
 
 MOST_BYTES = 256 << 20
 MOST_MEMBERS = 200_000
@@ -25,7 +32,12 @@ _MARKS = ("sys", "proc", "linkgauge")
 _DEEPEST = 2
 """So many folders may lie above it: an archive's own, and one in which it was put."""
 _MOST_TOPS = 1000
-_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ", lzma.open))
+_OPENERS: tuple[tuple[bytes, Callable[[BinaryIO], Readable]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"BZh", bz2.open),
+    (b"\xfd7zXZ", lzma.open),
+    (zstd.MAGIC, zstd.Unpacked),
+)
 
 
 STDOUT = Path("-")
@@ -43,7 +55,12 @@ def check_new(path: Path) -> None:
 def write_archive(path: Path, tree: Captured) -> None:
     """Writes a .tgz, `-` to stdout: sorted, without times and owners. Raises InputError where the
     file has come to exist, else ResultsError."""
-    packed = pack(tree)
+    write_new(path, pack(tree))
+
+
+def write_new(path: Path, packed: bytes) -> None:
+    """Writes an archive, `-` to stdout. Raises InputError where the file has come to exist, else
+    ResultsError."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -60,13 +77,19 @@ def write_archive(path: Path, tree: Captured) -> None:
 def pack(tree: Captured) -> bytes:
     """The bytes of the archive."""
     packed = io.BytesIO()
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream,
-        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
-    ):
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
+        stream.write(tar_of(tree))
+    return packed.getvalue()
+
+
+def tar_of(tree: Captured, mtime: int = 0) -> bytes:
+    """The archive before it is compressed: all members have the same time."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         empty = (path for path, names in tree.folders.items() if path and not list(names))
         for name in sorted({*tree.files, *tree.links, *empty}):
             member, content = tarfile.TarInfo(name), tree.files.get(name, b"")
+            member.mtime = mtime
             if name in tree.links:
                 member.type, member.linkname = tarfile.SYMTYPE, tree.links[name]
             elif name in tree.files:
@@ -78,22 +101,29 @@ def pack(tree: Captured) -> bytes:
 
 
 def read_archive(path: Path) -> Captured:
-    """Reads a .tgz (also .tar, .tar.bz2, .tar.xz) into memory. Raises InputError if it is not an
-    archive, is damaged, or unpacks to something that cannot be a captured tree."""
+    """Reads a .tgz (also .tar, .tar.bz2, .tar.xz, .tar.zst) into memory. Raises InputError if it is
+    not an archive, is damaged, or unpacks to something that cannot be a captured tree."""
+    return _unpacked(path, "give a folder or what `linkgauge capture` wrote").tree()
+
+
+def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
+    """The files of such an archive by path, whatever they are. Raises InputError with the remedy
+    where it is none, or unpacks to more than a captured machine has."""
+    return _unpacked(path, remedy).files
+
+
+def _unpacked(path: Path, remedy: str) -> _Unpacked:
     try:
         with path.open("rb") as packed:
             magic = packed.peek(8)[:8]
             opener = next((o for begin, o in _OPENERS if magic.startswith(begin)), None)
-            stream = packed if opener is None else opener(packed, "rb")
+            stream = packed if opener is None else opener(packed)
             with tarfile.open(fileobj=_Bounded(path, stream.read), mode="r|") as tar:
-                return _Unpacked(path, tar).tree()
+                return _Unpacked(path, tar)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
-        raise InputError(
-            f"{path} is no captured machine, or is damaged ({error}): "
-            "give a folder or what `linkgauge capture` wrote"
-        ) from error
+        raise InputError(f"{path} is no archive, or is damaged ({error}): {remedy}") from error
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
@@ -136,13 +166,11 @@ class _Unpacked:
 
     def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
         self._path, self._tar = path, tar
-        self._files: dict[str, bytes] = {}
+        self.files: dict[str, bytes] = {}
         self._links: dict[str, str] = {}
         self._folders: list[str] = []
-
-    def tree(self) -> Captured:
         left = MOST_BYTES
-        for count, member in enumerate(self._tar):
+        for count, member in enumerate(tar):
             # A sparse member is larger than what the archive holds of it.
             left -= member.size if member.isreg() else 0
             if left < 0:
@@ -150,10 +178,13 @@ class _Unpacked:
             if count == MOST_MEMBERS:
                 raise _too_much(self._path, f"more than {MOST_MEMBERS} files")
             self._keep(member)
-        folders = Captured(self._files, self._links, self._folders).folders
+
+    def tree(self) -> Captured:
+        """Raises InputError where it is no machine."""
+        folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(
-            {p.removeprefix(top): c for p, c in self._files.items() if p.startswith(top)},
+            {p.removeprefix(top): c for p, c in self.files.items() if p.startswith(top)},
             {p.removeprefix(top): to for p, to in self._links.items() if p.startswith(top)},
             [p.removeprefix(top) for p in self._folders if p.startswith(top) and p != top],
         )
@@ -166,11 +197,11 @@ class _Unpacked:
             self._folders += [name] if name else []
         elif member.islnk():
             other = self._checked(member.linkname)
-            if other in self._files:
-                self._files[name] = self._files[other]
+            if other in self.files:
+                self.files[name] = self.files[other]
         elif member.isreg():
             stream = self._tar.extractfile(member)
-            self._files[name] = b"" if stream is None else stream.read()
+            self.files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
         """A member's path without empty steps. Raises InputError for one that leads outside."""

@@ -5,29 +5,42 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from linkgauge.model.errors import InputError
 
 MOST_YAML = 1 << 20
 """Bytes; the largest description that comes with linkgauge has less than a hundredth."""
 
+_CHUNK = 1 << 24
+
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
     """The content of a file that has at most `most` bytes; of one that does not begin with
     `begins`, only as many as that has. Raises OSError where it cannot be read; InputError where it
-    is larger or a pipe that nobody writes to."""
+    is larger, which of a file is known before it is read, or a pipe that nobody writes to."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         os.set_blocking(descriptor, True)
         content = file.read(len(begins))
-        if content == begins:
-            content += file.read(most + 1 - len(begins))
-        if not content and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        kind, size = os.fstat(descriptor).st_mode, os.fstat(descriptor).st_size
+        if content == begins and size <= most:
+            content += _read(file, most + 1 - len(begins))
+        if not content and stat.S_ISFIFO(kind):
             raise InputError(f"{path} is a pipe that nobody writes to")
-    if len(content) > most:
+    if len(content) > most or (content == begins and size > most):
         raise InputError(f"{path} has more than {most} bytes: give a smaller file")
     return content
+
+
+def _read(file: BinaryIO, most: int) -> bytes:
+    """At most so many bytes, for which memory is taken as they come."""
+    parts = []
+    while most > 0 and (part := file.read(min(most, _CHUNK))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def yaml_problem(error: Exception) -> str:

@@ -48,6 +48,23 @@ class InputError(LinkgaugeError):
     exit_code = 2
 
 
+class MissingPackage(InputError, ImportError):
+    """A package that linkgauge does without is needed here, and is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed: pip install 'linkgauge[{extra}]' (or {package} alone)"
+        )
+        self.package = package
+        self.extra = extra
+
+
+class Interrupted(LinkgaugeError, KeyboardInterrupt):
+    """Ctrl-C, or SIGTERM where it is treated alike, ended a measurement of the Python API."""
+
+    exit_code = 130
+
+
 class NotationError(InputError):
     """A text that does not parse, with the position of the first bad character.
 

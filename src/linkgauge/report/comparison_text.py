@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +11,8 @@ from rich.text import Text
 from linkgauge.judge.configurations import Against, Compared, Comparison, Figure
 from linkgauge.model.units import unit_of
 
-from .files import SIMULATED, json_document
+from .csv_text import csv_text
+from .files import json_document
 from .run_text import simulated
 
 WIDTH = 13
@@ -162,18 +161,16 @@ def comparison_document(comparisons: Sequence[Comparison]) -> str:
 
 def comparison_csv(comparisons: Sequence[Comparison]) -> str:
     """A line for each label and figure, in the unit of data."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for one in comparisons:
-        mark = SIMULATED if one.simulated else ""
-        for compared in one.compared:
-            for configuration, figure in zip(one.configurations, compared.figures, strict=True):
-                if figure is not None:
-                    by = figure.against
-                    writer.writerow((
-                        one.accelerator, configuration.label, compared.name, compared.benchmark,
-                        figure.median, figure.low, figure.high, compared.unit, figure.runs,
-                        *((by.ratio, by.low, by.high) if by else (None,) * 3), mark,
-                    ))  # fmt: skip
-    return text.getvalue()
+    return csv_text((COLUMNS, *(row for one in comparisons for row in _csv_rows(one))))
+
+
+def _csv_rows(one: Comparison) -> Iterator[tuple[object, ...]]:
+    for compared in one.compared:
+        for configuration, figure in zip(one.configurations, compared.figures, strict=True):
+            if figure is not None:
+                by = figure.against
+                yield (
+                    one.accelerator, configuration.label, compared.name, compared.benchmark,
+                    figure.median, figure.low, figure.high, compared.unit, figure.runs,
+                    *((by.ratio, by.low, by.high) if by else (None,) * 3), one.simulated,
+                )  # fmt: skip

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,19 +17,11 @@ from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.scaling import Scaling
 from linkgauge.model.variation import Variation
 
+from .csv_text import csv_text
+from .rows import SampleRow, samples_of
 from .sentences import sentence
 
 SAMPLES_FILE = "samples.csv"
-
-SIMULATED = "SIMULATED"
-
-COLUMNS = (
-    "run", "benchmark", "backend", "size", "row", "column", "transfer", "sample", "value", "unit",
-    "simulated",
-)  # fmt: skip
-"""`transfer` is empty for the headline figure, else the notation of the single transfer, or of a
-rank's part in single collectives;
-`simulated` is SIMULATED or empty."""
 
 
 def json_document(value: object) -> str:
@@ -56,12 +46,12 @@ def _with_words(cell: CellResult) -> CellResult:
 
 def samples_csv(run: Run) -> str:
     """Every raw sample, one per line, in the result's base unit."""
-    lines = [_row(COLUMNS)]
+    lines = [_row(SampleRow._fields)]
     for result in run.results:
-        after = _row((result.unit, SIMULATED if result.simulated else ""))
+        after = _row((result.unit, result.simulated))
         for cell in result.cells:
             head = (run.id, result.benchmark, result.backend, result.size, cell.row, cell.column)
-            for transfer, samples in _samples(cell):
+            for transfer, samples in samples_of(cell):
                 before = _row((*head, transfer))  # once: quoting takes time
                 lines += [f"{before},{n},{value!r},{after}" for n, value in enumerate(samples)]
     return "\n".join((*lines, ""))
@@ -69,34 +59,25 @@ def samples_csv(run: Run) -> str:
 
 def _row(fields: Iterable[object]) -> str:
     """A line of CSV, or part of one, without its newline."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(fields)
-    return text.getvalue()[:-1]
-
-
-def _samples(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    yield "", cell.samples
-    for part in cell.parts:
-        yield str(cell.transfers[part.transfer]), part.samples
-    for own in cell.iterations:
-        yield str(cell.transfers[own.rank]), own.seconds
+    return csv_text([fields])[:-1]
 
 
 def write_run(folder: Path, run: Run) -> Path:
     """Writes both files and returns the path of run.json. Raises ResultsError with the path."""
-    _write(folder / SAMPLES_FILE, samples_csv(run).encode())
-    _write(folder / RUN_FILE, _indented(run))
+    write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
+    write_file(folder / RUN_FILE, _indented(run))
     return folder / RUN_FILE
 
 
 def write_document(path: Path, value: object) -> Path:
     """Writes JSON and returns the path. Raises ResultsError with it."""
-    _write(path, _indented(value))
+    write_file(path, _indented(value))
     return path
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Writes all or nothing: a reader never sees half a file."""
+def write_file(path: Path, data: bytes) -> None:
+    """Writes all or nothing: a reader never sees half a file. Raises ResultsError with the
+    path."""
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(data)

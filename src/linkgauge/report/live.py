@@ -18,7 +18,7 @@ from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limits import Limit, apply, unused
-from linkgauge.judge.outcome import Outcome, is_judged, outcome_of
+from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.errors import ResultsError
@@ -96,14 +96,7 @@ class LiveReport(Observer):
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         """The cells that would be low: none is called so before it was measured once more."""
-        if not self._display.verdict or not is_judged(run):
-            return ()
-        return [
-            CellAt(number, cell.place)
-            for number, result in enumerate(judge(run).results)
-            for cell in result.cells
-            if cell.verdict == "low" and cell.status == "pass"
-        ]
+        return doubtful(run) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit

@@ -51,8 +51,8 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "high", "ok")
 
 # Control characters, and those that change the text's direction (Unicode's Bidi_Control).
 _TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
-del _UNSEEN[ord("\n")], _UNSEEN[ord("\t")]
+UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
+del UNSEEN[ord("\n")], UNSEEN[ord("\t")]
 
 
 class _Console(Console):
@@ -65,7 +65,7 @@ class _Console(Console):
             if segment.control:
                 yield segment
             else:
-                yield Segment(segment.text.translate(_UNSEEN), segment.style)
+                yield Segment(segment.text.translate(UNSEEN), segment.style)
 
 
 def make_console(*, stderr: bool = False) -> Console:

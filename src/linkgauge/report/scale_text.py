@@ -3,8 +3,6 @@ floor, and the pairs that were measured alone."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from rich.text import Text
@@ -14,7 +12,7 @@ from linkgauge.judge.scaling import FALLEN
 from linkgauge.model.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
 
-from .files import SIMULATED
+from .csv_text import csv_text
 from .matrix import ABSENT, shown
 from .run_text import simulated
 from .sweep_text import line_lines
@@ -138,12 +136,11 @@ def _pairs(scaling: Scaling) -> Iterator[Text]:
 
 def scale_csv(scaling: Scaling) -> str:
     """A line for each number of devices and size, in base units."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    mark = SIMULATED if scaling.simulated else ""
+    return csv_text((COLUMNS, *_csv_rows(scaling)))
+
+
+def _csv_rows(scaling: Scaling) -> Iterator[tuple[object, ...]]:
     for count in scaling.counts:
         for at in count.points:
             figures = (at.seconds, at.algbw, at.busbw, count.expected.achievable)
-            writer.writerow((count.gpus, at.size, *figures, BANDWIDTH.symbol, mark))
-    return text.getvalue()
+            yield (count.gpus, at.size, *figures, BANDWIDTH.symbol, scaling.simulated)

@@ -48,7 +48,7 @@ from linkgauge.model.transfer import ITERATED, Engine, Operation, Transfer
 
 from . import inventory, pci, refusals
 from .collecting import CollectiveGroup
-from .description import Description, parse_description
+from .description import Description, load, parse_description
 from .exchanging import Exchanging
 from .faults import Fault, parse_fault
 from .group import SimGroup
@@ -81,6 +81,14 @@ def simulate(
     description = parse_description(simulation.description)
     faults = [parse_fault(text) for text in (*description.faults, *simulation.faults)]
     return SimBackend(description, faults, cpus, simulation.draw)
+
+
+def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
+    """The simulation of a machine by its name or file, tried. Raises InputError for an invalid
+    description or fault."""
+    simulation = Simulation(*load(machine), tuple(faults))
+    simulate(simulation, EngineSettings()).close()
+    return simulation
 
 
 class SimBackend:

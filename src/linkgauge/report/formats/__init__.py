@@ -15,21 +15,21 @@ from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "run", "plan", "machine", "machine in detail", "findings", "domain", "benchmarks",
-    "names of benchmarks", "comparisons", "variation", "scaling",
+    "names of benchmarks", "comparisons", "variation", "scaling", "summary", "samples",
 ]  # fmt: skip
 """What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport,
-benchmark Rows, Comparisons, a Variation, a Scaling."""
+benchmark Rows, Comparisons, a Variation, a Scaling; of a JudgedRun, its cells or its samples."""
 TERMINAL = "terminal"
 """The default format."""
 
 
 class Format(NamedTuple):
-    """Selected by `--name`. `renderers`, by the kind that they render, return text, or lines for a
-    console to print."""
+    """Selected by `--name`. `renderers`, by the kind that they render, return text, lines for a
+    console to print, or bytes for a file."""
 
     name: str
     help: str
-    renderers: Mapping[Kind, Callable[[Any], str | Iterable[Any]]]
+    renderers: Mapping[Kind, Callable[[Any], str | bytes | Iterable[Any]]]
 
     @property
     def flag(self) -> str:
@@ -40,16 +40,33 @@ class Format(NamedTuple):
         """Whether it has stdout to itself: all else goes to stderr."""
         return self.name != TERMINAL
 
-    def write(self, kind: Kind, value: object) -> None:
-        """Writes to stdout. Raises InputError for a kind that it does not render."""
+    def render(self, kind: Kind, value: object) -> str | bytes | Iterable[Any]:
+        """The document. Raises InputError for a kind that it does not render."""
         if kind not in self.renderers:
             from linkgauge.model.errors import InputError
 
-            raise InputError(f"{self.flag} does not render a {kind}")
-        rendered = self.renderers[kind](value)
+            what = kind if kind in ("samples", "findings", "comparisons") else f"a {kind}"
+            raise InputError(f"{self.flag} does not render {what}")
+        return self.renderers[kind](value)
+
+    def document(self, kind: Kind, value: object) -> bytes:
+        """What a file of this format holds. Raises InputError for a kind that it does not
+        render."""
+        rendered = self.render(kind, value)
+        if isinstance(rendered, bytes):
+            return rendered
+        return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
+
+    def write(self, kind: Kind, value: object) -> None:
+        """Writes to stdout. Raises InputError for a kind that it does not render, and for bytes."""
+        rendered = self.render(kind, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
             return
+        if isinstance(rendered, bytes):
+            from linkgauge.model.errors import InputError
+
+            raise InputError(f"{self.flag} is no text for stdout: give a file with -o")
         from linkgauge.report.run_text import make_console
 
         console = make_console()

@@ -1,4 +1,4 @@
-"""CSV: every raw sample of a run, one per line."""
+"""CSV: every raw sample of a run, one per line; of an export, its cells or these."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from . import Format, late
 
 FORMAT = Format(
     "csv",
-    "Write the raw samples to stdout, and all else to stderr.",
+    "Write CSV to stdout, and all else to stderr.",
     {
         "run": late("report.files", "samples_csv"),
         "scaling": late("report.scale_text", "scale_csv"),
+        "summary": late("report.summary_text", "summary_csv"),
+        "samples": late("report.summary_text", "samples_csv"),
         "comparisons": late("report.comparison_text", "comparison_csv"),
     },
 )

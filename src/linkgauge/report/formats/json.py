@@ -17,6 +17,8 @@ FORMAT = Format(
         "findings": late("report.findings_text", "diagnosis_document"),
         "domain": late("report.domain_text", "domain_document"),
         "benchmarks": late("report.benchmark_list", "benchmarks_document"),
+        "summary": late("report.summary_text", "summary_json"),
+        "samples": late("report.summary_text", "samples_json"),
         "comparisons": late("report.comparison_text", "comparison_document"),
     },
 )

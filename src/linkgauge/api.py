@@ -1,0 +1,217 @@
+"""The Python API: `linkgauge.load`, `load_all` and `measure`, which the package exports.
+
+It sits beside the command line: what it does belongs to the engine, to judge/ and to report/.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from linkgauge.backends.sim import described
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.engine.request import RunRequest, Written
+from linkgauge.engine.runs import is_run, read_run, run_folders
+from linkgauge.engine.session import opened
+from linkgauge.judge.findings import Finding
+from linkgauge.judge.outcome import Outcome, doubtful
+from linkgauge.model.errors import InputError, Interrupted
+from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings
+from linkgauge.model.units import parse_fraction, parse_sizes
+from linkgauge.report.files import write_run
+from linkgauge.report.rows import CellRow, SampleRow, cell_rows, judged, sample_rows
+from linkgauge.report.tables import samples_frame, summary_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+StrPath = str | PathLike[str]
+_log = logging.getLogger("linkgauge")
+
+
+class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
+    """A run, judged: what `load` and `measure` return. `run` is everything that run.json holds,
+    `outcome` what it comes to."""
+
+    run: Run
+    outcome: Outcome
+
+    @cached_property
+    def cells(self) -> tuple[CellRow, ...]:
+        """A row for each cell, in the order of the run."""
+        return tuple(cell_rows(self.run))
+
+    @cached_property
+    def samples(self) -> tuple[SampleRow, ...]:
+        """A row for each raw sample, in the unit that it names."""
+        return tuple(sample_rows(self.run))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the doctor found about what was measured."""
+        return self.outcome.findings
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line would exit with: 0 all passed, 1 a failure, 3 an error cost
+        results, 4 nothing was measured, 130 interrupted."""
+        return self.outcome.code
+
+    def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
+        """A data frame with a row for each cell, or with `samples` for each raw sample; its columns
+        are the fields of CellRow or SampleRow. Raises MissingPackage without pandas."""
+        return samples_frame(self.samples) if samples else summary_frame(self.cells)
+
+    def save(self, folder: StrPath) -> Path:
+        """Writes run.json and samples.csv into a folder that exists, and returns the path of
+        run.json. Raises ResultsError."""
+        return write_run(Path(folder), self.run)
+
+
+def load(path: StrPath) -> MeasuredRun:
+    """The run of a run.json, of a journal.jsonl or of a run's folder. Raises InputError."""
+    path = Path(path)
+    if path.is_dir() and not is_run(path):
+        raise InputError(f"{path} is no run's folder: load_all() reads all runs below it")
+    return _view(read_run(path))
+
+
+def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
+    """All runs below a folder, by path; of a run's own folder, that run. One that cannot be read is
+    left out with a warning. Raises InputError where there is none."""
+    path = Path(path)
+    found = [path] if is_run(path) else run_folders(path)
+    runs = []
+    for folder in found:
+        try:
+            runs.append(load(folder))
+        except InputError as error:
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    if not runs:
+        raise InputError(f"no run is kept below {path}")
+    return tuple(runs)
+
+
+def measure(
+    transfers: str,
+    size: str | int | None = None,
+    *,
+    samples: int | None = None,
+    loops: int | None = None,
+    precision: str | float | None = None,
+    max_time: float | None = None,
+    timeout: float | None = None,
+    verify: bool = True,
+    profile: str = "standard",
+    machine: StrPath | None = None,
+    faults: Sequence[str] = (),
+    label: str = "copy",
+    out: StrPath | None = None,
+    wait: bool = False,
+    say: Callable[[str], object] = _log.info,
+) -> MeasuredRun:
+    """Measures transfers now, all at the same time, as `linkgauge copy` does.
+
+    `transfers` are in the notation (`host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce`); `size` is
+    bytes, or text such as `256M` or a sweep. `samples` and `loops` are fixed counts (None: as many
+    as `precision`, a fraction, needs within `max_time` seconds of sampling); a cell that takes
+    longer than `timeout` seconds is given up. Where None, the `profile` decides. `machine` is
+    the name or the file of a simulated machine to measure instead of this one, which `faults`
+    strike. The run is kept below `out`, or nowhere; with `wait`, another run's end is waited for.
+    `say` takes messages for people.
+
+    A transfer that cannot be carried out here is a cell with its status and reason. Raises
+    InputError for what makes no sense, DeviceBusy while another run measures a device,
+    Interrupted after Ctrl-C, with the journal kept below `out`, and ResultsError if nothing can be
+    kept.
+    """
+    counts = {"samples": samples, "loops": loops, "max_time": max_time, "timeout": timeout}
+    for name, value in counts.items():
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise InputError(f"{name} {value} must be a positive number")
+    request = RunRequest(
+        what=Written(transfers),
+        settings=_settings(
+            profile,
+            size,
+            precision,
+            max_time,
+            samples=samples,
+            loops=loops,
+            timeout=timeout,
+            verify=verify,
+            simulation=None if machine is None else described(str(machine), faults),
+        ),
+        label=label,
+        out=None if out is None else str(out),
+        wait=wait,
+        profile=None if size else profile,
+    )
+    if faults and machine is None:
+        raise InputError("faults strike simulated machines only: give machine, too")
+    return _measured(request, _Saying(say))
+
+
+class _Saying(Observer):
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+
+    def say(self, line: str) -> None:
+        self._say(line)
+
+
+def _settings(
+    profile: str,
+    size: str | int | None,
+    precision: str | float | None,
+    max_time: float | None,
+    **more: object,
+) -> Settings:
+    if profile not in PROFILES:
+        raise InputError(f"unknown profile {profile!r}: there are {', '.join(PROFILES)}")
+    given = {
+        "sizes": None if size is None else parse_sizes(str(size)),
+        "precision": None if precision is None else parse_fraction(str(precision)),
+        "max_time": max_time,
+        "rate_time": max_time,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(PROFILES[profile], **given, **more)
+
+
+def _measured(request: RunRequest, observer: Observer) -> MeasuredRun:
+    folder: Path | None = None
+    try:
+        with opened(request) as session:
+            try:
+                run = session.measure(session.plan(observer), observer, doubtful)
+            finally:
+                folder = session.folder
+            view = _view(run)
+            if folder is not None:
+                view.save(folder)
+    except KeyboardInterrupt as error:
+        raise _interrupted(folder) from error
+    if run.finished is None:
+        raise _interrupted(folder)
+    return view
+
+
+def _interrupted(folder: Path | None) -> Interrupted:
+    kept = "" if folder is None else f"; what was measured is kept in {folder}"
+    return Interrupted(f"interrupted{kept}")
+
+
+def _view(run: Run) -> MeasuredRun:
+    found = judged(run)
+    return MeasuredRun(found.run, found.outcome)

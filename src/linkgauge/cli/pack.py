@@ -1,0 +1,43 @@
+"""`linkgauge pack`: a kept run as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import Option, own
+
+
+@own(
+    anonymize=Option("Replace host names, users, serials, UUIDs, MACs, paths and labels."),
+    output=Option("The archive's name (else RUN-ID.tar.zst); - is stdout.", "FILE", flag="-o"),
+)
+def pack(
+    *,
+    run: Annotated[Path | None, typer.Argument(help="A run's folder.")] = None,
+    anonymize: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Pack a kept run into one file: samples, journal, machine, report. A file that exists is left
+    as it is. `tar --zstd -x` unpacks it, `linkgauge show` and `export` read it.
+
+    Example: linkgauge pack results/cpu/default/20261121T201500Z --anonymize
+    """
+    from linkgauge.engine.runs import PACKED
+    from linkgauge.machine.archive import STDOUT, check_new, write_new
+    from linkgauge.report.pack import pack_run
+
+    from .kept import kept_run
+
+    if output is not None:
+        check_new(output)
+    packed = pack_run(kept_run(run), anonymous=anonymize)
+    path = output or Path(f"{packed.id}{PACKED}")
+    write_new(path, packed.content)
+    is_streamed = path == STDOUT
+    typer.echo(f"packed: {path}: {', '.join(packed.names)}", err=is_streamed)
+    for name in packed.left_out:
+        typer.echo(f"left out, as nothing anonymises it: {name}", err=is_streamed)
+    return 0

@@ -1,0 +1,49 @@
+"""Zstandard: Python's own module (3.14 and later), else the package `zstandard`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import IO, Any
+
+from .extras import needed
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+EXTRA = "pack"
+_LEVEL = 9
+
+
+def compressed(content: bytes) -> bytes:
+    """The same content gives the same bytes. Raises MissingPackage."""
+    own = _own()
+    if own is not None:
+        return bytes(own.compress(content, _LEVEL))
+    return bytes(needed("zstandard", EXTRA).ZstdCompressor(level=_LEVEL).compress(content))
+
+
+class Unpacked:
+    """A compressed file as it is read; damage is a ValueError. Raises MissingPackage."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        own = _own()
+        self._error: type[Exception]
+        self._read: Callable[[int], bytes]
+        if own is not None:
+            self._error, self._read = own.ZstdError, own.ZstdFile(packed).read
+        else:
+            package = needed("zstandard", EXTRA)
+            reader = package.ZstdDecompressor().stream_reader(packed)
+            self._error, self._read = package.ZstdError, reader.read
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            return self._read(size)
+        except self._error as error:
+            raise ValueError(str(error)) from error
+
+
+def _own() -> Any:
+    try:
+        return import_module("compression.zstd")
+    except ImportError:
+        return None

@@ -1,0 +1,162 @@
+"""Replaces in a run's files what identifies a machine or its owner, by the pseudonyms of
+machine.anonymize: one value has one pseudonym in all files.
+
+What a run adds to a captured machine: its label, paths, names of users, and what was typed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+import msgspec
+
+from linkgauge.backends import ACCELERATORS
+from linkgauge.backends.sim.description import shipped
+from linkgauge.benchmarks.catalog import CATALOG
+from linkgauge.engine.folder import label_name
+from linkgauge.engine.profiles import PROFILES
+from linkgauge.machine.anonymize import Anonymizer, is_distinctive
+from linkgauge.machine.secrets import REMOVED
+from linkgauge.model.errors import InputError
+from linkgauge.model.notation import parse_transfers
+from linkgauge.model.result import Run
+
+_STRUCTURE = frozenset((
+    "schema", "record", "id", "benchmark", "backend", "unit", "better", "status", "verdict",
+    "stopped", "definition", "kind", "phase", "basis", "code", "report", "operation", "transfers",
+    "memory", "pci", "address", "parent", "started", "finished", "resumed", "profile", "commit",
+    "linkgauge", "python", "driver", "firmware", "library", "version", "architecture", "isa",
+))  # fmt: skip
+"""Fields that hold words of linkgauge's own, notation, times and versions."""
+_TYPED = frozenset(("command", "options"))
+_NAMED = re.compile(r"serial|uuid|guid|asset|owner|contact|user|site|rack|tag|name", re.IGNORECASE)
+"""Keys of what a person stated (hardware.yml) whose values are names."""
+_USUAL = ("default", "copy", "latency", "traffic", "vary", "scale", "as", "sim", "linkgauge", "run")
+"""Labels and words that say nothing of anybody."""
+_HARMLESS = re.compile(r"--?[a-z][a-z-]*|[a-z0-9_]+:[0-9]+|[0-9.]+[a-zA-Z%]{0,3}", re.ASCII)
+_VALUE = re.compile(r"--[a-z-]+=")
+"""An option before its value in the same argument."""
+_USER = re.compile(r"""/(?:home|Users)/([^/\s"'\\]+)""")
+_PATH = re.compile(
+    r"""(?P<quote>["'])(?P<quoted>(?:~|\.{1,2})?/[^"']*)(?P=quote)"""
+    r"""|(?<![\w.:<>%*/~+-])(?P<path>(?:~[\w.-]*|\.{1,2})?/(?![\s/])[^\s"'<>|;,:()\[\]{}]+)"""
+)
+_SYSTEM = re.compile(r"/(?:proc|sys|dev|usr|etc|lib|lib64|bin|sbin|boot)(?:/|$)")
+"""Folders whose names nobody chose."""
+_ENVIRONMENT = ("USER", "LOGNAME", "SUDO_USER")
+
+
+class RunAnonymizer:
+    """Pseudonyms for a run and for `texts`, its files as they are: users are found in their
+    paths."""
+
+    def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
+        machine = run.machine
+        devices = (device.uuid for device in machine.all_devices)
+        inventories = filter(None, (machine.inventory, run.after))
+        cards = [one.uuid for each in inventories for one in each.accelerators]
+        others = [rank.host for rank in machine.ranks]
+        others += [run.lost.host] if run.lost is not None and run.lost.host else []
+        self._who = Anonymizer(
+            machine.host.hostname, filter(None, {*devices, *cards}), sorted(set(others))
+        )
+        self._public = {*_USUAL, *ACCELERATORS, "host", *CATALOG, *shipped(), *PROFILES}
+        self._numbers: dict[str, dict[str, int]] = {}
+        self._known: dict[str, str] = {}
+        self._learn("label", (run.label, label_name(run.label)))
+        found = {user for text in texts for user in _USER.findall(text)}
+        self._learn("user", sorted(found | {os.environ.get(name, "") for name in _ENVIRONMENT}))
+        typed = (_VALUE.sub("", word) for word in run.command[1:])
+        self._learn("typed", (word for word in typed if not self._is_harmless(word)))
+        self._step = cache(self._string)
+        words = sorted(self._known, key=lambda word: (-len(word), word))
+        either = "|".join(map(re.escape, words)) or "(?!)"
+        self._words = re.compile(rf"(?<![a-z0-9])(?:{either})(?![a-z0-9])", re.IGNORECASE)
+
+    def document(self, content: bytes) -> bytes:
+        """A file of JSON."""
+        value = self._value(msgspec.json.decode(content), "")
+        return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+    def lines(self, content: bytes) -> bytes:
+        """A file with a JSON value on each line; an unfinished last line is left out."""
+        values = map(msgspec.json.decode, content[: content.rfind(b"\n") + 1].splitlines())
+        return b"".join(msgspec.json.encode(self._value(one, "")) + b"\n" for one in values)
+
+    def text(self, text: str) -> str:
+        """Text in which names, paths and identifiers are replaced."""
+        text = self._words.sub(lambda match: self._known[match[0].lower()], text)
+        return self._who.prose(_PATH.sub(self._path, text))
+
+    def _learn(self, kind: str, words: Iterable[str]) -> None:
+        for word in words:
+            if is_distinctive(word) and word.lower() not in (*_USUAL, "root", *self._known):
+                self._known[word.lower()] = self._name(kind, word)
+
+    def _name(self, kind: str, value: str) -> str:
+        numbers = self._numbers.setdefault(kind, {})
+        return f"{kind}-{numbers.setdefault(value.lower(), len(numbers) + 1)}"
+
+    def _value(self, value: object, key: str) -> object:
+        if isinstance(value, str):
+            return self._step(value, key)
+        if isinstance(value, list):
+            return [self._value(each, key) for each in value]
+        if isinstance(value, dict):
+            return dict(self._fields(value, key))
+        return value
+
+    def _fields(self, value: dict[str, object], key: str) -> Iterator[tuple[str, object]]:
+        for name, each in value.items():
+            if key == "environment" and isinstance(each, str):
+                yield name, REMOVED
+            elif key == "stated" and isinstance(each, str) and _NAMED.search(name):
+                yield name, self._name("stated", each)
+            else:
+                yield name, self._value(each, key if key in _TYPED else name)
+
+    def _string(self, text: str, key: str) -> str:
+        if key in _STRUCTURE:
+            return text
+        if key in ("hostname", "host"):
+            return self._who.hostname(text) if key == "hostname" else self._who.prose(text)
+        if key == "label":
+            return self._name("label", text) if text.lower() not in _USUAL else text
+        if key in _TYPED and (option := _VALUE.match(text)):
+            return option[0] + self._string(text[option.end() :], key)
+        if key in _TYPED and not self._is_harmless(text):
+            return self._known.get(text.lower()) or self._name("typed", text)
+        return self.text(text)
+
+    def _is_harmless(self, text: str) -> bool:
+        """Whether an argument of the command line, or several, say nothing of anybody."""
+        words = text.split()
+        if all(word in self._public or _is_harmless(word) for word in words):
+            return True
+        try:
+            return bool(parse_transfers(text))
+        except InputError:
+            return False
+
+    def _path(self, match: re.Match[str]) -> str:
+        path, quote = match["quoted"] or match["path"], match["quote"] or ""
+        if _SYSTEM.match(path):
+            return match[0]
+        return f"{quote}/{self._name('path', path)}{quote}"
+
+
+def _is_harmless(word: str) -> bool:
+    """A number, an option, a memory, or how a benchmark's name begins."""
+    return bool(_HARMLESS.fullmatch(word)) or any(name.startswith(word) for name in CATALOG)
+
+
+Change = Callable[[RunAnonymizer, bytes], bytes]
+CHANGES: dict[str, Change] = {
+    ".json": RunAnonymizer.document,
+    ".jsonl": RunAnonymizer.lines,
+    ".txt": lambda who, content: who.text(content.decode(errors="replace")).encode(),
+}
+"""How files of these suffixes are anonymised; others cannot be."""

@@ -1,0 +1,11 @@
+"""Markdown: a table for an issue or a wiki."""
+
+from __future__ import annotations
+
+from . import Format, late
+
+FORMAT = Format(
+    "markdown",
+    "A table in Markdown.",
+    {"summary": late("report.markdown_text", "summary_markdown")},
+)

@@ -1,0 +1,104 @@
+"""A run as Markdown (GitHub's, with tables): for an issue, a merge request or a wiki."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from linkgauge.judge.findings import Finding
+from linkgauge.model.units import format_size, unit_of
+
+from .matrix import ABSENT, shown
+from .outcome_text import outcome_lines
+from .rows import CellRow, JudgedRun, cell_rows
+from .run_text import UNSEEN
+
+_HEADS = (
+    "Benchmark", "Backend", "Size", "Row", "Column", "Figure", "95 % interval", "Unit", "n",
+    "Of expected", "Status", "Verdict", "Reason",
+)  # fmt: skip
+_RIGHT = ("Size", "Figure", "95 % interval", "n", "Of expected")
+_LONGEST = 300
+"""Characters of one text: a table with more is not read."""
+_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""What is a mark in the middle of a line; `_` within a word is none."""
+
+
+def summary_markdown(judged: JudgedRun) -> str:
+    """A heading, the verdict, a table with a row for each cell, and what the doctor found."""
+    return "\n".join(_lines(judged)) + "\n"
+
+
+def _lines(judged: JudgedRun) -> Iterator[str]:
+    run, outcome = judged.run, judged.outcome
+    name = f"{run.label} {run.id}".strip()
+    yield f"# linkgauge: {_plain(name)}"
+    yield ""
+    if run.machine.simulated is not None:
+        yield f"**SIMULATED** {_plain(run.machine.simulated)}"
+        yield ""
+    for line in outcome_lines(run, outcome):
+        yield f"{_plain(line.plain)}  "
+    yield ""
+    yield _row(_HEADS)
+    yield _row(["--:" if head in _RIGHT else "---" for head in _HEADS])
+    for row in cell_rows(run):
+        yield _row([_plain(field) for field in _fields(row)])
+    if outcome.findings:
+        yield ""
+        yield "## Findings"
+        yield ""
+        given: dict[tuple[str, ...], str] = {}
+        for finding in outcome.findings:
+            yield from _finding(finding, given.setdefault(finding.remedy, finding.check))
+
+
+def _fields(row: CellRow) -> Sequence[str]:
+    interval = f"{_figure(row.low, row)} – {_figure(row.high, row)}"
+    return (
+        row.benchmark,
+        row.backend,
+        format_size(row.size),
+        row.row,
+        row.column,
+        _figure(row.figure, row),
+        ABSENT if row.low is None else interval,
+        unit_of(row.unit).shown,
+        str(row.n),
+        ABSENT if row.share is None else f"{row.share:.0%}",
+        row.status,
+        row.verdict,
+        row.reason or "",
+    )
+
+
+def _figure(value: float | None, row: CellRow) -> str:
+    return ABSENT if value is None else shown(value, row.unit)
+
+
+def _finding(finding: Finding, first: str) -> Iterator[str]:
+    """A point of a list; the remedy stands where check `first` gave it, to be copied."""
+    head = f"{finding.check} {finding.subject}: {finding.found}"
+    yield f"- **{finding.severity}** {_plain(head)}"
+    if finding.why:
+        yield f"  why: {_plain(finding.why)}"
+    if finding.remedy and first != finding.check:
+        yield f"  To mend it: as {_plain(first)} above."
+    elif finding.remedy:
+        lines = "\n".join(finding.remedy).translate(UNSEEN).splitlines()
+        fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
+        yield from (f"  {line}" for line in ("", fence, *lines, fence))
+
+
+def _row(fields: Sequence[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is: on one line, with nothing in it a mark or HTML."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}…"
+    text = " ".join(text.translate(UNSEEN).split())
+    text = escape(_MARKS.sub(r"\\\g<0>", text), quote=False)
+    return text.replace("://", "&#58;//").replace("www.", "www&#46;")  # which GitHub would link

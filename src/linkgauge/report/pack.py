@@ -1,0 +1,90 @@
+"""A run's folder as one archive, .tar.zst: what was measured, the journal, what is known of the
+machine, and the report if there is one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from linkgauge.engine.folder import label_name
+from linkgauge.engine.runs import RUN_FILE, is_run, read_run, run_of
+from linkgauge.machine import zstd
+from linkgauge.machine.archive import tar_of
+from linkgauge.machine.given import read_given
+from linkgauge.machine.tree import Captured
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Run
+
+from .anonymous import CHANGES, RunAnonymizer
+from .files import SAMPLES_FILE, json_document, samples_csv
+
+MOST_BYTES = 1 << 30
+"""Of all files of a run together."""
+
+
+class Packed(NamedTuple):
+    """An archive: the run's id, which is the folder in it, the names of its files, and the names of
+    files that were left out since nothing anonymises them."""
+
+    content: bytes
+    id: str
+    names: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
+    """Packs a run's folder: the same files make the same archive. run.json and samples.csv are made
+    of the journal where a run broke off before they were written.
+
+    Raises InputError for what is no run's folder, MissingPackage without Zstandard.
+    """
+    if not folder.is_dir() or not is_run(folder):
+        raise InputError(f"{folder} is no run's folder: give what --out was written to")
+    run = read_run(folder)
+    files = _files(folder)
+    files.setdefault(RUN_FILE, json_document(run).encode())
+    left_out: tuple[str, ...] = ()
+    if anonymous:
+        files, left_out = _anonymised(run, files)
+        run = run_of(files[RUN_FILE], folder / RUN_FILE)
+        files[SAMPLES_FILE] = samples_csv(run).encode()
+    files.setdefault(SAMPLES_FILE, samples_csv(run).encode())
+    top = label_name(run.id)
+    tree = Captured({f"{top}/{name}": content for name, content in files.items()})
+    content = zstd.compressed(tar_of(tree, _time(run)))
+    return Packed(content, top, tuple(sorted(files)), left_out)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The run's own files: neither links nor folders, nor what is being written."""
+    files: dict[str, bytes] = {}
+    left = MOST_BYTES
+    try:
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and not path.is_symlink() and path.suffix != ".partial":
+                files[path.name] = read_given(path, left)
+                left -= len(files[path.name])
+    except OSError as error:
+        raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
+    return files
+
+
+def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    who = RunAnonymizer(run, (content.decode(errors="replace") for content in files.values()))
+    kept, left_out = {}, []
+    for name, content in files.items():
+        change = CHANGES.get(Path(name).suffix)
+        if change is not None:
+            kept[name] = change(who, content)
+        elif name != SAMPLES_FILE:  # made anew
+            left_out.append(name)
+    return kept, tuple(left_out)
+
+
+def _time(run: Run) -> int:
+    """When the run ended, in seconds since 1970: the time of all members."""
+    try:
+        return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
+    except (ValueError, OverflowError):
+        return 0

@@ -1,0 +1,154 @@
+"""A run as tables: a row for each cell, or a row for each raw sample.
+
+Every export and the Python API show these: columns are fields, figures are in the unit that the row
+names (SI base units), and absent is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from linkgauge.judge.outcome import Outcome, outcome_of
+from linkgauge.judge.verdict import judge, unjudged
+from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.statistics import Summary
+from linkgauge.model.units import Better
+
+
+class CellRow(msgspec.Struct, frozen=True, gc=False):
+    """One cell in a row. `figure` is what a matrix shows: the `median`, or the best sample where
+    that is reported; from `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
+    samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the achievable figure,
+    and `share` the figure divided by it. `size` is bytes, `n` the number of samples. `transfers`
+    are in the notation, joined by `&`. A benchmark that was skipped as a whole is a row without
+    `row` and `column`."""
+
+    run: str
+    label: str
+    benchmark: str
+    backend: str
+    size: int
+    row: str
+    column: str
+    transfers: str
+    status: Status
+    verdict: Verdict
+    unit: str
+    better: Better
+    figure: float | None = None
+    median: float | None = None
+    low: float | None = None
+    high: float | None = None
+    slow_p95: float | None = None
+    slow_p99: float | None = None
+    min: float | None = None
+    max: float | None = None
+    n: int = 0
+    expected: float | None = None
+    share: float | None = None
+    reason: str | None = None
+    simulated: bool = False
+
+
+class SampleRow(NamedTuple):
+    """One raw sample in a row, by number from 0. `transfer` is empty for a sample of the headline
+    figure, else the notation of the single transfer, or of a rank's part in single collectives."""
+
+    run: str
+    benchmark: str
+    backend: str
+    size: int
+    row: str
+    column: str
+    transfer: str
+    sample: int
+    value: float
+    unit: str
+    simulated: bool
+
+
+class JudgedRun(msgspec.Struct, frozen=True):
+    """A run with the verdict of each cell, and what it comes to."""
+
+    run: Run
+    outcome: Outcome
+
+
+def judged(run: Run) -> JudgedRun:
+    """The run, judged anew. The figures of a run that is not judged have no verdicts."""
+    run = judge(run)
+    outcome = outcome_of(run)
+    if not outcome.verdict:
+        results = tuple(map(unjudged, run.results))
+        run = msgspec.structs.replace(run, results=results)
+    return JudgedRun(run, outcome)
+
+
+def cell_rows(run: Run) -> Iterator[CellRow]:
+    """The summary of a judged run, in its order."""
+    for result in run.results:
+        for cell in result.cells:
+            yield _row(run, result, cell)
+        if not result.cells:
+            yield CellRow(
+                run.id, run.label, result.benchmark, result.backend, result.size, "", "", "",
+                result.status, "unknown", result.unit, result.better,
+                reason=result.reason, simulated=result.simulated,
+            )  # fmt: skip
+
+
+def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
+    figure = cell.headline
+    expected = cell.expected.achievable if cell.expected is not None else None
+    return CellRow(
+        run=run.id,
+        label=run.label,
+        benchmark=result.benchmark,
+        backend=result.backend,
+        size=result.size,
+        row=cell.row,
+        column=cell.column,
+        transfers=" & ".join(map(str, cell.transfers)),
+        status=cell.status,
+        verdict=cell.verdict,
+        unit=result.unit,
+        better=result.better,
+        figure=figure,
+        **_statistics(cell.summary),
+        expected=expected,
+        share=figure / expected if figure is not None and expected else None,
+        reason=cell.reason,
+        simulated=result.simulated,
+    )
+
+
+def _statistics(summary: Summary | None) -> dict[str, Any]:
+    """The fields of a row that its samples give."""
+    if summary is None:
+        return {}
+    low, high = summary.ci95 or (None, None)
+    same = ("median", "slow_p95", "slow_p99", "min", "max", "n")
+    return {**{name: getattr(summary, name) for name in same}, "low": low, "high": high}
+
+
+def sample_rows(run: Run) -> Iterator[SampleRow]:
+    """Every raw sample, in the result's unit."""
+    for result in run.results:
+        for cell in result.cells:
+            head = (run.id, result.benchmark, result.backend, result.size, cell.row, cell.column)
+            for transfer, samples in samples_of(cell):
+                for number, value in enumerate(samples):
+                    yield SampleRow(*head, transfer, number, value, result.unit, result.simulated)
+
+
+def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
+    """The samples of the headline figure, of each transfer and of each rank, with the notation that
+    tells them apart."""
+    yield "", cell.samples
+    for part in cell.parts:
+        yield str(cell.transfers[part.transfer]), part.samples
+    for own in cell.iterations:
+        yield str(cell.transfers[own.rank]), own.seconds

@@ -1,0 +1,118 @@
+"""A file that is no run is refused in one line, in bounded memory."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from linkgauge.engine import runs
+from linkgauge.engine.runs import MOST_BYTES, read_run
+from linkgauge.model.errors import InputError
+
+GOLDEN = Path(__file__).parents[1] / "report" / "golden" / "run.json"
+WHOLE = GOLDEN.read_bytes()
+HEAD = b'{"schema": "linkgauge.run/1", "results": ['
+ROOM = 512 << 20
+"""Bytes of address space that reading may take beside what the interpreter has."""
+
+
+def written(folder, content, name="run.json"):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def refusal(path):
+    with pytest.raises(InputError) as refused:
+        read_run(path)
+    assert "\n" not in str(refused.value)
+    assert refused.value.exit_code == 2
+    return str(refused.value)
+
+
+def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
+    document = json.loads(WHOLE) | {"schema": "linkgauge.run/12"}
+    path = written(tmp_path, json.dumps(document).encode())
+    assert refusal(path) == (
+        f"{path} is of a later linkgauge (linkgauge.run/12, not linkgauge.run/1): use that one"
+    )
+
+
+def test_it_need_not_be_anything_else_that_is_known(tmp_path):
+    assert "later" in refusal(written(tmp_path, b'{"cells": [[]], "schema": "linkgauge.run/2"}'))
+
+
+@pytest.mark.parametrize("schema", ["linkgauge.run/0", "linkgauge.vary/2", "other/9", "", "x" * 99])
+def test_other_documents_are_no_runs(schema, tmp_path):
+    path = written(tmp_path, json.dumps({"schema": schema}).encode())
+    assert "is not a run of linkgauge" in refusal(path)
+
+
+@pytest.mark.parametrize("end", [1, 2, 100, len(WHOLE) // 2, len(WHOLE) - 3])
+def test_a_truncated_one_is_called_cut_off(end, tmp_path):
+    assert "is damaged or cut off" in refusal(written(tmp_path, WHOLE[:end]))
+
+
+def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
+    journal = written(tmp_path, b"", "journal.jsonl")
+    assert str(journal) in refusal(written(tmp_path, WHOLE[:1000]))
+
+
+def test_what_is_nested_too_deeply_is_refused(tmp_path):
+    assert "is damaged" in refusal(written(tmp_path, HEAD + b"[" * 100_000))
+
+
+def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b",") - 1)
+    assert "no run has" in refusal(written(tmp_path, WHOLE))
+    monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b","))
+    assert read_run(tmp_path / "run.json").label == "golden"
+
+
+def sparse(path):
+    """Ten GB that take no room on the disk."""
+    path.write_bytes(HEAD)
+    os.truncate(path, 10_000_000_000)
+
+
+def many(path):
+    """More values than any run has."""
+    path.write_bytes(HEAD + b"0," * (runs.MOST_VALUES + 1) + b"0]}")
+
+
+def empty_lines(path):
+    path.write_bytes(b'{"record"' + b"\n" * (64 << 20))
+
+
+@pytest.mark.parametrize("content", [sparse, many, empty_lines])
+def test_memory_stays_bounded(content, tmp_path):
+    path = tmp_path / "run.json"
+    content(path)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(ROOM), str(path)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+LIMITED = """
+import resource, sys
+from linkgauge.cli.main import main
+from linkgauge.engine import runs
+room, path = sys.argv[1:]
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + int(room),) * 2)
+sys.argv = ["linkgauge", "show", path]
+main()
+"""
+
+
+def test_the_largest_file_is_a_gibibyte_as_docs_say():
+    docs = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    assert (MOST_BYTES, runs.MOST_VALUES) == (1 << 30, 1 << 25)
+    assert "1 GiB" in docs
+    assert "33,554,432" in docs

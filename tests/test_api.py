@@ -1,0 +1,235 @@
+"""The Python API, and the examples of docs/api.md."""
+
+import inspect
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import linkgauge
+from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.engine.runs import read_run
+from linkgauge.report.files import samples_csv, write_run
+from report.samples import RUN
+
+DOCS = Path(__file__).parents[1] / "docs" / "api.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+ENDLESS = """
+import sys, linkgauge
+try:
+    linkgauge.measure(
+        "host:0 -> sim:0 by ce", "1M", machine="dgx-h200-8", faults=["hang sim:0"], out=sys.argv[1]
+    )
+except linkgauge.Interrupted as error:
+    print(error)
+"""
+SIMULATED = {"size": "64M", "samples": 6, "machine": "dgx-h200-8"}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    out = tmp_path_factory.mktemp("out")
+    return linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED, out=out), out
+
+
+def test_the_examples_of_the_docs_run(capsys):
+    """In their order: later ones use names of earlier ones."""
+    pytest.importorskip("pandas")
+    names = {}
+    for example in EXAMPLES:
+        exec(compile(example, str(DOCS), "exec"), names)
+    shown = capsys.readouterr().out
+    assert shown.startswith("55.")
+    assert "256M 13" in shown
+    assert "['after', 'before'] dgx-h200-8" in shown
+
+
+def test_docs_name_all_that_is_exported():
+    text = DOCS.read_text()
+    assert [name for name in linkgauge.__all__ if name not in text and name != "__version__"] == []
+    parameters = list(inspect.signature(linkgauge.measure).parameters)
+    assert [name for name in parameters if f"`{name}`" not in text and name != "transfers"] == []
+    fields = (*linkgauge.CellRow.__struct_fields__, "value", "transfer", "sample")
+    assert [name for name in fields if f"`{name}`" not in text] == []
+
+
+def test_all_that_is_exported_is_there_and_nothing_else():
+    assert {name for name in linkgauge.__all__ if getattr(linkgauge, name, None) is None} == set()
+    assert set(linkgauge.__all__) <= set(dir(linkgauge))
+    with pytest.raises(AttributeError, match="has no attribute 'measured'"):
+        _ = linkgauge.measured
+
+
+def test_importing_the_package_loads_nothing_of_it():
+    code = "import linkgauge, sys; print([m for m in sys.modules if m.startswith('linkgauge.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(linkgauge.__file__).parent / "py.typed").exists()
+
+
+class TestMeasure:
+    def test_returns_the_cell_with_its_figures(self, measured):
+        run, _ = measured
+        (cell,) = run.cells
+        assert (cell.transfers, cell.status, cell.n) == ("host:0 -> sim:0 by ce", "pass", 6)
+        assert (cell.size, cell.unit, cell.better) == (64 << 20, "B/s", "higher")
+        assert cell.min <= cell.low <= cell.median == cell.figure <= cell.high <= cell.max
+        assert cell.share == pytest.approx(cell.figure / cell.expected)
+        assert [sample.value for sample in run.samples] == list(run.run.results[0].cells[0].samples)
+        assert (run.exit_code, run.findings, cell.simulated) == (0, (), True)
+
+    def test_keeps_the_run_as_the_command_does(self, measured):
+        run, out = measured
+        (folder,) = out.glob("*/copy/*")
+        assert {path.name for path in folder.iterdir()} == {"run.json", "samples.csv", JOURNAL_FILE}
+        assert linkgauge.load(folder).run == run.run
+        assert linkgauge.load(folder).cells == run.cells
+        (again,) = linkgauge.load_all(out)
+        assert again.run == run.run
+
+    def test_a_size_may_be_a_number_and_several_are_several_cells(self):
+        assert (
+            linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED | {"size": 4096}).cells[0].size
+            == 4096
+        )
+        both = linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED | {"size": "4K,8K"})
+        assert [cell.size for cell in both.cells] == [4096, 8192]
+
+    def test_a_slow_link_is_low_and_found(self):
+        run = linkgauge.measure(
+            "host:0 -> sim:0 by ce", **SIMULATED, faults=["slow sim:0 rate=25%"]
+        )
+        assert (run.cells[0].verdict, run.exit_code) == ("low", 1)
+        assert any(finding.severity == "fail" for finding in run.findings)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"samples": 0}, "samples 0 must be a positive number"),
+            ({"max_time": float("nan")}, "max_time nan must be"),
+            ({"size": "many"}, "size 'many' is not understood"),
+            ({"precision": "2"}, "precision"),
+            ({"profile": "fast"}, "unknown profile 'fast'"),
+            ({"machine": "none-such"}, "none-such"),
+            (
+                {"machine": None, "faults": ["slow sim:0 rate=25%"]},
+                "faults strike simulated machines",
+            ),
+            ({"transfers": "host:0 -> sim:99 by ce"}, "sim:99"),
+            ({"transfers": "host:0 => sim:0"}, "host:0 => sim:0"),
+            ({"out": "/proc/none"}, "/proc/none"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, given, message):
+        with pytest.raises(linkgauge.InputError, match=message):
+            linkgauge.measure(**{"transfers": "host:0 -> sim:0 by ce", **SIMULATED, **given})
+
+    def test_says_what_people_should_know(self):
+        heard = []
+        linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED, say=heard.append)
+        assert heard == []  # nothing is wrong here
+
+    def test_is_interrupted_by_ctrl_c_and_keeps_the_journal(self, tmp_path):
+        with subprocess.Popen(
+            [sys.executable, "-c", ENDLESS, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        ) as running:
+            while not (found := list(tmp_path.glob(f"*/copy/*/{JOURNAL_FILE}"))):
+                time.sleep(0.01)
+                assert running.poll() is None
+            running.send_signal(signal.SIGINT)
+            said, _ = running.communicate(timeout=60)
+        assert said == f"interrupted; what was measured is kept in {found[0].parent}\n"
+        assert linkgauge.load(found[0]).run.finished is None
+
+    def test_an_interruption_is_an_error_of_both_kinds(self):
+        assert issubclass(linkgauge.Interrupted, KeyboardInterrupt)
+        assert issubclass(linkgauge.Interrupted, linkgauge.LinkgaugeError)
+
+    def test_is_interrupted_before_anything_was_measured(self, monkeypatch):
+        def survey(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("linkgauge.engine.session.Session._survey", survey)
+        with pytest.raises(linkgauge.Interrupted):
+            linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED)
+
+    def test_works_in_a_thread_of_its_own(self):
+        runs = []
+        thread = threading.Thread(
+            target=lambda: runs.append(linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED))
+        )
+        thread.start()
+        thread.join()
+        assert runs[0].cells[0].status == "pass"
+
+
+class TestLoad:
+    def test_a_view_cannot_be_changed(self, tmp_path):
+        view = linkgauge.load(write_run(tmp_path, RUN))
+        with pytest.raises(AttributeError):
+            view.run = None
+        with pytest.raises(AttributeError):
+            view.cells[0].median = 0.0
+
+    def test_what_is_saved_is_what_was_read(self, tmp_path):
+        (tmp_path / "again").mkdir()
+        view = linkgauge.load(write_run(tmp_path, RUN))
+        path = view.save(tmp_path / "again")
+        assert read_run(path) == view.run
+        assert (path.parent / "samples.csv").read_text() == samples_csv(RUN)
+
+    def test_a_folder_of_several_is_not_one(self, measured, tmp_path):
+        _, out = measured
+        with pytest.raises(linkgauge.InputError, match="load_all"):
+            linkgauge.load(out)
+        with pytest.raises(linkgauge.InputError, match="no run is kept below"):
+            linkgauge.load_all(tmp_path)
+
+    def test_one_that_cannot_be_read_is_left_out_with_a_warning(self, tmp_path):
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+        write_run(tmp_path / "a", RUN)
+        (tmp_path / "b" / "run.json").write_text("{")
+        with pytest.warns(UserWarning, match="left out: .*damaged"):
+            (run,) = linkgauge.load_all(tmp_path)
+        assert run.run.id == RUN.id
+
+
+class TestPandas:
+    @pytest.fixture(autouse=True)
+    def pandas(self):
+        return pytest.importorskip("pandas")
+
+    def test_a_frame_has_the_rows_fields_and_numbers(self, tmp_path):
+        view = linkgauge.load(write_run(tmp_path, RUN))
+        frame = view.to_pandas()
+        assert tuple(frame.columns) == linkgauge.CellRow.__struct_fields__
+        assert [frame[name].dtype.kind for name in ("figure", "low", "share", "n")] == list("fffi")
+        assert frame["median"].isna().sum() == sum(cell.median is None for cell in view.cells)
+        assert frame["benchmark"].tolist() == [cell.benchmark for cell in view.cells]
+
+    def test_samples_are_a_frame_too(self, tmp_path):
+        view = linkgauge.load(write_run(tmp_path, RUN))
+        frame = view.to_pandas(samples=True)
+        assert frame["value"].tolist() == [sample.value for sample in view.samples]
+
+    def test_without_any_rows_it_has_the_columns(self, tmp_path):
+        empty = linkgauge.load(write_run(tmp_path, replace(RUN, results=())))
+        for frame in (empty.to_pandas(), empty.to_pandas(samples=True)):
+            assert len(frame) == 0
+            assert "unit" in frame.columns
+
+    def test_without_pandas_the_extra_is_named(self, tmp_path, monkeypatch):
+        view = linkgauge.load(write_run(tmp_path, RUN))
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(linkgauge.MissingPackage, match=r"pip install 'linkgauge\[analysis\]'"):
+            view.to_pandas()
