@@ -158,6 +158,9 @@ def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def _nothing_wrong(run: Run) -> Text:
+    """Nothing measured is not well."""
+    if not any(cell.status == "pass" for _, cell in _cells(run)):
+        return Text("nothing was measured", STATUS_STYLES["skip"])
     before = "" if run.finished else " in what was measured before it was interrupted"
     return Text.assemble(("ok", "green"), f": nothing wrong was found{before}")
 
