@@ -234,7 +234,7 @@ def _tally(run: Run, outcome: Outcome) -> Text:
     measured = statuses["pass"] + statuses["fail"]
     verdicts = Counter(cell.verdict for _, cell in _cells(run) if cell.status == "pass")
     parts = [
-        Text(f"{verdicts[by]} {name}", "green" if by == "ok" else STYLES[by])
+        Text(f"{verdicts[by]} {name}", _style(by) if verdicts[by] else "default")
         for by, name in _VERDICTS.items()
         if outcome.verdict and (verdicts[by] or (by != "high" and measured))
     ]
@@ -251,6 +251,10 @@ def _tally(run: Run, outcome: Outcome) -> Text:
     if run.finished is None:
         line.append(" (interrupted)", "yellow")
     return line.append(" ").append(simulated()) if run.simulated else line
+
+
+def _style(by: Verdict) -> str:
+    return "green" if by == "ok" else STYLES[by]
 
 
 def _cells(run: Run) -> Iterator[tuple[Result, CellResult]]:
