@@ -53,3 +53,34 @@ def test_a_captured_tree_without_anything_fails_nothing(tmp_path):
     done = linkgauge("doctor", "--root", str(tmp_path), folder=tmp_path)
     assert done.returncode == 0
     assert "unknown" in done.stdout
+
+
+def test_a_label_or_a_folder_of_runs_is_its_latest_run(tmp_path):
+    options = ("--machine", "vm-degraded", "--profile", "quick", "--label", "first")
+    linkgauge("run", "host_to_device_memcpy_ce", *options, folder=tmp_path)
+    (run,) = (tmp_path / "results").rglob("run.json")
+    for asked in ("first", "results", "results/simulated-vm-degraded"):
+        done = linkgauge("doctor", asked, folder=tmp_path)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[-1] == f"results: {run.relative_to(tmp_path)}"
+
+
+def test_a_machine_ends_with_what_is_wrong_and_what_to_do_first(tmp_path):
+    done = linkgauge("doctor", "--machine", "vm-degraded", folder=tmp_path)
+    last = done.stdout[done.stdout.index("verdict: ") :]
+    assert last.startswith("verdict:   fail target-speed  sim:0")
+    assert "sudo setpci -s PORT CAP_EXP+30.w=5:f" in last
+
+
+@pytest.mark.parametrize("command", ["doctor", "vm"])
+def test_remedies_are_written_as_a_script_that_replaces_nothing(command, tmp_path):
+    asked = (command, "--machine", "vm-degraded", "--fix-script", "fix.sh")
+    plain = linkgauge(*asked[:3], folder=tmp_path)
+    done = linkgauge(*asked, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    assert (tmp_path / "fix.sh").read_text().startswith("#!/bin/sh\n")
+    again = linkgauge(*asked, folder=tmp_path)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr == (
+        "linkgauge: --fix-script fix.sh exists: give another name, or remove it\n"
+    )

@@ -1,6 +1,7 @@
 """Every command that shows a run says the same of it, in words and by its exit code."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ def linkgauge(*arguments, folder):
     return subprocess.run(
         [sys.executable, "-m", "linkgauge", *arguments],
         cwd=folder, capture_output=True, text=True, timeout=120,
+        env=os.environ | {"COLUMNS": "1000"},
     )  # fmt: skip
 
 
@@ -24,65 +26,90 @@ def measured(folder, *arguments):
     done = linkgauge(*arguments, folder=folder)
     (run,) = folder.rglob("run.json")
     shown = [line for line in done.stdout.splitlines() if not line.startswith("results: ")]
-    return done, shown, run
+    return done, shown, run.relative_to(folder)
+
+
+def verdict(lines):
+    """The last lines without that of the next command, and of where a run is kept."""
+    begin = max(at for at, line in enumerate(lines) if line.startswith("verdict: "))
+    return [line for line in lines[begin:] if not line.startswith(("next: ", "results: "))]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "last"),
+    ("arguments", "code", "first", "last"),
     [
-        (("run", FROM_HOST, *DGX), 0, ["2 measured: 2 ok, 0 low, 0 not judged SIMULATED"]),
+        (
+            ("run", FROM_HOST, *DGX),
+            0,
+            "verdict:   ok: nothing wrong was found",
+            "2 measured: 2 ok, 0 low, 0 not judged SIMULATED",
+        ),
         (
             ("run", FROM_HOST, *DGX, "--fault", SLOW),
             1,
-            ["2 measured: 1 ok, 1 low, 0 not judged SIMULATED", "cause: warn clocks  sim:1"],
+            "verdict:   fail slow  sim:1: ",
+            "2 measured: 1 ok, 1 low, 0 not judged; findings: 1 fail, 1 warn SIMULATED",
         ),
         (
             ("run", FROM_HOST, "--machine", "vm-degraded", "--profile", "quick"),
             1,
-            ["1 measured: 1 ok, 0 low, 0 not judged SIMULATED", "cause: fail link-speed  sim:0"],
+            "verdict:   fail link-speed  sim:0",
+            "1 measured: 1 ok, 0 low, 0 not judged; findings: 2 fail SIMULATED",
         ),
         (
             ("copy", COPY, "--machine", "dgx-h200-8", "--fault", SLOW, "--out", "kept"),
             1,
-            ["1 measured: 0 ok, 1 low, 0 not judged SIMULATED", "cause: "],
+            "verdict:   ",
+            "1 measured: 0 ok, 1 low, 0 not judged; findings: ",
         ),
         (
             ("traffic", "--machine", "vm-degraded", "--threads", "1", "--out", "kept"),
             1,
-            [" not judged SIMULATED", "cause: fail link-speed  sim:0"],
+            "verdict:   fail link-speed  sim:0",
+            " not judged; findings: 2 fail SIMULATED",
         ),
         (
             ("run", "--prefix", "host_to_device", *DGX, "--fault", "stall sim:1 for=0.05"),
             0,
-            [" 0 low, ", "cause: warn stall  "],
+            "verdict:   warn stall  ",
+            " 0 low, ",
         ),
         (
             ("run", "--prefix", "host_to_device", *DGX, "--fault", "jitter sim:1 sigma=9%"),
             0,
-            [" 0 low, ", "cause: warn scatter  "],
+            "verdict:   warn scatter  ",
+            " 0 low, ",
         ),
     ],
 )
-def test_all_agree(tmp_path, arguments, code, last):
+def test_all_agree(tmp_path, arguments, code, first, last):
     done, shown, run = measured(tmp_path, *arguments)
     assert done.returncode == code
     assert "pass" not in done.stdout
-    for line, expected in zip(shown[-len(last) :], last, strict=True):
-        assert expected in line
+    said = verdict(shown)
+    assert said[0].startswith(first)
+    assert last in said[-1]
     kept = linkgauge("show", run.parent, folder=tmp_path)
-    assert (kept.returncode, kept.stdout.splitlines()) == (code, shown)
+    assert (kept.returncode, kept.stdout.splitlines()) == (code, [*shown, f"results: {run}"])
     resumed = linkgauge("run", "--resume", run.parent, folder=tmp_path)
     assert (resumed.returncode, resumed.stdout.splitlines()[:-1]) == (code, shown)
     judged = linkgauge("doctor", run.parent, folder=tmp_path)
-    assert (judged.returncode, judged.stdout.splitlines()[-len(last) :]) == (
-        code, shown[-len(last) :],
-    )  # fmt: skip
+    assert (judged.returncode, verdict(judged.stdout.splitlines())) == (code, said)
+
+
+def test_what_explains_a_failure_is_its_cause(tmp_path):
+    options = ("--machine", "dgx-h200-8", "--profile", "quick")
+    done, shown, _ = measured(tmp_path, "run", "--prefix", "device_to", *options, "--fault", SLOW)
+    said = verdict(shown)
+    assert done.returncode == 1
+    assert said[0].startswith("verdict:   fail slow  sim:1: ")
+    assert said[1].startswith("cause:     warn clocks  sim:1: clocks are held down")
 
 
 def test_a_low_cell_was_measured_once_more(tmp_path):
     done, _, run = measured(tmp_path, "run", FROM_HOST, *DGX, "--fault", SLOW, "--samples", "5")
     assert "measuring 1 cell once more" in done.stderr
-    (result,) = json.loads(run.read_text())["results"]
+    (result,) = json.loads((tmp_path / run).read_text())["results"]
     assert [len(cell["samples"]) for cell in result["cells"]] == [5, 10]
     assert {cell["status"] for cell in result["cells"]} == {"pass"}
 
@@ -93,11 +120,11 @@ def test_who_wants_figures_only_gets_no_verdict(tmp_path, arguments):
     done, shown, run = measured(tmp_path, *arguments, *figures)
     assert done.returncode == 0
     assert shown[-1].endswith(" measured SIMULATED")
-    for word in ("low", "ok", "expected", "fail", "doctor", "cause"):
+    for word in ("low", "ok", "expected", "fail", "doctor", "cause:", "verdict:", "next:"):
         assert word not in done.stdout.split()
     assert "once more" not in done.stderr
     kept = linkgauge("show", "--no-verdict", run.parent, folder=tmp_path)
-    assert (kept.returncode, kept.stdout.splitlines()) == (0, shown)
+    assert (kept.returncode, kept.stdout.splitlines()[:-1]) == (0, shown)
     assert linkgauge("show", run.parent, folder=tmp_path).returncode == 1
 
 
@@ -108,10 +135,12 @@ def test_a_missed_limit_is_told_where_the_figure_stands(tmp_path):
     assert done.returncode == 1
     assert shown[0].split() == [FROM_HOST, "sim", "64", "MiB", "fail", "SIMULATED"]
     assert any("is below the limit >= 1 TB/s" in line for line in shown)
-    assert shown[-2] == "2 measured: 0 ok, 0 low, 0 not judged, 2 fail SIMULATED"
-    assert shown[-1].startswith(f"cause: fail {FROM_HOST} (0, 0): median ")
+    said = verdict(shown)
+    assert said[0].startswith(f"verdict:   fail {FROM_HOST} (0, 0): median ")
+    assert said[0].endswith(", and 1 more")
+    assert said[1:] == ["2 measured: 0 ok, 0 low, 0 not judged, 2 fail SIMULATED"]
     kept = linkgauge("show", run.parent, *limits, folder=tmp_path)
-    assert (kept.returncode, kept.stdout.splitlines()) == (1, shown)
+    assert (kept.returncode, kept.stdout.splitlines()[:-1]) == (1, shown)
 
 
 def test_another_tool_keeps_its_own_code(tmp_path):
@@ -125,8 +154,7 @@ def test_a_failure_of_what_was_not_measured_is_told_by_the_doctor_alone(tmp_path
     assert (done.returncode, "doctor" in done.stdout) == (0, False)
     judged = linkgauge("doctor", run, folder=tmp_path)
     assert judged.returncode == 0
-    assert judged.stdout.splitlines()[-2:] == [
-        "not counted, since the run did not measure it: target-speed sim:0 (0000:01:00.0)",
-        shown[-1],
-    ]
+    uncounted = "not counted, since the run did not measure it: target-speed sim:0 (0000:01:00.0)"
+    assert uncounted in judged.stdout.splitlines()
+    assert verdict(judged.stdout.splitlines()) == verdict(shown)
     assert linkgauge("doctor", "--machine", "vm-degraded", folder=tmp_path).returncode == 1

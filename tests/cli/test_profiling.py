@@ -175,7 +175,7 @@ class TestCtrlC:
         assert (folder / "nsys-1.nsys-rep").read_text() == "ended with 0\n"
         run = read_run(folder)
         assert (run.finished, run.profiler_files) == (None, ("nsys-1.log", "nsys-1.nsys-rep"))
-        assert "to go on: linkgauge run --resume" in out
+        assert "linkgauge run --resume" in out
 
     def test_is_no_end_where_the_profiler_is_still_there(self, broken, here):
         """What is left is measured under it, with a report of its own."""

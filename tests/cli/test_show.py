@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,11 +13,19 @@ from cli.test_cli import linkgauge
 from configurations_kit import THREE, measured, run_of
 from linkgauge.cli.show import show
 from linkgauge.engine.folder import create_run_folder
-from linkgauge.engine.runs import read_run
+from linkgauge.engine.runs import find_run, latest_run, read_run
 from linkgauge.model.errors import InputError
-from linkgauge.model.notes import Profiled
+from linkgauge.model.notes import Profiled, Remark
 from linkgauge.report.files import write_run
 from linkgauge.report.formats import TERMINAL, formats
+from report.samples import RUN
+
+RESULTS = tuple(
+    replace(one, cells=tuple(
+        replace(cell, notes=(Remark(f"host:0: kernel {n}"),)) for n, cell in enumerate(one.cells)
+    ))
+    for one in RUN.results[:1]
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -144,3 +153,54 @@ def test_a_folder_without_runs_and_options_of_one_run_are_refused(tmp_path, resu
     (run,) = results.glob("cpu/bare/*")
     with pytest.raises(InputError, match="--against is of a folder of runs"):
         shown(run, against="host")
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Runs of two labels, one of them twice in a second, and the folder above them."""
+    monkeypatch.chdir(tmp_path)
+    for accelerator, label, started in (
+        ("cpu", "bare", "20261121T201500Z"),
+        ("nvidia-h200", "pinned", "20261121T201501Z"),
+        ("cpu", "pinned", "20261121T201502Z"),
+        *[("cpu", "bare", "20261121T201503Z")] * 11,
+    ):
+        write_run(create_run_folder(Path("results"), accelerator, label, started), run_of(label))
+    return Path("results")
+
+
+def test_without_an_argument_it_is_the_latest_run(kept, shown):
+    assert latest_run(kept) == kept / "cpu/bare/20261121T201503Z-11"
+    code, out, _ = shown(None)
+    assert code == 4
+    assert out.splitlines()[-1] == "results: results/cpu/bare/20261121T201503Z-11/run.json"
+
+
+def test_of_a_label_it_is_its_latest_run_on_any_accelerator(kept):
+    assert find_run(Path("pinned")) == kept / "cpu/pinned/20261121T201502Z"
+
+
+def test_a_path_is_itself(kept):
+    for path in (kept, kept / "cpu/pinned", kept / "cpu/pinned/20261121T201502Z/run.json"):
+        assert find_run(path) == path
+
+
+def test_what_there_is_not_is_said_with_the_remedy_and_refused(kept, shown, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"'no' is no file, and no label .*: bare, pinned$"):
+        shown(Path("no"))
+    with pytest.raises(InputError, match="cannot read no/such"):
+        shown(Path("no/such"))
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for asked in (None, Path("no")):
+        with pytest.raises(InputError, match="no run is kept below results: measure one with"):
+            shown(asked)
+    done = linkgauge("show")
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+def test_it_shows_every_note_to_who_asks(kept, shown):
+    noted = replace(read_run(latest_run(kept)), results=RESULTS)
+    write_run(latest_run(kept), noted)
+    assert "like it" in shown(None)[1]
+    assert "kernel 1" in shown(None, verbose=True)[1]

@@ -38,7 +38,7 @@ def test_ranks_of_a_simulated_machine_are_judged_as_one_process_is(tmp_path):
     (result,) = ended.run.results
     low = {cell.place for cell in result.cells if cell.verdict == "low"}
     assert low == {cell.place for cell in result.cells if "3" in cell.place}
-    assert "cause: fail slow  sim:3" in ended.stdout or "sim:3: clocks" in ended.stdout
+    assert "fail slow  sim:3" in ended.stdout or "sim:3: clocks" in ended.stdout
     assert "struck nothing" not in ended.stdout
 
 

@@ -15,6 +15,7 @@ from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 from linkgauge.model.virtual import RunningDomain
 from linkgauge.report.domain_text import DomainReport, domain_document, domain_lines
+from report.test_output import text_console
 from vm_kit import compare, domain, expander, guest_bus, hostdev, root_port, tree
 
 NUMBER = st.integers(0, 40)
@@ -86,7 +87,10 @@ def test_is_judged_and_printed(xml, root, role, runs):
     alive = RUNNING if runs else None
     judged = compare(xml, root, role, alive=alive, others=(RUNNING,), uuid=known.uuid)
     report = DomainReport(decision=stated(role), domain=known, judged=judged, vendor="AuthenticAMD")
-    assert [line.plain for line in domain_lines(report)]
+    console = text_console()
+    for line in domain_lines(report):
+        console.print(line)
+    assert console.file.getvalue()
     assert domain_document(report).endswith("}\n")
     for text in report.elements:
         assert fromstring(text).tag

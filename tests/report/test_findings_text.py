@@ -5,7 +5,13 @@ import json
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Finding
-from linkgauge.report.findings_text import Diagnosis, diagnosis_document, finding_lines
+from linkgauge.report.findings_text import (
+    Diagnosis,
+    brief_lines,
+    diagnosis_document,
+    finding_lines,
+    groups_of,
+)
 from linkgauge.report.run_text import make_console
 
 
@@ -16,12 +22,17 @@ def finding(number, check="iommu", remedy=("sudo mend",)):
     )  # fmt: skip
 
 
-def shown(*findings):
+def printed(lines):
     console = make_console()
+    console.width = 1000
     with console.capture() as text:
-        for line in finding_lines(findings):
+        for line in lines:
             console.print(line)
     return text.get()
+
+
+def shown(*findings):
+    return printed(finding_lines(findings))
 
 
 def test_what_is_found_of_several_alike_is_told_once():
@@ -42,7 +53,38 @@ def test_all_cells_are_counted_though_a_few_are_named():
 def test_a_remedy_is_told_once():
     text = shown(finding(0), finding(0, "memlock"))
     assert text.count("sudo mend") == 1
-    assert "to mend it: as iommu above" in text
+    assert "to mend it: as iommu of sim:0, above" in text
+
+
+CAUSE = replace(finding(3, "clocks"), why="kernels are slow", cells=())
+SLOW = replace(finding(3, "slow"), severity="fail", explained_by=(CAUSE.name,))
+
+
+def test_what_a_finding_explains_stands_below_it():
+    text = shown(finding(1), CAUSE, finding(2, "memlock"), SLOW)
+    places = [text.index(f"{check}  sim:") for check in ("iommu", "clocks", "slow", "memlock")]
+    assert places == sorted(places)
+
+
+def test_in_brief_a_finding_has_its_reason_a_single_command_and_what_it_explains():
+    one = replace(CAUSE, remedy=("sudo lspci -vv",))
+    assert printed(brief_lines(groups_of((one, SLOW)))).splitlines() == [
+        "warn clocks  sim:3: [bold]it is off",
+        "    why: kernels are slow",
+        "    to mend it: sudo lspci -vv",
+        "    explains fail slow  sim:3: [bold]it is off",
+    ]
+
+
+def test_in_brief_warnings_of_one_check_are_told_once():
+    several = [replace(finding(n), found=f"{n} times") for n in range(3)]
+    groups = groups_of(several)
+    assert printed(brief_lines(groups)).splitlines()[::2] == [
+        "warn iommu  sim:0: 0 times", "    likewise: sim:1, sim:2",
+    ]  # fmt: skip
+    assert printed(brief_lines(groups[1:], groups[0])) == "warn iommu  sim:1, sim:2: as below\n"
+    failed = groups_of([replace(one, severity="fail") for one in several])
+    assert "as below" not in printed(brief_lines(failed[1:], failed[0]))
 
 
 def logged(number, *lines):

@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import FindingsFormat
+from .options import FindingsFormat, own
+from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
     from linkgauge.judge.findings import Evidence
 
 
+@own(fix_script=FIX_SCRIPT)
 def doctor(
     *,
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="RUN", help="Judge this run.json, or the run in this folder."),
+        typer.Argument(
+            metavar="RUN",
+            help="Judge this run.json, the run in this folder, or the latest run of a label or of "
+            "a folder of runs.",
+        ),
     ] = None,
     root: Path | None = None,
     machine: str | None = None,
+    fix_script: Path | None = None,
     form: FindingsFormat,
 ) -> int:
     """Find what is wrong with this machine, and how to fix it.
@@ -36,28 +43,38 @@ def doctor(
     from linkgauge.judge.doctor import diagnose, failed
     from linkgauge.model.errors import InputError
     from linkgauge.report.findings_text import Diagnosis
+    from linkgauge.report.outcome_text import machine_verdict
 
     if sum(source is not None for source in (run, root, machine)) > 1:
         raise InputError("give one of RUN, --root and --machine")
     if run is not None:
-        return _examine(run, form)
+        return _examine(run, fix_script, form)
     evidence = _gather(root, machine)
     findings = diagnose(evidence)
-    form.write("findings", Diagnosis(findings, evidence.before.simulated))
+    write_fixes(fix_script, findings, evidence.before.simulated or "this machine")
+    conclusion = tuple(machine_verdict(findings))
+    form.write("findings", Diagnosis(findings, evidence.before.simulated, conclusion))
     return 1 if failed(findings) else 0
 
 
-def _examine(path: Path, form: FindingsFormat) -> int:
+def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:
     """All findings of a run that was kept, with its verdict. Returns the exit code."""
-    from linkgauge.engine.runs import read_run
+    from linkgauge.engine.runs import find_run, is_run, latest_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
     from linkgauge.report.findings_text import Diagnosis
-    from linkgauge.report.outcome_text import outcome_lines, uncounted_lines
+    from linkgauge.report.outcome_text import outcome_lines, results_line, uncounted_lines
 
-    run = judge(read_run(path))
+    path = find_run(path)
+    file = run_file(path if is_run(path) else latest_run(path))
+    run = judge(read_run(file))
     outcome = outcome_of(run)
-    conclusion = (*uncounted_lines(outcome), *outcome_lines(run, outcome))
+    write_fixes(fix_script, outcome.found, f"the machine of {file}")
+    conclusion = (
+        *uncounted_lines(outcome),
+        *outcome_lines(run, outcome, file.parent, by_doctor=True),
+        results_line(file),
+    )
     form.write("findings", Diagnosis(outcome.found, run.machine.simulated, conclusion))
     return outcome.code
 

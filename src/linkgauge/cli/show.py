@@ -26,17 +26,21 @@ if TYPE_CHECKING:
 def show(
     *,
     run: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="RUN",
-            help="Show this run.json, journal.jsonl, vary.json, or the folder that holds it; "
-            "or compare the labels of a folder of runs.",
+            help="Show this run.json, journal.jsonl, vary.json, or the folder that holds it; the "
+            "latest run of a label; or compare the labels of a folder of runs. Default: the latest "
+            "run.",
         ),
-    ],
+    ] = None,
     against: str | None = None,
     limits: Path | None = None,
     utilization: bool = False,
     no_verdict: bool = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also every note on the cells.")
+    ] = False,
     form: RunFormat,
 ) -> int:
     """Show a stored run, or compare the labels of several runs.
@@ -45,13 +49,15 @@ def show(
     figures, and how the machines differ.
 
     Examples:
+        linkgauge show
         linkgauge show results/cpu/default/20261121T201500Z
         linkgauge show results/nvidia-h200 --against host
     """
-    from linkgauge.engine.runs import is_run, read_run, read_variation
+    from linkgauge.engine.runs import find_run, is_run, read_run, read_variation, run_file
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
+    run = find_run(run)
     if (variation := read_variation(run)) is not None:
         form.write("variation", variation)
         return 0
@@ -62,14 +68,18 @@ def show(
     if against is not None:
         raise InputError(f"--against is of a folder of runs: {run} is one")
     display = Display(
-        form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
+        form,
+        utilization,
+        read_limits(limits) if limits else (),
+        verdict=not no_verdict,
+        verbose=verbose,
     )
     kept = read_run(run)
     if limits and kept.is_profiled:
         raise InputError(
             f"--limits: {run} was measured under a profiler: its figures are not judged"
         )
-    return show_kept(kept, run if run.is_dir() else run.parent, display)
+    return show_kept(kept, run_file(run), display)
 
 
 def _compare(folder: Path, against: str | None, form: RunFormat) -> int:

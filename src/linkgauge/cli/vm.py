@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .options import DomainFormat, Option, own
+from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
     from linkgauge.machine.tree import Root
@@ -22,12 +23,13 @@ def complete_role(incomplete: str) -> list[str]:
 
 
 @own(
+    fix_script=FIX_SCRIPT,
     role=Option(
         "State which of the two this machine is, if its files do not show it.",
         "guest|host",
         flag="--as",
         more={"autocompletion": complete_role},
-    )
+    ),
 )
 def vm(
     *,
@@ -40,6 +42,7 @@ def vm(
     role: str | None = None,
     root: Path | None = None,
     machine: str | None = None,
+    fix_script: Path | None = None,
     form: DomainFormat,
 ) -> int:
     """Compare a libvirt domain with its guest or its host.
@@ -63,6 +66,7 @@ def vm(
         raise InputError("give one of --root and --machine")
     described = None if domain is None else read_domain(domain)
     report = _report(described, asked[role], root, machine)
+    write_fixes(fix_script, report.found, f"the {report.decision.role}")
     form.write("domain", report)
     return 1 if any(finding.severity == "fail" for finding in report.found) else 0
 

@@ -15,6 +15,7 @@ from linkgauge.model.result import SCHEMA, Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
+from .folder import label_name
 from .journal import JOURNAL_FILE, assemble, read_records
 from .older import current
 from .texts import spread_texts
@@ -23,6 +24,8 @@ RUN_FILE = "run.json"
 VARY_FILE = "vary.json"
 SCALE_FILE = "scale.json"
 PACKED = ".tar.zst"
+RESULTS = Path("results")
+"""Where runs are kept unless another folder is asked for."""
 _HEAD = 100
 """Bytes of a document that name its schema."""
 MOST_BYTES = 1 << 30
@@ -51,14 +54,50 @@ def run_folders(path: Path) -> list[Path]:
     return sorted(found)
 
 
+def latest_run(below: Path, label: str | None = None) -> Path:
+    """The folder of the run, among those of a label or all, that began last. Raises InputError."""
+    folders = run_folders(below)
+    labels = dict.fromkeys(folder.parent.name for folder in folders)
+    if not labels:
+        raise InputError(f"no run is kept below {below}: measure one with linkgauge run")
+    if label is not None:
+        folders = [folder for folder in folders if folder.parent.name == label_name(label)]
+    if not folders:
+        there = ", ".join(labels)
+        raise InputError(f"{label!r} is no file, and no label of a run below {below}: {there}")
+    return max(folders, key=_began)
+
+
+def _began(folder: Path) -> tuple[str, int]:
+    """A run's id: when it began, and which it is of those that began in the same second."""
+    moment, _, number = folder.name.partition("-")
+    return moment, int(number) if number.isdecimal() else 1
+
+
+def find_run(asked: Path | None, below: Path = RESULTS) -> Path:
+    """What a person asked for: the latest run, the latest one of a label, or this path. Raises
+    InputError if there is none."""
+    if asked is None:
+        return latest_run(below)
+    if asked.exists() or len(asked.parts) != 1:
+        return asked
+    return latest_run(below, str(asked))
+
+
+def run_file(path: Path) -> Path:
+    """The file that holds a run: of its folder, run.json or, if it was cut off, the journal."""
+    if not path.is_dir():
+        return path
+    whole = path / RUN_FILE
+    return whole if whole.exists() else path / JOURNAL_FILE
+
+
 def read_run(path: Path) -> Run:
     """The run of a run.json, a journal.jsonl, the folder of either, or an archive that
     `linkgauge pack` wrote. Raises InputError."""
     if path.name.endswith(PACKED):
         return run_of(_packed(path), path)
-    if path.is_dir():
-        whole = path / RUN_FILE
-        path = whole if whole.exists() else path / JOURNAL_FILE
+    path = run_file(path)
     try:
         return run_of(read_given(path, MOST_BYTES, begins=b"{"), path)
     except OSError as error:

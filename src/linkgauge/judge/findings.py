@@ -23,7 +23,8 @@ read here."""
 
 class Finding(msgspec.Struct, frozen=True):
     """What a check found, and on which device, link or node (`subject`); why it matters; the lines
-    that fix it; and the cells and the `lines` of the kernel's log that it rests on."""
+    that fix it; and the cells and the `lines` of the kernel's log that it rests on. `explained_by`
+    names the findings that explain it, as `name` does."""
 
     check: str
     severity: Severity
@@ -33,6 +34,12 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    explained_by: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`clocks of sim:3`."""
+        return f"{self.check} of {self.subject}"
 
 
 class Evidence(msgspec.Struct, frozen=True, dict=True, eq=False):

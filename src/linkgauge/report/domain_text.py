@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 import msgspec
+from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.findings import Finding
@@ -46,7 +47,7 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
         return elements_of(self.domain, self.judged.suited, self.vendor)
 
 
-def domain_lines(report: DomainReport) -> Iterator[Text]:
+def domain_lines(report: DomainReport) -> Iterator[RenderableType]:
     if report.simulated is not None:
         yield simulated().append(f" {report.simulated}")
     yield _heading(report)

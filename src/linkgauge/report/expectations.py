@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -45,19 +46,36 @@ def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
 def compared(cell: CellResult) -> str:
     """A cell and its share of the expected figure: (0, 1) 43%; where a transfer's own share is
     clearly less than that of a total, the lowest one's: (0, 0): sim:3 -> sim:7 by ce 43%."""
+    lowest = lowest_share(cell)
+    if lowest is None:
+        return str(cell.place)
+    return f"{lowest.name} {lowest.share:.0%}"
+
+
+class Lowest(NamedTuple):
+    """What of a cell is the furthest below what is expected: its figure in the unit of the result,
+    and the share that it is of what is expected."""
+
+    share: float
+    figure: float
+    name: str
+
+
+def lowest_share(cell: CellResult) -> Lowest | None:
+    """Of the cell's figure, or of a transfer's own, if clearly lower; None without any."""
     expected = cell.expected and (cell.expected.achievable or cell.expected.theoretical)
     if not cell.summary or not expected:
-        return str(cell.place)
-    share = cell.summary.median / expected
+        return None
+    figure = cell.summary.median
     own = [
-        (part.summary.median / part.expected, part.transfer)
+        (part.summary.median / part.expected, part.summary.median, part.transfer)
         for part in cell.parts
         if part.summary is not None and part.expected
     ]
-    if own and min(own)[0] < CLEARLY * share:
-        lowest, number = min(own)
-        return f"{cell.place}: {cell.transfers[number]} {lowest:.0%}"
-    return f"{cell.place} {share:.0%}"
+    if own and min(own)[0] < CLEARLY * figure / expected:
+        lowest, median, number = min(own)
+        return Lowest(lowest, median, f"{cell.place}: {cell.transfers[number]}")
+    return Lowest(figure / expected, figure, str(cell.place))
 
 
 def _expected(cell: CellResult, unit: str) -> str | None:

@@ -6,14 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
+from .remedies import Command, one_line, steps
+from .remedy_text import Block, remedy_block
 from .run_text import simulated
 from .sentences import NAMED, first_of
+from .wrapping import Hanging
 
+INDENT = 4
+"""Columns before what is said of a finding."""
+TO_MEND = "    to mend it:"
 _STYLES: dict[Severity, str] = {
     "fail": "bold red",
     "warn": "yellow",
@@ -28,37 +35,99 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     findings: Sequence[Finding]
     simulated: str | None = None
-    conclusion: Sequence[Text] = ()
+    conclusion: Sequence[RenderableType] = ()
 
 
-def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[Text]:
+class Group(msgspec.Struct, frozen=True):
+    """Findings that differ only in their subject, and what else they explain, each likewise."""
+
+    alike: Sequence[Finding]
+    explained: Sequence[Sequence[Finding]] = ()
+
+    @property
+    def first(self) -> Finding:
+        return self.alike[0]
+
+
+def groups_of(findings: Iterable[Finding]) -> list[Group]:
+    """The findings by their causes, in their order."""
+    alike = list(alike_findings(findings))
+    causes = {finding.name: group[0] for group in alike for finding in group}
+    below: dict[Finding, list[list[Finding]]] = {}
+    tops: list[list[Finding]] = []
+    for group in alike:
+        cause = next((causes[n] for n in group[0].explained_by if n in causes), None)
+        if cause is None or cause is group[0]:
+            tops.append(group)
+        else:
+            below.setdefault(cause, []).append(group)
+    return [Group(group, below.get(group[0], ())) for group in tops]
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     if diagnosis.simulated is not None:
         yield simulated().append(f" {diagnosis.simulated}")
     yield from finding_lines(diagnosis.findings)
-    yield from diagnosis.conclusion
+    if diagnosis.conclusion:
+        yield Text()
+        yield from diagnosis.conclusion
 
 
-def finding_lines(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Text]:
-    """Each with its reason and remedy, then what `by` found in all; equal findings on several
-    subjects are shown once."""
+def finding_lines(findings: Sequence[Finding], by: str = "doctor") -> Iterator[RenderableType]:
+    """Each with its reason and remedy, and below it what it explains, then what `by` found in all;
+    equal findings on several subjects are shown once."""
     given: dict[tuple[str, ...], str] = {}
-    for alike in _alike(findings):
-        first = alike[0]
-        yield headline(alike)
-        yield from _details(alike, given.get(first.remedy))
-        given.setdefault(first.remedy, first.check)
+    for group in groups_of(findings):
+        for alike in (group.alike, *group.explained):
+            first = alike[0]
+            yield Hanging(headline(alike), INDENT)
+            yield from _details(alike, given.get(first.remedy))
+            given.setdefault(first.remedy, first.name)
     yield summary(findings, by)
+
+
+def brief_lines(groups: Sequence[Group], below: Group | None = None) -> Iterator[RenderableType]:
+    """Of each check its first finding in full: its headline, why it matters, a remedy of one
+    command, and what it explains; of others their subjects alone, as of warnings of the check that
+    is told `below`."""
+    by_check: dict[tuple[str, Severity], list[Group]] = {}
+    for group in groups:
+        by_check.setdefault((group.first.check, group.first.severity), []).append(group)
+    for (check, severity), (first, *others) in by_check.items():
+        if below is not None and check == below.first.check and severity != "fail":
+            likewise = Text.assemble((severity, _STYLES[severity]), f" {check}  ")
+            likewise.append(one_line(_subjects(first, *others)), "bold").append(": as below")
+            yield Hanging(likewise, INDENT)
+            continue
+        yield from _brief(first)
+        if others:
+            yield _said("likewise", _subjects(*others))
+
+
+def _brief(group: Group) -> Iterator[RenderableType]:
+    yield Hanging(headline(group.alike), INDENT)
+    if group.first.why:
+        yield _said("why", group.first.why)
+    remedy = tuple(steps(group.first.remedy))
+    if len(remedy) == 1 and isinstance(remedy[0], Command):
+        yield Block(remedy, len(TO_MEND) + 1, Text(TO_MEND, "dim"))
+    for alike in group.explained:
+        yield Hanging(Text("    explains ").append_text(headline(alike)), 2 * INDENT)
+
+
+def _subjects(*groups: Group) -> str:
+    return first_of([finding.subject for group in groups for finding in group.alike], ", ")
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> str:
     return json_document({"schema": "linkgauge.findings/1", "findings": diagnosis.findings})
 
 
-def _alike(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
+def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
     """Findings that differ only in subject (and its address in the remedy), in their order."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.check, finding.severity, finding.found, finding.why, *finding.lines)
+        key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)
         groups.setdefault(key, []).append(finding)
     yield from groups.values()
 
@@ -68,30 +137,34 @@ def headline(alike: Sequence[Finding]) -> Text:
     return Text.assemble(
         (first.severity, _STYLES[first.severity]),
         f" {first.check}  ",
-        (first_of([finding.subject for finding in alike], ", "), "bold"),
-        f": {first.found}",
+        (one_line(_subjects(Group(alike))), "bold"),
+        f": {one_line(first.found)}",
     )
 
 
-def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Text]:
-    """The reason, the cells, the kernel's lines, and the remedy, unless check `earlier` has given
-    the same one."""
+def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[RenderableType]:
+    """The reason, the cells, the kernel's lines, and the remedy, unless the finding named `earlier`
+    has given the same one."""
     first = alike[0]
     if first.why:
-        yield Text(f"    why: {first.why}", "dim")
+        yield _said("why", first.why)
     if first.cells:
-        yield Text(f"    cells: {first_of(first.cells, ', ')}", "dim")
-    yield from (Text(f"    log: {line}", "dim") for line in first.lines[:NAMED])
+        yield _said("cells", first_of(first.cells, ", "))
+    yield from (_said("log", line) for line in first.lines[:NAMED])
     if len(first.lines) > NAMED:
-        yield Text(f"    log: {len(first.lines) - NAMED} more lines", "dim")
+        yield _said("log", f"{len(first.lines) - NAMED} more lines")
     if not first.remedy:
         return
     if earlier is not None:
-        yield Text(f"    to mend it: as {earlier} above", "dim")
+        yield _said("to mend it", f"as {earlier}, above")
         return
-    whose = f" (of {first.subject})" if len(alike) > 1 else ""
+    whose = f" (of {one_line(first.subject)})" if len(alike) > 1 else ""
     yield Text(f"    to mend it{whose}:", "dim")
-    yield from (Text(f"      {line}" if line else "") for line in first.remedy)
+    yield remedy_block(first.remedy, INDENT)
+
+
+def _said(what: str, text: str) -> Hanging:
+    return Hanging(Text(f"    {what}: {one_line(text)}", "dim"), 2 * INDENT)
 
 
 def summary(findings: Sequence[Finding], by: str = "doctor") -> Text:

@@ -11,11 +11,11 @@ from typing import Self
 
 import msgspec
 from rich.console import RenderableType
+from rich.text import Text
 
 from linkgauge.backends.protocol import Tried
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
-from linkgauge.engine.journal import JOURNAL_FILE
 from linkgauge.engine.visits import CellAt
 from linkgauge.judge.limits import Limit, apply, unused
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
@@ -26,27 +26,33 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 
 from .files import write_run
-from .findings_text import finding_lines
+from .findings_text import brief_lines, finding_lines, groups_of
 from .formats import TERMINAL, Format, formats
 from .matrix import shown
-from .outcome_text import outcome_lines
+from .outcome_text import outcome_lines, results_line, worst_of
 from .progress import progress_bar
-from .run_notes import note_lines
+from .run_notes import folded_notes, note_lines
 from .run_text import make_console, render
+from .skips import unmeasured_lines
 from .sweep_text import sweep_lines
 from .utilisation_matrix import render_cpus, render_utilisation
+from .wrapping import Hanging
+
+MOST_FINDINGS = 3
+"""Most findings above the verdict, each in a few lines."""
 
 
 class Display(msgspec.Struct, frozen=True):
     """How a run is shown: its format and, for people, whether to show how much of the hardware and
     of the CPUs each cell used (`utilization`), and whether to say what is wrong (`verdict`). Cells
-    beyond one of the `limits` fail, as do those with an `objection`."""
+    beyond one of the `limits` fail, as do those with an `objection`. `verbose`: with every note."""
 
     format: Format
     utilization: bool = False
     limits: tuple[Limit, ...] = ()
     objection: Objection | None = None
     verdict: bool = True
+    verbose: bool = False
 
     def judged(self, run: Run) -> Run:
         """The run with the verdict of each cell."""
@@ -111,32 +117,29 @@ class LiveReport(Observer):
             form = self._display.format
             console = self._errors if form.is_document else self._console
             outcome = outcome_of(run, verdict=self._display.verdict)
-            lines = (summary_lines if form.is_document else run_lines)(run, outcome, self._display)
-            for line in lines:
+            shown_lines = summary_lines if form.is_document else run_lines
+            for line in shown_lines(run, outcome, self._display, kept and kept.parent):
                 console.print(line)
             if form.is_document:
                 form.write("run", run)
             if problem is not None:
                 raise problem
             if kept is not None:
-                console.print(f"results: {kept}")
-            if _can_go_on(run) and folder is not None:
-                console.print(how_to_go_on(folder))
+                console.print(results_line(kept))
         return outcome.code
 
 
-def show_kept(run: Run, folder: Path, display: Display) -> int:
-    """Shows a run kept in a folder, judged anew. Returns the exit code."""
+def show_kept(run: Run, path: Path, display: Display) -> int:
+    """Shows a run kept in a file, judged anew. Returns the exit code."""
     run = display.judged(run)
     outcome = outcome_of(run, verdict=display.verdict)
     if display.format.is_document:
         display.format.write("run", run)
         return outcome.code
     console = make_console()
-    for line in run_lines(run, outcome, display):
+    for line in run_lines(run, outcome, display, path.parent):
         console.print(line)
-    if _can_go_on(run) and (folder / JOURNAL_FILE).exists():
-        console.print(how_to_go_on(folder))
+    console.print(results_line(path))
     return outcome.code
 
 
@@ -145,7 +148,9 @@ def whole_run_lines(run: Run) -> Iterator[RenderableType]:
     return run_lines(run, outcome_of(run), Display(formats()[TERMINAL]))
 
 
-def run_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[RenderableType]:
+def run_lines(
+    run: Run, outcome: Outcome, display: Display, folder: Path | None = None
+) -> Iterator[RenderableType]:
     """A judged run: its results, then what is to be said of all of them."""
     for result in run.results:
         yield render(result if outcome.verdict else unjudged(result))
@@ -153,24 +158,38 @@ def run_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[Renderab
             used = render_utilisation(result), render_cpus(result)
             yield from (matrix for matrix in used if matrix is not None)
     yield from sweep_lines(run)
-    yield from summary_lines(run, outcome, display)
+    yield from summary_lines(run, outcome, display, folder)
 
 
-def summary_lines(run: Run, outcome: Outcome, display: Display) -> Iterator[RenderableType]:
-    """What is to be said of a run besides its figures: notes, findings, the verdict."""
-    yield from note_lines(run)
+def summary_lines(
+    run: Run, outcome: Outcome, display: Display, folder: Path | None = None
+) -> Iterator[RenderableType]:
+    """What is to be said of a run besides its figures: what has none, notes, findings, and last the
+    verdict. Of a run that no folder keeps, findings come with all of their remedies."""
+    yield from unmeasured_lines(run)
+    notes = note_lines if display.verbose else folded_notes
+    yield from (Hanging(note, 4) for note in notes(run))
     if run.profiler_files:
-        yield f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
+        files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
+        yield Hanging(Text(files), 4)
     for limit in unused(run, display.limits):
-        yield f"note: no cell is of the limit at {limit.where}"
-    if outcome.findings:
+        yield Hanging(Text(f"note: no cell is of the limit at {limit.where}"), 4)
+    yield from _finding_lines(run, outcome, folder)
+    yield Text()
+    yield from outcome_lines(run, outcome, folder)
+
+
+def _finding_lines(run: Run, outcome: Outcome, folder: Path | None) -> Iterator[RenderableType]:
+    """In a few lines those that the verdict does not tell."""
+    if folder is None and outcome.findings:
         yield from finding_lines(outcome.findings)
-    yield from outcome_lines(run, outcome)
-
-
-def _can_go_on(run: Run) -> bool:
-    """Whether it was interrupted, and can be resumed: one of several ranks cannot."""
-    return run.finished is None and not run.machine.ranks
+        return
+    wrong = worst_of(run, outcome)
+    told = wrong.group if wrong is not None else None
+    others = [group for group in groups_of(outcome.findings) if group != told]
+    yield from brief_lines(others[:MOST_FINDINGS], told)
+    if len(others) > MOST_FINDINGS:
+        yield Text(f"and {len(others) - MOST_FINDINGS} more findings", "dim")
 
 
 def how_to_go_on(folder: Path) -> str:

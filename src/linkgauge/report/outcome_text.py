@@ -1,20 +1,36 @@
-"""The last lines of a run: how many cells did how well, and the first cause where one is known."""
+"""The verdict at the end of a run: what is wrong, what to do first, how many cells are well."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shlex import quote
 
+import msgspec
+from rich.console import RenderableType
 from rich.text import Text
 
+from linkgauge.engine.journal import JOURNAL_FILE
+from linkgauge.judge.doctor import failed
+from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.result import CellResult, Result, Run, Status, Verdict
+from linkgauge.model.units import count_of, unit_of
 
-from .expectations import STYLES, compared
-from .findings_text import headline
+from .expectations import STYLES, lowest_share
+from .findings_text import Group, groups_of, headline, summary
+from .matrix import shown
+from .remedies import Command, Step, one_line, steps
+from .remedy_text import Block
+from .run_notes import Missed, missed_precision, naming
 from .run_text import STATUS_STYLES, simulated
-from .sentences import first_of
+from .sentences import QUIETEN, first_of
+from .wrapping import Hanging
 
+INDENT = 11
+"""Columns of what names a line, such as `do first:`."""
+MOST_LOW = 3
 _VERDICTS: dict[Verdict, str] = {
     "ok": "ok",
     "low": "low",
@@ -22,40 +38,205 @@ _VERDICTS: dict[Verdict, str] = {
     "high": "high",
 }
 _UNMEASURED: tuple[Status, ...] = ("error", "timeout", "skip")
+_BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
-def outcome_lines(run: Run, outcome: Outcome) -> Iterator[Text]:
-    """`42 measured: 30 ok, 2 low, 10 not judged`, then the first cause: of several findings, the
-    first failure."""
-    line = _tally(run, verdict=outcome.verdict)
-    if run.finished is None:
-        line.append(" (interrupted)", "yellow")
-    if run.simulated:
-        line.append(" ").append(simulated())
-    yield line
-    if run.lost is not None:
-        yield Text.assemble(("lost", STATUS_STYLES["error"]), f": {run.lost}; the run ended there")
-    elif outcome.verdict and (cause := _cause(run, outcome)) is not None:
-        yield Text.assemble("cause: ", cause)
+class Wrong(msgspec.Struct, frozen=True):
+    """The worst that is to be said of a run; if a finding says or explains it, that one's group."""
+
+    what: Text
+    group: Group | None = None
+    cause: Text | None = None
 
 
-def uncounted_lines(outcome: Outcome) -> Iterator[Text]:
+def outcome_lines(
+    run: Run, outcome: Outcome, kept: Path | None = None, *, by_doctor: bool = False
+) -> Iterator[RenderableType]:
+    """What is wrong, why, and what to do first; the cells furthest below what is expected, and
+    where the precision was missed; which command says more of a run in the folder `kept`; then how
+    many cells are how well. `by_doctor`: below all findings."""
+    wrong = worst_of(run, outcome)
+    if wrong is not None:
+        yield _named("verdict", wrong.what)
+        yield from _about(wrong)
+    elif outcome.verdict:
+        yield _named("verdict", _nothing_wrong(run))
+    if outcome.verdict:
+        yield from _lowest_lines(run)
+    if (missed := missed_precision(run)) is not None:
+        yield _named("precision", Text(f"{_precision(missed)}; {QUIETEN}"))
+    if (command := next_command(run, wrong, kept, by_doctor=by_doctor)) is not None:
+        yield Block((command,), INDENT, _label("next"))
+    yield Hanging(_tally(run, outcome), INDENT)
+
+
+def results_line(path: Path) -> Text:
+    """The last line: where a run is kept. It stays one, however long."""
+    return Text(f"results: {path}", no_wrap=True, overflow="ignore")
+
+
+def uncounted_lines(outcome: Outcome) -> Iterator[RenderableType]:
     """The failures found on a run's machine that are not the run's."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
-        yield Text(f"not counted, since the run did not measure it: {names}")
+        text = f"not counted, since the run did not measure it: {one_line(names)}"
+        yield Hanging(Text(text), INDENT)
 
 
-def _tally(run: Run, *, verdict: bool) -> Text:
+def machine_verdict(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    """Of a machine without a run: its first failure, else its first warning, and what to do."""
+    grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
+    if (wrong := _worst_finding(groups_of(grave))) is not None:
+        yield _named("verdict", wrong.what)
+        yield from _about(wrong)
+
+
+def worst_of(run: Run, outcome: Outcome) -> Wrong | None:
+    """A lost rank, else the first finding that is a failure, else the first cell that failed or is
+    low, else the first finding; None where nothing is wrong."""
+    if run.lost is not None:
+        lost = Text.assemble(("lost", STATUS_STYLES["error"]), f": {run.lost}; the run ended there")
+        return Wrong(lost)
+    if not outcome.verdict:
+        return None
+    groups = groups_of(outcome.findings)
+    if not failed(outcome.findings) and (cell := _worst_cell(run, known=bool(groups))) is not None:
+        return Wrong(cell, groups[0], headline(groups[0].alike)) if groups else Wrong(cell)
+    return _worst_finding(groups)
+
+
+def _worst_finding(groups: Sequence[Group]) -> Wrong | None:
+    """The first failure, else the first of all; what explains it is its cause."""
+    said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
+    worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
+    if not worst:
+        return None
+    alike, group = worst[0]
+    cause = None if alike is group.alike else headline(group.alike)
+    return Wrong(headline(alike), group, cause)
+
+
+def next_command(
+    run: Run, wrong: Wrong | None, kept: Path | None, *, by_doctor: bool
+) -> Command | None:
+    """What to type now; None where nothing more is to be said of the run."""
+    if kept is None:
+        return None
+    folder = quote(str(kept))
+    if can_go_on(run, kept):
+        return Command(("linkgauge", "run", "--resume", folder))
+    if by_doctor:
+        can_mend = wrong is not None and wrong.group is not None and wrong.group.first.remedy
+        words = ("linkgauge", "doctor", folder, "--fix-script", "fix.sh")
+        return Command(words) if can_mend else None
+    return Command(("linkgauge", "doctor", folder)) if wrong is not None else None
+
+
+def can_go_on(run: Run, folder: Path) -> bool:
+    """Whether it was interrupted, and can be resumed: one of several ranks cannot."""
+    return run.finished is None and not run.machine.ranks and (folder / JOURNAL_FILE).exists()
+
+
+def _about(wrong: Wrong) -> Iterator[RenderableType]:
+    if wrong.cause is not None:
+        yield _named("cause", wrong.cause)
+    if wrong.group is None:
+        return
+    first = wrong.group.first
+    if first.why:
+        yield _named("why", Text(one_line(first.why)))
+    if first.remedy:
+        yield Block(tuple(_first_steps(first.remedy)), INDENT, _label("do first"))
+
+
+def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
+    """The first command, with the prose before it; of prose alone, the first line."""
+    found = list(steps(remedy))
+    command = next((at for at, step in enumerate(found) if isinstance(step, Command)), 0)
+    yield from found[: command + 1]
+
+
+def _nothing_wrong(run: Run) -> Text:
+    """Nothing measured is not well."""
+    if not any(cell.status == "pass" for _, cell in _cells(run)):
+        return Text("nothing was measured", STATUS_STYLES["skip"])
+    before = "" if run.finished else " in what was measured before it was interrupted"
+    return Text.assemble(("ok", "green"), f": nothing wrong was found{before}")
+
+
+def _worst_cell(run: Run, *, known: bool) -> Text | None:
+    """The first cell that was not measured as it should be, or is low, and how many more there
+    are."""
+    name = naming(run)
+    broken = [(result, cell) for result, cell in _cells(run) if cell.status in _BROKEN]
+    if broken:
+        result, cell = broken[0]
+        status = Text(cell.status, STATUS_STYLES[cell.status])
+        what = f" {name(result)} {cell.place}: {one_line(cell.reason or '')}{_more(broken)}"
+        return status.append(what)
+    low = _low(run)
+    if not low:
+        return None
+    share, _, where = low[0]
+    why = "" if known else "; no check tells why"
+    return Text.assemble(
+        ("low", STYLES["low"]), f" {where} {share:.0%} of what is expected{_more(low)}{why}"
+    )
+
+
+def _more(of: Sequence[object]) -> str:
+    return f", and {len(of) - 1} more" if len(of) > 1 else ""
+
+
+def _low(run: Run) -> list[tuple[float, str, str]]:
+    """The share of what is expected, the figure and the name of each low cell, the lowest first."""
+    name = naming(run)
+    found = [
+        (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",
+         f"{name(result)} {low.name}")
+        for result, cell in _cells(run)
+        if cell.verdict == "low" and (low := lowest_share(cell)) is not None
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: one[0])
+
+
+def _lowest_lines(run: Run) -> Iterator[RenderableType]:
+    """The lowest cells, the first behind the name of the lines."""
+    low = _low(run)[:MOST_LOW]
+    width = max((len(figure) for _, figure, _ in low), default=0)
+    label = _label("lowest")
+    for share, figure, where in low:
+        text = f"{share:>3.0%} {figure:>{width}}  {where}"
+        yield Hanging(Text.assemble(label, " " * (INDENT - len(label)), text), INDENT + 4)
+        label = Text()
+
+
+def _label(name: str) -> Text:
+    return Text(f"{name}:", "bold")
+
+
+def _named(name: str, text: Text) -> Hanging:
+    label = _label(name)
+    return Hanging(Text.assemble(label, " " * (INDENT - len(label)), text), INDENT)
+
+
+def _precision(missed: Missed) -> str:
+    """How many cells missed it, and the one that is the furthest from it."""
+    furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
+    return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
+
+
+def _tally(run: Run, outcome: Outcome) -> Text:
+    """`42 measured: 30 ok, 2 low, 10 not judged; 3 skip; findings: 1 fail`."""
     statuses = Counter(cell.status for _, cell in _cells(run))
     statuses["skip"] += sum(not result.cells for result in run.results)
     measured = statuses["pass"] + statuses["fail"]
     verdicts = Counter(cell.verdict for _, cell in _cells(run) if cell.status == "pass")
     parts = [
-        Text(f"{verdicts[by]} {name}", "green" if by == "ok" else STYLES[by])
+        Text(f"{verdicts[by]} {name}", _style(by) if verdicts[by] else "default")
         for by, name in _VERDICTS.items()
-        if verdict and (verdicts[by] or (by != "high" and measured))
+        if outcome.verdict and (verdicts[by] or (by != "high" and measured))
     ]
     if statuses["fail"]:
         parts.append(Text(f"{statuses['fail']} fail", STATUS_STYLES["fail"]))
@@ -65,24 +246,15 @@ def _tally(run: Run, *, verdict: bool) -> Text:
     for status in _UNMEASURED:
         if statuses[status]:
             line.append("; ").append(f"{statuses[status]} {status}", STATUS_STYLES[status])
-    return line
+    if outcome.verdict and outcome.findings:
+        line.append("; ").append(summary(outcome.findings, "findings"))
+    if run.finished is None:
+        line.append(" (interrupted)", "yellow")
+    return line.append(" ").append(simulated()) if run.simulated else line
 
 
-def _cause(run: Run, outcome: Outcome) -> Text | None:
-    """The first finding; else the first cell that was not measured as it should, or is low."""
-    if outcome.findings:
-        return headline([outcome.findings[0]])
-    for result, cell in _cells(run):
-        name = f"{result.benchmark} {cell.place}"
-        if cell.status in ("fail", "error", "timeout"):
-            return Text.assemble(
-                (cell.status, STATUS_STYLES[cell.status]), f" {name}: {cell.reason}"
-            )
-    for result, cell in _cells(run):
-        if cell.verdict == "low":
-            share = f"{result.benchmark} {compared(cell)} of what is expected"
-            return Text.assemble(("low", STYLES["low"]), f" {share}; no check tells why")
-    return None
+def _style(by: Verdict) -> str:
+    return "green" if by == "ok" else STYLES[by]
 
 
 def _cells(run: Run) -> Iterator[tuple[Result, CellResult]]:

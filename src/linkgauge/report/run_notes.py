@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -19,12 +21,50 @@ from .sentences import NAMED, QUIETEN, near_cache, sentence
 
 CellNotes = list[Note]
 """Notes of one cell."""
+MOST_NOTES = 4
+"""Most notes at the end of a run."""
+MORE = "linkgauge show -v"
+_NUMBER = re.compile(r"[0-9]+")
+
+
+class Noted(NamedTuple):
+    """A sentence, and of how many cells it is; None of the machine or of what was asked for."""
+
+    sentence: str
+    cells: int | None = None
+
+    def line(self, more: str = "") -> Text:
+        count = "" if self.cells is None else f" ({count_of(self.cells)})"
+        return Text.assemble(("note", "yellow"), f"{count}: {self.sentence}{more}")
 
 
 def note_lines(run: Run) -> Iterator[Text]:
     """Each warning once, with the number of its cells, those of sizes near a cache's together; then
     the cells that missed the precision, and the faults of a simulated machine that struck
     nothing."""
+    yield from (noted.line() for noted in (*_of_cells(run), *_of_crowd(run)))
+    if (missed := missed_precision(run)) is not None:
+        yield missed.noted.line()
+    yield from (noted.line() for noted in _idle_faults(run))
+
+
+def folded_notes(run: Run) -> Iterator[Text]:
+    """As few lines as an end of a run has room for: remarks that begin alike but for numbers, such
+    as those on kernels, are one; without the precision."""
+    kinds: dict[str, list[Noted]] = {}
+    for noted in _of_cells(run):
+        kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
+        kinds.setdefault(kind, []).append(noted)
+    first, more = list(kinds.values())[:MOST_NOTES], list(kinds.values())[MOST_NOTES:]
+    for alike in first:
+        like_it = f", and {len(alike) - 1} like it ({MORE})" if len(alike) > 1 else ""
+        yield alike[0].line(like_it)
+    if more:
+        yield Noted(f"{sum(map(len, more))} more ({MORE})").line()
+    yield from (noted.line() for noted in (*_of_crowd(run), *_idle_faults(run)))
+
+
+def _of_cells(run: Run) -> Iterator[Noted]:
     told: defaultdict[Note, list[CellNotes]] = defaultdict(list)
     for result in run.results:
         for cell in result.cells:
@@ -34,15 +74,13 @@ def note_lines(run: Run) -> Iterator[Text]:
                     alike[_subject(note)].append(note)
             for subject, notes in alike.items():
                 told[subject].append(notes)
-    for cells in told.values():
-        count = count_of(len(cells))
-        yield Text.assemble(("note", "yellow"), f" ({count}): {_sentence_of_all(cells)}")
+    yield from (Noted(_sentence_of_all(cells), len(cells)) for cells in told.values())
+
+
+def _of_crowd(run: Run) -> Iterator[Noted]:
     if (crowd := run.machine.crowd) is not None:
         cpus = "1 CPU" if crowd.cpus == 1 else f"{crowd.cpus} CPUs"
-        share = f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other"
-        yield Text.assemble(("note", "yellow"), f": {share}")
-    yield from _missed(run)
-    yield from _idle_faults(run)
+        yield Noted(f"{crowd.ranks} ranks share {cpus} of {crowd.host}: they wait for each other")
 
 
 def _subject(note: Note) -> Note:
@@ -58,14 +96,14 @@ def _sentence_of_all(cells: Sequence[CellNotes]) -> str:
     return near_cache(near[0], {note.size for note in near}) if near else sentence(notes[0])
 
 
-def _idle_faults(run: Run) -> Iterator[Text]:
-    """A line for each fault that struck nothing."""
+def _idle_faults(run: Run) -> Iterator[Noted]:
+    """One for each fault that struck nothing."""
     if not run.simulated:
         return
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
 
     for fault, why in missed(as_one(run)):
-        yield Text.assemble(("note", "yellow"), f": fault {fault} struck nothing: {why}")
+        yield Noted(f"fault {fault} struck nothing: {why}")
 
 
 def mode_lines(result: Result) -> Iterator[Text]:
@@ -84,11 +122,33 @@ def modes(cell: CellResult, unit: str) -> str:
     return f"{values}, {share} : {100 - share}"
 
 
-def _missed(run: Run) -> Iterator[Text]:
+class Missed(NamedTuple):
+    """The precision asked for, the cells that missed it with what they reached, the furthest from
+    it first, and how many have no interval."""
+
+    asked: float
+    cells: tuple[str, ...]
+    unknown: int
+
+    @property
+    def number(self) -> int:
+        return len(self.cells) + self.unknown
+
+    @property
+    def noted(self) -> Noted:
+        """All of it as a note."""
+        rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
+        rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
+        named = ", ".join((*self.cells[:NAMED], *rest))
+        return Noted(f"precision of ±{self.asked:.2%} missed: {named}; {QUIETEN}", self.number)
+
+
+def missed_precision(run: Run) -> Missed | None:
+    """None where every cell reached it, or none was asked for."""
     asked = run.settings.precision
     found: list[tuple[float, str]] = []
     unknown = 0
-    measured = Counter((result.benchmark, result.backend) for result in run.results)
+    name = naming(run)
     for result in run.results:
         for cell in result.cells:
             precision = run.settings.of(cell).precision
@@ -98,17 +158,19 @@ def _missed(run: Run) -> Iterator[Text]:
             if error is None:
                 unknown += 1
             elif error > asked:
-                several = measured[result.benchmark, result.backend] > 1 and result.size
-                size = f" {format_size(result.size)}" if several else ""
-                found.append((error, f"{result.benchmark}{size} {cell.place} ±{error:.1%}"))
+                found.append((error, f"{name(result)} {cell.place} ±{error:.1%}"))
     if not found and not unknown:
-        return
+        return None
     found.sort(reverse=True)
-    named = [text for _, text in found[:NAMED]]
-    rest = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
-    rest += [f"{count_of(unknown)} without an interval"] if unknown else []
-    yield Text.assemble(
-        ("note", "yellow"),
-        f" ({count_of(len(found) + unknown)}): precision of ±{asked:.2%} missed: "
-        f"{', '.join((*named, *rest))}; {QUIETEN}",
-    )
+    return Missed(asked, tuple(text for _, text in found), unknown)
+
+
+def naming(run: Run) -> Callable[[Result], str]:
+    """What results are called: the benchmark, with the size where it has several."""
+    measured = Counter((result.benchmark, result.backend) for result in run.results)
+
+    def name(result: Result) -> str:
+        several = measured[result.benchmark, result.backend] > 1 and result.size
+        return f"{result.benchmark} {format_size(result.size)}" if several else result.benchmark
+
+    return name

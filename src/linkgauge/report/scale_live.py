@@ -34,7 +34,7 @@ class LiveScaling(LiveReport):
             form, outcome = self._display.format, outcome_of(run)
             console = self._errors if form.is_document else self._console
             form.write("scaling", scaling)
-            for line in summary_lines(run, outcome, self._display):
+            for line in summary_lines(run, outcome, self._display, kept and kept.parent):
                 console.print(line)
             if problem is not None:
                 raise problem

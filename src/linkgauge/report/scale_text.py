@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.benchmarks.collectives import row_of
@@ -16,9 +17,12 @@ from .csv_text import csv_text
 from .matrix import ABSENT, shown
 from .run_text import simulated
 from .sweep_text import line_lines
+from .wrapping import Hanging
 
 BAR = 20
 """Characters of an efficiency of 100 %."""
+INDENT = 4
+"""Columns before what goes on of a line."""
 MOST_PROBLEMS = 8
 """Of more that did not pass, the first are shown."""
 MOST_PAIRS = 16
@@ -26,30 +30,30 @@ MOST_PAIRS = 16
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 
 
-def scale_lines(scaling: Scaling) -> Iterator[Text]:
+def scale_lines(scaling: Scaling) -> Iterator[RenderableType]:
     """All that is to be said of it."""
     yield _head(scaling)
     if scaling.counts:
         yield from _measured(scaling)
     for problem in scaling.problems[:MOST_PROBLEMS]:
-        yield Text(problem, style="yellow" if problem.startswith("skip") else "bold red")
+        style = "yellow" if problem.startswith("skip") else "bold red"
+        yield Hanging(Text(problem, style=style), INDENT)
     if len(scaling.problems) > MOST_PROBLEMS:
         yield Text(f"and {len(scaling.problems) - MOST_PROBLEMS} more that did not pass")
 
 
-def _measured(scaling: Scaling) -> Iterator[Text]:
+def _measured(scaling: Scaling) -> Iterator[RenderableType]:
     yield Text(
         f"{'GPUs':>5}{'algbw':>10}{'busbw':>10}{'expected':>10}{'floor us':>10}  efficiency",
         style="italic",
     )
     for count in scaling.counts:
         yield _row(count)
-    yield from _expectations(scaling)
+    yield from (Hanging(line, INDENT) for line in _expectations(scaling))
     yield Text()
     yield from line_lines([count.line for count in scaling.counts if count.line is not None])
-    yield _floor(scaling)
-    yield _knee(scaling)
-    yield from _pairs(scaling)
+    for line in (_floor(scaling), _knee(scaling), *_pairs(scaling)):
+        yield Hanging(line, INDENT)
 
 
 def _head(scaling: Scaling) -> Text:

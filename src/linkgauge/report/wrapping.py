@@ -24,12 +24,10 @@ class Hanging:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
         text.expand_tabs(console.tab_size)
-        first, *others = text.divide(self._breaks(text.plain, options.max_width))
-        first.rstrip()
-        yield first
-        for line in others:
+        for number, line in enumerate(text.divide(self._breaks(text.plain, options.max_width))):
             line.rstrip()
-            yield Text(" " * self.indent).append_text(line)
+            indent = Text(" " * self.indent if number else "", no_wrap=True, overflow="ignore")
+            yield indent.append_text(line)
 
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
         """Where lines begin, but for the first."""

@@ -81,9 +81,10 @@ def _causes(
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
     if not causes:
         return finding
-    named = " and ".join(f"{cause.check} of {cause.subject}" for cause in causes[:2])
+    names = tuple(cause.name for cause in causes)
     severity: Severity = "warn" if failed(causes) else finding.severity
-    return replace(finding, severity=severity, why=f"explained by {named}, above")
+    why = f"explained by {' and '.join(names[:2])}, above"
+    return replace(finding, severity=severity, why=why, explained_by=names)
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
@@ -95,7 +96,7 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
         if finding.check == "kernel-log" and finding.severity in ("fail", "warn"):
             around = _around(evidence, finding.subject)
             of = [other for other in others if not around.isdisjoint(_places(other.subject))]
-        named = " and ".join(f"{other.check} of {other.subject}" for other in of[:2])
+        named = " and ".join(other.name for other in of[:2])
         yield replace(finding, why=f"{finding.why}; it confirms {named}") if of else finding
 
 

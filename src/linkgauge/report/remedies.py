@@ -1,0 +1,161 @@
+"""What the lines of a remedy are: commands that a shell takes as they stand, prose, files.
+
+A line is a command only if each program in it is known here and nothing in it expands, so that no
+name in a capture becomes a command. A line that begins with `# ` is prose, as is every other.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+LOOKING = frozenset({
+    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "journalctl", "linkgauge", "ls",
+    "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "rbln-smi", "top",
+})  # fmt: skip
+"""Programs that change nothing without root."""
+CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
+BY_HAND = frozenset({"top", "ulimit"})
+"""Programs that a person looks at, or that matter to the shell that starts them."""
+_WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
+"""Below these `tee` may write."""
+_EXPANDING = frozenset("$`\\~*?{")
+_PUNCTUATION = frozenset("();<>|&")
+_COMMENT = re.compile(r"\s# ")
+_FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")
+_PLAIN_WORD = re.compile(r"[a-z]+")
+_SECTION = re.compile(r"\[\w+\]")
+_PATH = re.compile(r"/etc/[\w./@-]+\w")
+_PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
+
+
+class Prose(msgspec.Struct, frozen=True):
+    """What a person reads."""
+
+    text: str
+
+
+class Command(msgspec.Struct, frozen=True):
+    """The `words` of a line for a shell, quoted, and what is said of it."""
+
+    words: tuple[str, ...]
+    comment: str = ""
+
+    @property
+    def line(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def needs_root(self) -> bool:
+        return "sudo" in self.words
+
+    @property
+    def only_looks(self) -> bool:
+        configures = self.needs_root and "nvidia-smi" in self.words
+        return CHANGING.isdisjoint(self.words) and not configures
+
+    @property
+    def by_hand(self) -> bool:
+        return not BY_HAND.isdisjoint(self.words)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What is to be filled in."""
+        return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.line)))
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """A file to be written, such as a unit of systemd's."""
+
+    path: str
+    lines: tuple[str, ...]
+
+
+Step = Prose | Command | WrittenFile
+
+
+def one_line(text: str) -> str:
+    """Text on one line, with a mark in place of what is not printable."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def steps(remedy: Sequence[str]) -> Iterator[Step]:
+    """The lines from `[Section]` to the next comment are a file, whose path the prose before them
+    names."""
+    lines, path = list(remedy), "FILE"
+    while lines:
+        line = lines.pop(0)
+        if _SECTION.fullmatch(line):
+            own = [line]
+            while lines and not lines[0].startswith("# "):
+                own.append(lines.pop(0))
+            yield WrittenFile(path, tuple(map(one_line, own)))
+        elif (command := as_command(line)) is not None:
+            yield command
+        else:
+            path = found[0] if (found := _PATH.search(line)) else path
+            yield Prose(one_line(line.removeprefix("# ")))
+
+
+def as_command(line: str) -> Command | None:
+    """The line as a shell is to take it; None if it is prose, or might do anything else than start
+    programs known here."""
+    code, *said = _COMMENT.split(line, maxsplit=1)
+    if not line.isprintable() or not _EXPANDING.isdisjoint(code):
+        return None
+    parser = shlex.shlex(code, posix=True, punctuation_chars=True)
+    parser.whitespace_split, parser.commenters = True, ""
+    try:
+        words = list(parser)
+    except ValueError:
+        return None
+    if not all(map(_may_start, _started(words))):
+        return None
+    return Command(tuple(_quoted(words)), "".join(said))
+
+
+def _started(words: Sequence[str]) -> Iterator[list[str]]:
+    """The words of each program that a line starts, itself first."""
+    own: list[str] = []
+    for word in words:
+        if word in ("|", ";"):
+            yield own
+            own = []
+        elif own or word != "sudo":
+            own.append(word)
+    yield own
+
+
+def _may_start(words: Sequence[str]) -> bool:
+    if not words:
+        return False
+    program, *own = words
+    if ">" in own:
+        *own, sign, file = own if len(own) > 1 else (*own, "", "")
+        if sign != ">" or not _FILE_NAME.fullmatch(file):
+            return False
+    if any(_PUNCTUATION.issuperset(word) for word in own if word):
+        return False
+    if program == "tee":
+        return all(word.startswith(_WRITABLE) and ".." not in word for word in own)
+    return program in LOOKING | CHANGING and not _is_sentence(own)
+
+
+def _is_sentence(words: Sequence[str]) -> bool:
+    """Whether three words in a row are of a language: `run with these benchmarks once more`."""
+    plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
+    return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
+
+
+def _quoted(words: Sequence[str]) -> list[str]:
+    """As a shell takes them, a `;` at the end of the word before it."""
+    quoted: list[str] = []
+    for word in words:
+        if word == ";":
+            quoted[-1] += word
+        else:
+            quoted.append(word if word in ("|", ">") else shlex.quote(word))
+    return quoted

@@ -1,0 +1,54 @@
+"""Benchmarks without figures: a line for each reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from linkgauge.model.result import Result, Run, Status
+
+from .run_text import STATUS_STYLES
+from .wrapping import Hanging
+
+MOST = 6
+"""Most reasons that are shown of one status."""
+MOST_NAMED = 2
+"""Most benchmarks that are all named."""
+INDENT = 6
+_ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
+
+
+def unmeasured_lines(run: Run) -> Iterator[RenderableType]:
+    """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`; what went wrong comes
+    last."""
+    reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
+    for result in run.results:
+        for status, reason in _why(result):
+            reasons[status].setdefault(reason, {})[result.benchmark] = None
+    for status, found in reasons.items():
+        for reason, benchmarks in list(found.items())[:MOST]:
+            yield _line(status, f"{reason}: {_few(list(benchmarks))}")
+        if len(found) > MOST:
+            yield _line(status, f"for {len(found) - MOST} more reasons, which run.json has")
+
+
+def _why(result: Result) -> Iterator[tuple[Status, str]]:
+    """The statuses and reasons of a result without any figure."""
+    if any(cell.summary for cell in result.cells):
+        return
+    if not result.cells and result.status != "pass":
+        yield result.status, result.reason or "for no reason given"
+    for cell in result.cells:
+        if cell.status != "pass":
+            yield cell.status, cell.reason or result.reason or "for no reason given"
+
+
+def _few(names: list[str]) -> str:
+    """All of two, else the first and how many more."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
+
+
+def _line(status: Status, text: str) -> Hanging:
+    return Hanging(Text.assemble((status, STATUS_STYLES[status]), f"  {text}"), INDENT)
