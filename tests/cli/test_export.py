@@ -20,11 +20,15 @@ def test_a_format_has_to_be_given(run):
         export(run=run, form=formats()["terminal"])
 
 
-def test_a_run_has_to_be_given():
-    with pytest.raises(InputError, match="give a run"):
+def test_without_a_run_it_is_the_latest(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="no run is kept below results"):
         export(run=None, form=formats()["csv"])
-    with pytest.raises(InputError, match="give a run"):
+    with pytest.raises(InputError, match="no run is kept below results"):
         pack(run=None)
+    write_run(tmp_path / "results/gpu/before" / RUN.id, RUN)
+    assert pack(run=None) == 0
+    assert (tmp_path / f"{RUN.id}.tar.zst").exists()
 
 
 def test_parquet_is_not_for_stdout(run):
@@ -51,5 +55,5 @@ def test_only_a_runs_folder_is_packed(run, tmp_path):
     with pytest.raises(InputError, match="is no run's folder"):
         pack(run=run)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="is no run's folder"):
+    with pytest.raises(InputError, match="no run is kept below"):
         pack(run=tmp_path / "empty")

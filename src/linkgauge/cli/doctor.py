@@ -59,14 +59,13 @@ def doctor(
 
 def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:
     """All findings of a run that was kept, with its verdict. Returns the exit code."""
-    from linkgauge.engine.runs import find_run, is_run, latest_run, read_run, run_file
+    from linkgauge.engine.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge
     from linkgauge.report.findings_text import Diagnosis
     from linkgauge.report.outcome_text import outcome_lines, results_line, uncounted_lines
 
-    path = find_run(path)
-    file = run_file(path if is_run(path) else latest_run(path))
+    file = run_file(one_run(path))
     run = judge(read_run(file))
     outcome = outcome_of(run)
     write_fixes(fix_script, outcome.found, f"the machine of {file}")

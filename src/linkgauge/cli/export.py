@@ -20,27 +20,34 @@ from .options import ExportFormat, Option, own
 def export(
     *,
     run: Annotated[
-        Path | None, typer.Argument(help="A run's folder, its run.json, or what `pack` wrote.")
+        Path | None,
+        typer.Argument(
+            metavar="RUN",
+            help="Write this run.json, the run in this folder, or what `pack` wrote. Default: the "
+            "latest run.",
+        ),
     ] = None,
     form: ExportFormat,
     samples: bool = False,
     output: Path | None = None,
 ) -> int:
-    """Write a kept run as a table: a row for each cell, or with --samples for each raw sample.
+    """Write a stored run as CSV, JSON, Markdown, JUnit or Parquet.
 
-    Exits with 0 however the run ended: `linkgauge show` exits as it did.
+    A row stands for a cell, or with --samples for a raw sample. Exits with 0 however the run
+    ended: `linkgauge show` exits with the code of the run.
 
-    Example: linkgauge export results/cpu/default/20261121T201500Z --junit -o junit.xml
+    Examples:
+        linkgauge export --markdown
+        linkgauge export --csv --samples -o samples.csv
+        linkgauge export --junit -o junit.xml
     """
-    from linkgauge.engine.runs import read_run
+    from linkgauge.engine.runs import one_run, read_run
     from linkgauge.report.files import write_file
     from linkgauge.report.rows import judged
 
-    from .kept import kept_run
-
     if not form.is_document:
         raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")
-    found = judged(read_run(kept_run(run)))
+    found = judged(read_run(one_run(run)))
     kind: Kind = "samples" if samples else "summary"
     if output is None:
         form.write(kind, found)

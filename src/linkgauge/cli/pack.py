@@ -16,24 +16,29 @@ from .options import Option, own
 )
 def pack(
     *,
-    run: Annotated[Path | None, typer.Argument(help="A run's folder.")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Argument(metavar="RUN", help="Pack the run in this folder. Default: the latest."),
+    ] = None,
     anonymize: bool = False,
     output: Path | None = None,
 ) -> int:
-    """Pack a kept run into one file: samples, journal, machine, report. A file that exists is left
-    as it is. `tar --zstd -x` unpacks it, `linkgauge show` and `export` read it.
+    """Pack a kept run into one file, also without names.
 
-    Example: linkgauge pack results/cpu/default/20261121T201500Z --anonymize
+    The file holds samples, journal, machine and report. An existing file is never overwritten.
+    `tar --zstd -x` unpacks it; `linkgauge show` and `export` read it.
+
+    Examples:
+        linkgauge pack results/cpu/default/20261121T201500Z
+        linkgauge pack --anonymize -o run.tar.zst
     """
-    from linkgauge.engine.runs import PACKED
+    from linkgauge.engine.runs import PACKED, one_run
     from linkgauge.machine.archive import STDOUT, check_new, write_new
     from linkgauge.report.pack import pack_run
 
-    from .kept import kept_run
-
     if output is not None:
         check_new(output)
-    packed = pack_run(kept_run(run), anonymous=anonymize)
+    packed = pack_run(one_run(run), anonymous=anonymize)
     path = output or Path(f"{packed.id}{PACKED}")
     write_new(path, packed.content)
     is_streamed = path == STDOUT

@@ -84,6 +84,12 @@ def find_run(asked: Path | None, below: Path = RESULTS) -> Path:
     return latest_run(below, str(asked))
 
 
+def one_run(asked: Path | None, below: Path = RESULTS) -> Path:
+    """As `find_run`; of a folder of runs the latest."""
+    path = find_run(asked, below)
+    return path if is_run(path) else latest_run(path)
+
+
 def run_file(path: Path) -> Path:
     """The file that holds a run: of its folder, run.json or, if it was cut off, the journal."""
     if not path.is_dir():

@@ -13,6 +13,7 @@ from .matrix import ABSENT, shown
 from .outcome_text import outcome_lines
 from .rows import CellRow, JudgedRun, cell_rows
 from .run_text import UNSEEN
+from .wrapping import plain_lines
 
 _HEADS = (
     "Benchmark", "Backend", "Size", "Row", "Column", "Figure", "95 % interval", "Unit", "n",
@@ -38,8 +39,8 @@ def _lines(judged: JudgedRun) -> Iterator[str]:
     if run.machine.simulated is not None:
         yield f"**SIMULATED** {_plain(run.machine.simulated)}"
         yield ""
-    for line in outcome_lines(run, outcome):
-        yield f"{_plain(line.plain)}  "
+    for line in plain_lines(outcome_lines(run, outcome)):
+        yield f"{_plain(line)}  "
     yield ""
     yield _row(_HEADS)
     yield _row(["--:" if head in _RIGHT else "---" for head in _HEADS])

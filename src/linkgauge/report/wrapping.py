@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
@@ -37,3 +38,12 @@ class Hanging:
             if before.strip() and ("\n" in before or cell_len(plain[begin : word.end()]) > room):
                 begin, room = word.start(), width - self.indent
                 yield begin
+
+
+def plain_lines(parts: Iterable[RenderableType]) -> list[str]:
+    """Their text without styles, not wrapped."""
+    console = Console(file=io.StringIO(), width=1 << 20, markup=False, emoji=False, highlight=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part, soft_wrap=True)
+    return captured.get().splitlines()
