@@ -8,6 +8,7 @@ from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import fabric
 from linkgauge.backends.cuda.ipc import Handle, OutOfReach, export, open_handle
+from linkgauge.backends.cuda.product import domain
 from linkgauge.backends.protocol import Pattern
 from linkgauge.model.errors import AllocationError, DeviceLost, Unsupported
 from linkgauge.model.memory import Memory
@@ -113,6 +114,30 @@ class TestOpened:
     def test_of_the_same_domain_or_an_unknown_one_is_tried(self, other, buffer, domain):
         opened(other, export(buffer, "node7", HERE), domain).free()
         opened(other, export(buffer, "node7", None), domain).free()
+
+
+class TestDomain:
+    """What NVML says of the fabric, as far as it leaves a machine."""
+
+    CLUSTER = "1b000001-0203-0405-0607-08090a0b0c0d"
+
+    def test_is_a_clique_of_a_cluster(self):
+        found = domain({"fabric_clique": 7, "fabric_cluster": self.CLUSTER})
+        assert found == f"clique 7 of cluster {self.CLUSTER}"
+
+    @pytest.mark.parametrize(
+        "found",
+        [
+            {},
+            {"fabric_state": "not supported"},
+            {"fabric_clique": 0, "fabric_cluster": "00000000-0000-0000-0000-000000000000"},
+        ],
+    )
+    def test_is_unknown_where_the_fabric_ends_with_the_machine(self, found):
+        assert domain(found) is None
+
+    def test_is_unknown_without_nvml(self, owner):
+        assert owner[0].sensors.domain(0) is None
 
 
 class TestOutOfReach:

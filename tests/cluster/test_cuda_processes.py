@@ -8,6 +8,7 @@ import pytest
 
 from launch_kit import launch, mpich
 from linkgauge.cluster.cuda import BY_FABRIC, BY_NCCL
+from linkgauge.model.notes import Remark
 
 WRITE = "multinode_device_to_device_memcpy_write_ce"
 BOTH = "multinode_device_to_device_bidirectional_memcpy_write_sm"
@@ -71,7 +72,7 @@ def test_gpus_of_one_nvlink_domain_map_each_other_s_memory(tmp_path):
     cells = [cell for result in run.results for cell in result.cells]
     assert len(cells) == 4
     assert {(cell.status, cell.verified) for cell in cells} == {("pass", True)}
-    assert all(BY_FABRIC in map(str, cell.notes) for cell in cells)
+    assert all(Remark(BY_FABRIC) in cell.notes for cell in cells)
 
 
 @pytest.mark.parametrize("dies", [0, 1])
