@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from cuda_kit import Bindings, Status, gpu
+from emulated_fabric import FabricCalls
 from linkgauge.backends.cuda import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.model.machine import Node
@@ -98,11 +99,12 @@ def translated(name, defines):
     return "\n".join(lines)
 
 
-class EmulatedBindings(Bindings):
+class EmulatedBindings(FabricCalls, Bindings):
     """Memory and launches are real; everything else answers as `cuda_kit.gpu` has it."""
 
     def __init__(self, answers):
-        super().__init__()
+        Bindings.__init__(self)
+        FabricCalls.__init__(self)
         self.answers = answers
         self.held = {}
         self.loaded = []

@@ -1,10 +1,12 @@
 // As much of NCCL, and of the driver, as linkgauge's collectives call: on the CPU, where devices'
-// memory is the host's. Calls wait in groups until all ranks of a communicator have made them.
+// memory is the host's. Calls wait in groups until all ranks of a communicator have made them, and
+// a send or a receive for its other side, which another thread may call.
 // refuse(n) makes the call after the next n fail.
 // spoil(rank) makes the next result of that rank wrong in its element 5; lines() is a log.
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ int depth = 0, spoiled = -1, next_reduction = 6, refused = -1;
 std::map<int, double> factors;
 std::map<Comm*, std::vector<Op>> waiting;
 std::map<int, std::vector<Comm*>> cliques;
+std::vector<Op> moves;  // whose other side is not there yet
+std::recursive_mutex one_at_a_time;
 std::string log_;
 
 template <int Code>
@@ -131,28 +135,32 @@ void carry_out(const std::vector<Op>& all)
 }
 
 // Each receive takes the first send from its peer to it; all are read before any is written.
-void pass_on(std::vector<Op>& moves)
+void pass_on()
 {
     std::vector<std::pair<Op, Words>> arriving;
     std::vector<bool> used(moves.size());
-    for (const Op& receive : moves) {
+    for (std::size_t to = 0; to < moves.size(); ++to) {
+        const Op& receive = moves[to];
         if (receive.name != "recv") continue;
         for (std::size_t at = 0; at < moves.size(); ++at) {
             const Op& send = moves[at];
             if (used[at] || send.name != "send" || send.comm->clique != receive.comm->clique ||
                 send.comm->rank != receive.root || send.root != receive.comm->rank)
                 continue;
-            used[at] = true;
+            used[at] = used[to] = true;
             arriving.emplace_back(receive, kRead[send.type](send.send, send.count));
             break;
         }
     }
     for (const auto& [receive, words] : arriving) store(receive, receive.receive, words);
+    std::vector<Op> left;
+    for (std::size_t at = 0; at < moves.size(); ++at)
+        if (!used[at]) left.push_back(moves[at]);
+    moves = left;
 }
 
 void run_all()
 {
-    std::vector<Op> moves;
     for (auto& [comm, ops] : waiting)
         for (std::size_t at = 0; at < ops.size();)
             if (ops[at].name == "send" || ops[at].name == "recv") {
@@ -160,7 +168,7 @@ void run_all()
                 ops.erase(ops.begin() + static_cast<long>(at));
             } else
                 ++at;
-    pass_on(moves);
+    pass_on();
     for (const auto& [clique, members] : cliques)
         while (!waiting[members[0]].empty()) {
             std::vector<Op> all;
@@ -177,10 +185,12 @@ void run_all()
 int queue(const char* name, const void* send, void* receive, std::size_t count, int type,
           int reduction, int root, Comm* comm)
 {
+    const std::lock_guard<std::recursive_mutex> held(one_at_a_time);
     log_ += std::string(name) + "\n";
     if (type < 0 || type > 11) return 4;
     if (refused >= 0 && refused-- == 0) {
         waiting.clear();
+        moves.clear();
         return 4;
     }
     waiting[comm].push_back({name, send, receive, count, type, reduction, root, comm});
@@ -196,6 +206,7 @@ int open_groups() { return depth; }
 const char* lines() { return log_.c_str(); }
 void* new_comm(int clique, int rank, int ranks)
 {
+    const std::lock_guard<std::recursive_mutex> held(one_at_a_time);
     Comm* comm = new Comm{clique, rank, ranks};
     cliques[clique].push_back(comm);
     return comm;

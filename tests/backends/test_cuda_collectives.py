@@ -1,18 +1,10 @@
 """Collectives on emulated GPUs, by a library that carries out NCCL's calls on the CPU."""
 
-import ctypes
-from contextlib import nullcontext
-from importlib.resources import files
-from itertools import count
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 
-from cuda_emulator import compiled, emulated
+from cuda_emulator import emulated
 from linkgauge.backends import iterations
 from linkgauge.backends.cuda import collective_calls, collectives
-from linkgauge.backends.cuda.nccl import Nccl
 from linkgauge.backends.protocol import Collecting, Copy, Wrong, follows
 from linkgauge.model.collective import (
     COLLECTIVE_NAMES,
@@ -24,43 +16,14 @@ from linkgauge.model.collective import (
 )
 from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.notation import parse_transfer
+from nccl_kit import library_in, nccl_of
 
-SOURCE = Path(__file__).parents[1] / "fake_nccl.cpp"
 RANKS = 4
 
 
 @pytest.fixture(scope="module", params=["2.28", "before"])
 def library(tmp_path_factory, request):
-    folder = tmp_path_factory.mktemp("nccl")
-    (folder / "content.cuh").write_text((files("linkgauge.kernels") / "content.cuh").read_text())
-    source = folder / "nccl.cpp"
-    since = "#define SINCE_2_28\n" if request.param == "2.28" else ""
-    source.write_text(since + SOURCE.read_text())
-    loaded = ctypes.CDLL(str(compiled(source, folder)))
-    loaded.new_comm.restype = ctypes.c_void_p
-    loaded.lines.restype = ctypes.c_char_p
-    return loaded
-
-
-class Core:
-    """nccl4py's module: communicators of the fake library."""
-
-    cliques = count()
-
-    def __init__(self, library):
-        self.library = library
-        self.UniqueId = SimpleNamespace(from_bytes=lambda token: token)
-        self.Communicator = SimpleNamespace(init=self.init)
-
-    def get_unique_id(self):
-        return next(self.cliques).to_bytes(8, "little")
-
-    def init(self, ranks, rank, token):
-        made = self.library.new_comm(int.from_bytes(token, "little"), rank, ranks)
-        return SimpleNamespace(ptr=made, destroy=lambda: None)
-
-    def group(self):
-        return nullcontext()
+    return library_in(tmp_path_factory.mktemp("nccl"), since_2_28=request.param == "2.28")
 
 
 @pytest.fixture
@@ -69,7 +32,7 @@ def backend(library, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(
         collective_calls, "address_of", lambda name: iterations.address_of(library, name)
     )
-    monkeypatch.setattr(collectives, "open_nccl", lambda: Nccl(Core(library), library._name))
+    monkeypatch.setattr(collectives, "open_nccl", lambda: nccl_of(library))
     yield opened
     opened.close()
 

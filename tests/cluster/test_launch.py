@@ -1,12 +1,13 @@
 """Each launcher says in its own variables which process this is, of how many."""
 
 import os
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.cluster.launch import Launch, launched
+from linkgauge.cluster.launch import Launch, host_name, launched
 from linkgauge.machine.tree import Captured
 from linkgauge.model.errors import InputError
 
@@ -184,3 +185,11 @@ def test_any_environment_is_understood_or_refused(environment):
     except InputError:
         return
     assert 0 <= found.rank < found.size
+
+
+class TestHostName:
+    def test_is_the_kernel_s(self):
+        assert host_name({}) == socket.gethostname()
+
+    def test_is_another_where_a_rank_is_to_count_as_one_of_another_machine(self):
+        assert host_name({"LINKGAUGE_HOST": "node8"}) == "node8"

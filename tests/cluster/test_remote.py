@@ -242,6 +242,21 @@ class TestSeveralEngines:
         assert group.remarks() == expected
         assert backend.remarks(PUSH) == ("by it", *expected)
 
+    @pytest.mark.parametrize(
+        ("third", "counts"),
+        [("cuda:0@0 -> cuda:2@2 by ce", False), ("host:0@0 -> host:0@2 by msg", True)],
+    )
+    def test_wait_for_a_rank_without_an_engine_only_if_it_takes_part(
+        self, backend, ranks, third, counts
+    ):
+        """Its memory is reached whatever it does; a message takes both."""
+        self.group(backend, ranks, late=0.0)
+        ranks.ended[2] = lambda at: Ended(at + 5.0, {})
+        ranks.ended[0] = lambda at: Ended(at, {0: 0.25, 2: 0.25})
+        group = backend.prepare(copies(backend, PUSH, PULL, parse_transfer(third)))
+        measured(group)
+        assert bool(group.remarks()) is counts
+
     def test_a_warm_up_of_fewer_loops_does_not_count(self, backend, ranks):
         lates = iter((2.0, 0.0, 0.05, 0.0, 2.0))
         group = self.group(backend, ranks, late=0.0)

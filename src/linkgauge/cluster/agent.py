@@ -183,6 +183,7 @@ _OF_MEMBER: Mapping[type, Callable[[Member, Any], object]] = {
     ),
     messages.Checksum: lambda member, of: member.checksum(of.number, of.size),
     messages.Token: lambda member, of: member.token(),
+    messages.Reach: lambda member, of: member.reach(of.copies),
     messages.Prepare: lambda member, of: member.prepare(of.copies, of.operation, of.tokens),
     messages.Arm: lambda member, of: member.arm(of.loops, of.laps),
     messages.Begin: lambda member, of: member.begin(of),

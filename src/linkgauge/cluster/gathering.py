@@ -25,7 +25,7 @@ from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import Crowd, LostRank, Rank, RankLost
 
 from .agent import Agent
-from .launch import Launch
+from .launch import Launch, host_name
 from .links import CROWDED, Links
 from .messages import PROTOCOL, Card, End, Told, decode_reply, encode
 from .wire import (
@@ -61,7 +61,7 @@ def join_seconds(launch: Launch, limit: float | None) -> float:
 
 def card_of(launch: Launch, token: bytes = b"") -> Card:
     cpus = tuple(sorted(os.sched_getaffinity(0)))
-    return Card(launch.rank, socket.gethostname(), os.getpid(), __version__, PROTOCOL, token, cpus)
+    return Card(launch.rank, host_name(), os.getpid(), __version__, PROTOCOL, token, cpus)
 
 
 def serve_as_rank(
@@ -261,7 +261,7 @@ def _dismiss(late: Channel, deadline: float) -> bool:
 
 def _absent(launch: Launch, rank: int, how: str) -> LostRank:
     """A rank that was never there: of the same machine, if there is only one."""
-    host = socket.gethostname() if launch.on_one_machine else None
+    host = host_name() if launch.on_one_machine else None
     return LostRank(rank, how, JOINING, host)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -97,6 +98,12 @@ def _starter(root: Root) -> int:
         above = fields.get("PPid", "0").strip()
         process = int(above) if above.isdecimal() else 0
     return parent
+
+
+def host_name(environment: Mapping[str, str] = os.environ) -> str:
+    """The name of this process's machine: ranks of different names share no memory but that of a
+    common NVLink domain. LINKGAUGE_HOST gives ranks of one machine different names."""
+    return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
 _OF_SEVERAL = ("multinode", "_perf")

@@ -55,6 +55,7 @@ class Member(Protocol):
     def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None: ...
     def checksum(self, number: int, size: int) -> int: ...
     def token(self) -> bytes: ...
+    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]: ...
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
     ) -> Prepared: ...
@@ -120,10 +121,14 @@ class BackendMember:
         if owner.rank is not None:  # another rank's engine reaches it through its own device
             owner = memory.place
         engine = Engine(owner, command.engine.kind, command.engine.count)
-        buffer = self.backend.allocate(memory, command.size, engine)
+        buffer = self.allocated(memory, engine, command)
         self.buffers[command.number] = buffer
         placement = msgspec.structs.replace(buffer.placement(), memory=str(command.memory))
         return Allocated(placement, buffer.warnings, self.handle(buffer))
+
+    def allocated(self, memory: Memory, engine: Engine, command: Allocate) -> Buffer:
+        """A buffer as its backend, which knows the memory and the engine by these names, has it."""
+        return self.backend.allocate(memory, command.size, engine)
 
     def handle(self, buffer: Buffer) -> bytes:
         """What other members open the buffer with."""
@@ -154,6 +159,10 @@ class BackendMember:
 
     def token(self) -> bytes:
         raise Unsupported(f"backend {self.backend.name} founds no groups of ranks")
+
+    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
+        """Of each copy why the member's engine does not reach both memories; None if it does."""
+        return (None,) * len(copies)
 
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()

@@ -91,12 +91,14 @@ class Remarks(msgspec.Struct, frozen=True, tag=True):
 
 
 class Allocate(msgspec.Struct, frozen=True, tag=True):
-    """Allocate buffer `number`, for this engine. Answered by `Allocated`."""
+    """Allocate buffer `number`, for this engine, which is on another machine if the memory is to be
+    reached from `abroad`. Answered by `Allocated`."""
 
     number: int
     memory: Memory
     size: int
     engine: Engine
+    abroad: bool = False
 
 
 class Allocated(msgspec.Struct, frozen=True):
@@ -161,10 +163,18 @@ class Token(msgspec.Struct, frozen=True, tag=True):
     Answered by bytes."""
 
 
+class Reach(msgspec.Struct, frozen=True, tag=True):
+    """Asks whether one's engine reaches the memories of these copies, which are on several
+    machines. Answered by a tuple: of each copy why not, null if it does."""
+
+    copies: tuple[SharedCopy, ...]
+
+
 class Prepare(msgspec.Struct, frozen=True, tag=True):
     """Prepare one's part of these copies. Answered by `Prepared`. Of a collective, `tokens` has one
-    for each of its groups, if members of this backend need any; the same tokens come with all
-    collectives of the same groups."""
+    for each of its groups, if members of this backend need any; of copies, one for each, empty for
+    those whose engine reaches both memories. The same tokens come with all collectives of the same
+    groups, and with all copies from one rank to another."""
 
     copies: tuple[SharedCopy, ...]
     operation: Operation
@@ -237,8 +247,8 @@ class End(msgspec.Struct, frozen=True, tag=True):
 
 Command = (
     Told | Doing | Open | Hold | Look | Clock | Virtual | Refuses | Remarks | Allocate | Free
-    | Fill | Mismatch | Checksum | Token | Prepare | Arm | Begin | Iterate | Check | Close | Enter
-    | Ping | End
+    | Fill | Mismatch | Checksum | Token | Reach | Prepare | Arm | Begin | Iterate | Check | Close
+    | Enter | Ping | End
 )  # fmt: skip
 
 

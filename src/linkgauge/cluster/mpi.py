@@ -194,6 +194,9 @@ class MpiMember:
     def token(self) -> bytes:
         return b""
 
+    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
+        return (None,) * len(copies)  # MPI does, wherever they are
+
     def prepare(
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
     ) -> Prepared:

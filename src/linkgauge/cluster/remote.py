@@ -27,6 +27,7 @@ from . import messages
 from .clocks import Clocks
 from .links import Links
 from .messages import Ended, Lent, Prepared, Reason, SharedCopy
+from .passages import Passages, Tokens
 
 LATE_SECONDS = 1e-3
 """A start so long after the time that was told is late."""
@@ -81,8 +82,8 @@ class RankBackend:
         """The ranks that know a buffer, by its number."""
         self._clocks = Clocks(links)
         self._group: RankGroup | None = None
-        self._tokens: dict[tuple[tuple[int, ...], ...], tuple[bytes, ...]] = {}
-        """By the groups of ranks that they found."""
+        self._tokens = Tokens(links)
+        self._passages = Passages(links, self.refusal)
 
     def devices(self) -> tuple[Device, ...]:
         return self._devices
@@ -105,14 +106,16 @@ class RankBackend:
         return said if self._group is None else (*said, *self._group.remarks())
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """One-sided accesses need memory that MPI knows."""
-        return memory, engine.kind == "rma"
+        """One-sided accesses need memory that MPI knows, engines of other machines such as the
+        fabric has."""
+        return memory, engine.kind == "rma", self._passages.crosses(memory, engine)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> RankBuffer:
         number = next(self._numbers)
         owner = memory.rank or 0
         ranks = self._links.all if self._is_everyones(engine) else (owner,)
-        command = messages.Allocate(number, memory, size, engine)
+        abroad = self.name in FOUNDED and self._passages.crosses(memory, engine)
+        command = messages.Allocate(number, memory, size, engine, abroad)
         answers = self._links.ask(ranks, command, messages.Allocated, size)
         self._users[number] = set(ranks)
         own = answers[owner]
@@ -163,9 +166,23 @@ class RankBackend:
         if isinstance(operation, Collective):
             self._group = self._collective(ranks, shared, operation, clocks)
         else:
-            command = messages.Prepare(shared, operation)
-            self._group = RankGroup(self._links, ranks, command, clocks)
+            self._group = self._copying(ranks, shared, operation, clocks)
         return self._group
+
+    def _copying(
+        self,
+        ranks: Collection[int],
+        copies: tuple[SharedCopy, ...],
+        operation: Operation,
+        clocks: Clocks | None,
+    ) -> RankGroup:
+        """Copies, each by its own engine or, where that reaches one memory alone, by NCCL."""
+        passed = self._passages.found(copies, operation) if self.name in FOUNDED else {}
+        with self._tokens.founding(tuple(passed.values())) as made:
+            of = dict(zip(passed, made, strict=True))
+            tokens = tuple(of.get(place, b"") for place in range(len(copies))) if of else ()
+            command = messages.Prepare(copies, operation, tokens)
+            return RankGroup(self._links, ranks, command, clocks)
 
     def _collective(
         self,
@@ -177,25 +194,10 @@ class RankBackend:
         """MPI's ranks start by a barrier of their own."""
         owners = [_owner(copy.transfer) for copy in copies]
         groups = tuple(tuple(owners[at] for at in group) for group in work.groups(len(owners)))
-        command = messages.Prepare(copies, work, self._tokens_of(groups))
         clocks = None if self.name == ACROSS_RANKS else clocks
-        try:
+        with self._tokens.founding(groups if self.name in FOUNDED else ()) as tokens:
+            command = messages.Prepare(copies, work, tokens)
             return RankCollective(self._links, ranks, command, clocks)
-        except Unsupported:
-            raise
-        except LinkgaugeError:
-            self._tokens.pop(groups, None)  # what it founded may be broken
-            raise
-
-    def _tokens_of(self, groups: tuple[tuple[int, ...], ...]) -> tuple[bytes, ...]:
-        """What these groups found their communicators by, once for the run: members keep them."""
-        if self.name not in FOUNDED:
-            return ()
-        if groups not in self._tokens:
-            firsts = [group[0] for group in groups]
-            made = self._links.ask(firsts, messages.Token(), bytes)
-            self._tokens[groups] = tuple(made[first] for first in firsts)
-        return self._tokens[groups]
 
     def _parties(self, copies: Sequence[SharedCopy], operation: Operation) -> Collection[int]:
         """The ranks that a group concerns."""
@@ -224,7 +226,7 @@ class SimRankBackend(RankBackend):
 
 class RankGroup(Gated):
     """Copies of several ranks. If several have work to do, they start together, by clocks that were
-    compared, if any; one alone starts at once."""
+    compared, if any; one alone starts at once. What two ranks pass on is work of both."""
 
     def __init__(
         self,
@@ -239,10 +241,13 @@ class RankGroup(Gated):
         self._count = len(copies)
         self._places = [_owner(copy.transfer) for copy in copies]
         self._owners = sorted(set(self._places))
-        by_several = operation == "broadcast" or any(
+        self._awaits_all = operation == "broadcast" or any(
             copy.transfer.engine.kind == "msg" for copy in copies
         )
-        self._clocks = clocks if by_several or len(self._owners) > 1 else None
+        """Whether a rank that times nothing holds others up if it starts late: behind the warm-up
+        of what NCCL passes on, and beside what engines reach by themselves, it does not."""
+        by_several = self._awaits_all or bool(command.tokens) or len(self._owners) > 1
+        self._clocks = clocks if by_several else None
         self._moved = sum(copy.size for copy in copies)
         self._apart: tuple[int, float] = (0, 0.0)
         """The most loops so far, and the greatest difference of their starts, as a share of the
@@ -284,6 +289,7 @@ class RankGroup(Gated):
         starts = [
             opened[rank] + min((times[0] for times in one.progress.values()), default=0.0)
             for rank, one in ended.items()
+            if one.seconds or self._awaits_all
         ]
         shortest = min(s for one in ended.values() for s in one.seconds.values())
         apart = (max(starts) - min(starts)) / shortest

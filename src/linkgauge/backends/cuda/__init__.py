@@ -8,7 +8,7 @@ owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from linkgauge.backends.iterations import single_iterations
@@ -45,16 +45,17 @@ from .driver import Driver, open_driver
 from .enqueuing import Call, EnqueuingGroup, copy_call
 from .group import CudaGroup
 from .iterated import iterated
-from .launches import copy_launch, read_launch, write_launch
+from .launches import copy_launch
 from .matmul import Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
 from .nvml import NvmlTelemetry
 from .pageable import PageableGroup
+from .passing import Passage, PassingWork
 from .peers import Peers
 from .pieces import PieceCopies, pieces_launch
-from .settings import DEFAULT, IN_KERNEL_LOOPS, CopySettings, chosen, defaults
-from .verify import Verifier, new_word
-from .work import KernelWork, PeerCopy, ReadWork, StreamWork, copying
+from .settings import DEFAULT, CopySettings, chosen, defaults
+from .verify import Verifier
+from .work import KernelWork, PeerCopy, StreamWork, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
 """Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
@@ -88,17 +89,17 @@ class CudaBackend:
         self._products = Products(driver)
         self.collectives = Collectives(self.device_of)
         self._arrays = ArrayKernels(self._devices, engines, self._search)
-        self._sensors = NvmlTelemetry(self._devices)
-        driver.lost_device = self._sensors.lost_device
+        self.sensors = NvmlTelemetry(self._devices)
+        driver.lost_device = self.sensors.lost_device
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(device.describe() for device in self._devices)
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        return self._sensors.inventory()
+        return self.sensors.inventory()
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        return self._sensors.sense([device.index or 0 for device in devices])
+        return self.sensors.sense([device.index or 0 for device in devices])
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         owner = transfer.engine.owner
@@ -235,13 +236,21 @@ class CudaBackend:
         return search(self, Path(copy.transfer, operation), copy)
 
     def prepare_with(
-        self, copies: Sequence[Copy], settings: CopySettings | None, operation: Operation = "copy"
+        self,
+        copies: Sequence[Copy],
+        settings: CopySettings | None,
+        operation: Operation = "copy",
+        passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """prepare(), with these settings instead of each path's own."""
+        """prepare(), with these settings instead of each path's own. Of copies that have passages,
+        by their places, this process has one side."""
         self._settle(copies)
         works: list[StreamWork] = []
         try:
-            for copy in copies:
+            for place, copy in enumerate(copies):
+                if place in passages:
+                    works.append(PassingWork(passages[place], copy))
+                    continue
                 self._connect(copy.transfer)
                 own = settings or self.settings_of(copy.transfer, operation)
                 works.append(self._work(copy, own, operation))
@@ -318,7 +327,7 @@ class CudaBackend:
         return self.device_of(memory).multiprocessors
 
     def close(self) -> None:
-        self._sensors.close()
+        self.sensors.close()
         self.collectives.close()
         self._products.close()
         self._verifier.close()
@@ -340,18 +349,10 @@ class CudaBackend:
         device = self.device_of(copy.transfer.engine.owner)
         if operation in ARRAYS:
             return array_work(device, copy, operation, settings)
-        in_kernel = copy.size >= IN_KERNEL_LOOPS
         if copy.source is None:
-            kernel = write_launch(device, address_in(copy.destination), copy.size, copy.seed)
-            return KernelWork(device, kernel, in_kernel)
+            return writing(device, address_in(copy.destination), copy)
         if copy.destination is None:
-            word = new_word(device)
-            try:
-                kernel = read_launch(device, address_in(copy.source), copy.size, word)
-            except BaseException:
-                device.driver.call("cuMemFree", word)
-                raise
-            return ReadWork(device, kernel, word, in_kernel)
+            return reading(device, address_in(copy.source), copy)
         return self._copy(device, copy, settings)
 
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:

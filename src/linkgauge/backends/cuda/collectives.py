@@ -23,6 +23,7 @@ from .collective_group import CollectiveGroup
 from .device import CudaDevice
 from .memory import CudaBuffer, address_in
 from .nccl import Nccl, open_nccl
+from .passing import RANKS, Passage
 
 ENGINE = "ccl"
 _VARIABLES = "NCCL_"
@@ -107,12 +108,11 @@ class Collectives:
     ) -> list[Part]:
         devices = [self._device_of(copies[place].transfer.engine.owner) for place in here]
         _check(work, devices)
-        key = token or tuple(device.index for device in devices)
-        if key not in self._joined:
-            numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
-            self._joined[key] = self.nccl.join(token or self.nccl.token(), len(ranks), numbered)
+        numbered = [(ranks.index(p), d) for p, d in zip(here, devices, strict=True)]
         parts = []
-        for place, device, joined in zip(here, devices, self._joined[key], strict=True):
+        for place, device, joined in zip(
+            here, devices, self._join(token, len(ranks), numbered), strict=True
+        ):
             copy = copies[place]
             receive = address_in(copy.destination)
             send = receive if copy.source is None else address_in(copy.source)
@@ -121,6 +121,21 @@ class Collectives:
                 Part(place, rank, len(ranks), device, joined, send, receive, work, copy.size)
             )
         return parts
+
+    def _join(
+        self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
+    ) -> list[Any]:
+        """Communicators as NCCL has them, those of the same token, or devices, once."""
+        key = token or tuple(device.index for _, device in here)
+        if key not in self._joined:
+            self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
+        return self._joined[key]
+
+    def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
+        """This side of the copies from one process to another that the token stands for: waits for
+        the other side."""
+        (joined,) = self._join(token, RANKS, [(rank, device)])
+        return Passage(self.nccl, joined, rank)
 
     def close(self) -> None:
         for joined in self._joined.values():

@@ -1,4 +1,5 @@
-"""Device memory that another process of the same machine opens (CUDA IPC)."""
+"""Device memory that another process opens: of the same machine by CUDA IPC, of another one by
+fabric handles, where an NVLink domain has both."""
 
 from __future__ import annotations
 
@@ -6,28 +7,41 @@ from functools import partial
 
 import msgspec
 
-from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
+from linkgauge.model.errors import BackendError, DeviceLost, NoPeerAccess, Unsupported
 from linkgauge.model.memory import Memory
 
+from . import fabric
 from .device import CudaDevice
-from .memory import CudaBuffer
+from .memory import CudaBuffer, Fabric
 
 _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_DEVICE")
 """What the driver returns where two devices, or two containers, share no memory."""
 
 
+class OutOfReach(Unsupported):
+    """A device does not reach memory of another machine: no load, no store, no copy engine."""
+
+
 class Handle(msgspec.Struct, frozen=True):
     """What opens a buffer: the `machine` that it is on, the driver's handle of its allocation, and
-    where in it the buffer begins (bytes)."""
+    where in it the buffer begins (bytes). With `mapped` bytes it is a fabric handle of so many, of
+    a device of this NVLink `domain` (null: unknown)."""
 
     machine: str
     allocation: bytes
     offset: int
+    mapped: int = 0
+    domain: str | None = None
 
 
-def export(buffer: CudaBuffer, machine: str) -> bytes:
-    """The buffer's handle, for processes of this machine. Raises BackendError."""
+def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
+    """The buffer's handle, for processes of this machine or, of memory of the fabric, for those of
+    this NVLink domain. Raises BackendError."""
     device = buffer.home
+    if buffer.fabric is not None:
+        own = buffer.fabric
+        offset = buffer.address - own.start
+        return msgspec.msgpack.encode(Handle(machine, own.handle, offset, own.bytes, domain))
     base, _ = device.call("cuMemGetAddressRange", buffer.address)
     handle = device.call("cuIpcGetMemHandle", int(base), about=str(buffer.memory))
     offset = buffer.address - int(base)
@@ -35,14 +49,33 @@ def export(buffer: CudaBuffer, machine: str) -> bytes:
 
 
 def open_handle(
-    exported: bytes, machine: str, memory: Memory, size: int, device: CudaDevice
+    exported: bytes,
+    machine: str,
+    memory: Memory,
+    size: int,
+    device: CudaDevice,
+    domain: str | None = None,
 ) -> CudaBuffer:
-    """Another process's buffer, for the engines of `device`. Raises Unsupported if it is on another
-    machine, NoPeerAccess if the device does not reach it."""
+    """Another process's buffer, for the engines of `device`, which is in this NVLink domain. Raises
+    OutOfReach if it is on another machine whose memory the device does not reach, NoPeerAccess if
+    it does not reach it on this one."""
     handle = msgspec.msgpack.decode(exported, type=Handle)
+    own = None
+    if handle.mapped:
+        base, release = _mapped(handle, machine, memory, device, domain)
+        own = Fabric(handle.allocation, base, handle.mapped)
+    else:
+        base, release = _opened(handle, machine, memory, device)
+    return CudaBuffer(memory, size, base + handle.offset, device, release, fabric=own)
+
+
+def _opened(
+    handle: Handle, machine: str, memory: Memory, device: CudaDevice
+) -> tuple[int, fabric.Release]:
+    """Where an allocation of this machine begins, and what lets go of it."""
     if handle.machine != machine:
         where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
-        raise Unsupported(f"{where}: CUDA IPC does not leave a machine")
+        raise OutOfReach(f"{where}: CUDA IPC does not leave a machine")
     enums = device.driver.enums
     native = enums.CUipcMemHandle()
     native.reserved = handle.allocation
@@ -53,5 +86,19 @@ def open_handle(
         if any(name in error.detail for name in _NOT_HERE):
             raise NoPeerAccess(f"cuda:{device.index} does not open {memory}: {error}") from error
         raise
-    release = partial(device.driver.call, "cuIpcCloseMemHandle", base)
-    return CudaBuffer(memory, size, base + handle.offset, device, release)
+    return base, partial(device.driver.call, "cuIpcCloseMemHandle", base)
+
+
+def _mapped(
+    handle: Handle, machine: str, memory: Memory, device: CudaDevice, domain: str | None
+) -> tuple[int, fabric.Release]:
+    """Where an allocation of the fabric is mapped, and what unmaps it."""
+    where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
+    if None not in (handle.domain, domain) and handle.domain != domain:
+        raise OutOfReach(f"{where}: NVLink does not join them ({handle.domain} and {domain})")
+    try:
+        return fabric.open_handle(device, handle.allocation, handle.mapped, str(memory))
+    except DeviceLost:
+        raise
+    except BackendError as error:
+        raise OutOfReach(f"{where}: it does not open the fabric handle: {error}") from error

@@ -34,6 +34,14 @@ driver gives every process the same addresses, which affect the speed of copies:
 runs would agree with each other but not show the device's spread."""
 
 
+class Fabric(msgspec.Struct, frozen=True):
+    """What other machines map a buffer's allocation by: its handle, where it begins, its bytes."""
+
+    handle: bytes
+    start: int
+    bytes: int
+
+
 class CudaBuffer(msgspec.Struct, eq=False):
     """Memory that CUDA can use. `address` is its first byte, for the host and for every device
     (unified addressing); `home` is the device that allocated it, fills it and checks it."""
@@ -46,6 +54,8 @@ class CudaBuffer(msgspec.Struct, eq=False):
     placed: Placement | None = None
     is_exported: bool = True
     """Whether other processes may open it."""
+    fabric: Fabric | None = None
+    """By which other machines may, too."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -101,7 +111,7 @@ def allocate(
     """
     home.enter()
     if memory.is_device:
-        shift = secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
+        shift = shift_within(size)
         start = int(home.driver.call("cuMemAlloc", size + shift, about=_about(memory, size)))
         release = partial(home.driver.call, "cuMemFree", start)
         return CudaBuffer(memory, size, start + shift, home, release)
@@ -112,6 +122,11 @@ def allocate(
     if memory.kind == "managed":
         return _managed(memory, size, home, node, alone)
     return _driver_memory(memory, size, home, node)
+
+
+def shift_within(size: int) -> int:
+    """Where in its allocation a device's buffer of `size` bytes begins: drawn."""
+    return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
 
 
 def _native_memory(

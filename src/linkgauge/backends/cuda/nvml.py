@@ -21,7 +21,7 @@ from linkgauge.model.pcie import SPEEDS
 from .device import CudaDevice
 from .nvlink import read_links
 from .processes import others
-from .product import board, fabric
+from .product import board, domain, fabric
 
 TRANSFERS_A_CLOCK = 2
 """Of HBM and GDDR, per clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
@@ -142,6 +142,12 @@ class NvmlTelemetry:
             with suppress(LinkgaugeError):
                 senses.append(sense(self._questions(self._devices[index]), f"cuda:{index}"))
         return tuple(senses)
+
+    def domain(self, index: int) -> str | None:
+        """The NVLink domain of a device, if it spans machines; None where NVML does not say."""
+        with suppress(LinkgaugeError):
+            return domain(fabric(self._questions(self._devices[index])))
+        return None
 
     def lost_device(self) -> str | None:
         """The first device that NVML calls lost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import uuid
+from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,15 @@ def form_factor(model: str, part: str | None) -> str | None:
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
+
+
+def domain(found: Mapping[str, Any]) -> str | None:
+    """The NVLink domain that several machines may have in common, of what `fabric` found; None
+    where the fabric does not leave a machine, or where that is unknown."""
+    cluster = found.get("fabric_cluster")
+    if cluster is None or not uuid.UUID(cluster).int:
+        return None
+    return f"clique {found['fabric_clique']} of cluster {cluster}"
 
 
 def fabric(asked: Questions) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import Any
 from linkgauge.backends.protocol import Copy
 
 from .device import CudaDevice, Launch
-from .launches import copy_launch
+from .launches import copy_launch, read_launch, write_launch
 from .marks import Marks
 from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySettings
-from .verify import read_word
+from .verify import new_word, read_word
 
 ALIGNMENT = 4096
 """Slices of a transfer start at multiples of this, in bytes."""
@@ -293,6 +293,23 @@ class ReadWork(KernelWork):
 
     def close(self) -> None:
         self.device.call("cuMemFree", self._word)
+
+
+def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
+    """The work that writes alone."""
+    kernel = write_launch(device, destination, copy.size, copy.seed)
+    return KernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
+
+
+def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
+    """The work that reads alone."""
+    word = new_word(device)
+    try:
+        kernel = read_launch(device, source, copy.size, word)
+    except BaseException:
+        device.driver.call("cuMemFree", word)
+        raise
+    return ReadWork(device, kernel, word, copy.size >= IN_KERNEL_LOOPS)
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:

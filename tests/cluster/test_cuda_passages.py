@@ -1,0 +1,297 @@
+"""GPUs of processes on several machines: copies take fabric handles where these reach, else NCCL,
+and what neither carries out is skipped with the reasons."""
+
+import socket
+import threading
+from contextlib import ExitStack
+
+import pytest
+from msgspec.structs import replace
+
+from cuda_emulator import emulated
+from cuda_kit import Status
+from linkgauge.backends.cuda import collectives
+from linkgauge.backends.protocol import Pattern
+from linkgauge.cluster.agent import Agent
+from linkgauge.cluster.cuda import BY_FABRIC, BY_IPC, BY_NCCL, open_cuda
+from linkgauge.cluster.links import Links
+from linkgauge.cluster.messages import Prepare, Prepared, Reach, Token
+from linkgauge.cluster.remote import RankBackend
+from linkgauge.engine.channel import Channel
+from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
+from linkgauge.model.notation import parse_transfer
+from nccl_kit import library_in, nccl_of
+from ranks_kit import LONG, SIZE, copies, launch, measured, rank
+
+WRITE = parse_transfer("cuda:0@0 -> cuda:1@1 by ce")
+READ = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
+KERNEL = parse_transfer("cuda:0@0 -> cuda:1@1 by sm")
+BACK = parse_transfer("cuda:1@1 -> cuda:0@0 by ce")
+TO_THIRD = parse_transfer("cuda:0@0 -> cuda:2@2 by ce")
+BY_THIRD = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:2@2.ce")
+BOTH_WAYS = parse_transfer("cuda:0@0 <-> cuda:1@1 by sm")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("passages")
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return library_in(tmp_path_factory.mktemp("nccl"))
+
+
+@pytest.fixture(autouse=True)
+def _nccl(library, monkeypatch):
+    monkeypatch.setattr(collectives, "open_nccl", lambda: nccl_of(library))
+
+
+class Machines:
+    """Ranks with an emulated GPU each, on machines of these names, and rank 0's `backend`. `heard`
+    is what each rank was asked."""
+
+    def __init__(self, held, folder, *hosts):
+        self.bindings, self.members = [], []
+        self.heard = [[] for _ in hosts]
+        channels = {}
+        for number, host in enumerate(hosts):
+            opened, bindings = emulated(folder, len(hosts), kernel="plain")
+            self.bindings.append(bindings)
+            self.members.append(open_cuda(launch(number, len(hosts)), opened))
+            self.members[number]._machine = host
+            ours, theirs = socket.socketpair()
+            channels[number] = Channel(ours)
+            held.callback(channels[number].close, 0.0)
+            self._serve(held, number, Channel(theirs))
+        ranks = [rank(number, host) for number, host in enumerate(hosts)]
+        self.links = Links(channels, ranks, limit=LONG)
+        held.callback(self.links.close)
+        self.backend = RankBackend("cuda", self.links, [one.device() for one in self.members])
+        self.backend._clocks.ahead = lambda ranks: dict.fromkeys(ranks, 0.0)
+
+    def _serve(self, held, number, channel):
+        agent = Agent(channel, launch(number), lambda of_another: None)
+        agent._opened, own = self.members[number], agent._carry_out
+
+        def carry_out(command):
+            self.heard[number].append(command)
+            return own(command)
+
+        agent._carry_out = carry_out
+        thread = threading.Thread(target=agent.serve, daemon=True)
+        thread.start()
+        held.callback(channel.close, 0.0)
+        held.callback(thread.join, LONG)
+
+    def of(self, kind):
+        """How often each rank was asked this."""
+        return [sum(isinstance(one, kind) for one in heard) for heard in self.heard]
+
+    def fail(self, call, status=Status.CUDA_ERROR_NOT_PERMITTED):
+        for bindings in self.bindings:
+            bindings.failing[call] = status
+
+    def filled(self, *transfers, **how):
+        """Copies of patterned memory, of which no byte has arrived."""
+        made = [replace(copy, seed=7, **how) for copy in copies(self.backend, *transfers)]
+        for copy in made:
+            self.backend.fill(copy.source, SIZE, Pattern.WORDS, 7, inverted=False)
+            self.backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
+        return made
+
+    def wrong(self, copy):
+        return self.backend.first_mismatch(copy.destination, SIZE, Pattern.WORDS, 7)
+
+
+@pytest.fixture
+def launched(folder):
+    with ExitStack() as held:
+        yield lambda *hosts: Machines(held, folder, *hosts)
+
+
+@pytest.fixture
+def apart(launched):
+    """Two machines that no NVLink domain has in common."""
+    made = launched("node7", "node8")
+    made.fail("cuMemCreate")
+    return made
+
+
+class TestWay:
+    """IPC within a machine; between machines fabric handles, then NCCL, then none."""
+
+    def way(self, machines, transfer=WRITE):
+        (copy,) = machines.filled(transfer)
+        machines.backend.prepare([copy])
+        return machines.backend.remarks(transfer)
+
+    def test_within_a_machine_is_ipc(self, launched):
+        machines = launched("node7", "node7")
+        assert BY_IPC in self.way(machines)
+        assert machines.of(Reach) == [0, 0], "nothing has to be asked"
+        assert machines.bindings[1].of("cuMemCreate") == []
+
+    @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL], ids=str)
+    def test_within_an_nvlink_domain_is_by_fabric_handles(self, launched, transfer):
+        machines = launched("node7", "node8")
+        assert BY_FABRIC in self.way(machines, transfer)
+        assert machines.of(Token) == [0, 0]
+        owner = transfer.engine.owner.rank
+        created = [len(one.of("cuMemCreate")) for one in machines.bindings]
+        assert created == [owner, 1 - owner], "of what the engine's own machine does not have"
+
+    def test_without_an_imex_channel_is_nccl(self, apart):
+        first, library, *_ = self.way(apart)
+        assert first == BY_NCCL
+        assert library.startswith("NCCL 2.28.9 (")
+
+    def test_where_the_handle_is_not_opened_is_nccl(self, launched):
+        machines = launched("node7", "node8")
+        machines.fail("cuMemImportFromShareableHandle")
+        assert self.way(machines)[0] == BY_NCCL
+
+    def test_in_another_domain_is_nccl(self, launched, monkeypatch):
+        machines = launched("node7", "node8")
+        for number, member in enumerate(machines.members):
+            domain = f"clique {number}"
+            monkeypatch.setattr(member.backend.sensors, "domain", lambda index, own=domain: own)
+        assert self.way(machines)[0] == BY_NCCL
+        assert machines.bindings[0].of("cuMemImportFromShareableHandle") == []
+
+    def test_within_a_machine_is_never_nccl(self, launched):
+        machines = launched("node7", "node7")
+        machines.fail("cuIpcOpenMemHandle", Status.CUDA_ERROR_MAP_FAILED)
+        with pytest.raises(NoPeerAccess):
+            self.way(machines)
+
+    def test_without_nccl_is_none_and_the_remedy_is_said(self, apart, monkeypatch):
+        def absent():
+            raise Unsupported("no NCCL for Python: pip install '.[nccl13]'")
+
+        monkeypatch.setattr(collectives, "open_nccl", absent)
+        with pytest.raises(Unsupported) as caught:
+            self.way(apart)
+        assert str(caught.value) == (
+            "cuda:1@1 is on node8, cuda:0 on node7: CUDA IPC does not leave a machine; "
+            "no NCCL for Python: pip install '.[nccl13]'"
+        )
+        assert apart.of(Prepare) == [0, 0], "no rank waits for another one's part"
+
+    def test_of_ranks_that_share_a_gpu_is_none(self, apart):
+        apart.backend._shared = {"cuda:1@1"}
+        with pytest.raises(Unsupported, match="ranks share a GPU: NCCL takes one for each"):
+            self.way(apart)
+
+    @pytest.mark.parametrize("transfer", [BY_THIRD, BOTH_WAYS], ids=str)
+    def test_of_what_nccl_does_not_do_is_none(self, launched, transfer):
+        machines = launched("node7", "node8", "node9")
+        machines.fail("cuMemCreate")
+        with pytest.raises(Unsupported, match="CUDA IPC does not leave a machine"):
+            self.way(machines, transfer)
+
+    def test_of_flags_is_none_as_they_take_loads_and_stores(self, apart):
+        with pytest.raises(Unsupported, match="CUDA IPC does not leave a machine"):
+            apart.backend.prepare(apart.filled(KERNEL), "flag-ping-pong")
+
+    def test_is_found_once_for_all_copies_between_two_ranks(self, apart):
+        for _ in range(3):
+            self.way(apart)
+        assert apart.of(Reach) == [1, 0]
+        assert apart.of(Token) == [1, 0]
+        joined = [len(one.backend.collectives._joined) for one in apart.members]
+        assert joined == [1, 1]
+
+
+class TestPassed:
+    """What NCCL sends and receives."""
+
+    @pytest.mark.parametrize("transfer", [WRITE, READ, KERNEL, BACK], ids=str)
+    def test_arrives_and_is_timed_by_the_engine_s_rank(self, apart, transfer):
+        (copy,) = apart.filled(transfer)
+        assert apart.wrong(copy) == 0
+        timing = measured(apart.backend.prepare([copy]), 3)
+        assert apart.wrong(copy) is None
+        assert len(timing.seconds) == 1
+        assert timing.seconds[0] > 0
+
+    def test_is_sent_as_often_as_received(self, apart, library):
+        group = apart.backend.prepare(apart.filled(WRITE))
+        before = len(library.lines())
+        group.arm(5, 4)
+        made = library.lines()[before:].decode().split()
+        assert sorted(made) == ["recv"] * 21 + ["send"] * 21, "a warm-up, and all loops of all laps"
+
+    def test_fits_behind_the_gates_of_both(self, apart):
+        group = apart.backend.prepare(apart.filled(WRITE))
+        assert group.most_loops < Prepared().most_loops
+        assert group.pace.seconds > 0
+
+    def test_starts_at_a_time_that_both_ranks_know(self, apart):
+        measured(apart.backend.prepare(apart.filled(WRITE)))
+        begun = [heard[-1].at for heard in apart.heard]
+        assert begun[0] == begun[1] is not None
+
+    def test_is_not_said_to_start_apart_because_the_sender_warms_up(self, apart):
+        group = apart.backend.prepare(apart.filled(WRITE))
+        measured(group)
+        assert group.remarks() == ()
+
+    def test_goes_both_ways_at_once(self, apart):
+        both = apart.filled(WRITE, BACK)
+        timing = measured(apart.backend.prepare(both), 2)
+        assert [apart.wrong(copy) for copy in both] == [None, None]
+        assert len(timing.seconds) == 2
+        tokens = apart.heard[0][-1], [one for one in apart.heard[0] if isinstance(one, Prepare)]
+        assert len(set(tokens[1][-1].tokens)) == 2, "so that neither waits for the other"
+
+    def test_runs_beside_what_engines_reach(self, launched):
+        machines = launched("node7", "node8", "node7")
+        machines.fail("cuMemCreate")
+        mixed = machines.filled(WRITE, TO_THIRD)
+        timing = measured(machines.backend.prepare(mixed), 2)
+        assert [machines.wrong(copy) for copy in mixed] == [None, None]
+        assert len(timing.seconds) == 2
+        assert machines.backend.remarks(WRITE)[0] == BY_NCCL
+        assert BY_IPC in machines.backend.remarks(TO_THIRD)
+
+    def test_a_wrong_byte_is_found(self, apart, library):
+        (copy,) = apart.filled(WRITE, warm_ups=0)
+        group = apart.backend.prepare([copy])
+        apart.backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
+        library.spoil(1)
+        measured(group)
+        assert apart.wrong(copy) == 5
+
+    def test_bytes_that_do_not_arrive_are_found(self, apart, library, monkeypatch):
+        (copy,) = apart.filled(WRITE, warm_ups=0)
+        group = apart.backend.prepare([copy])
+        apart.backend.fill(copy.destination, SIZE, Pattern.WORDS, 7, inverted=True)
+        for member in apart.members:
+            monkeypatch.setattr(member.backend.collectives.nccl, "call", lambda *words: None)
+        measured(group)
+        assert apart.wrong(copy) == 0
+
+    def test_what_breaks_is_founded_anew(self, apart, monkeypatch):
+        copy = apart.filled(WRITE)
+
+        def broken(*arguments):
+            raise BackendError("ncclCommInitRank", "unhandled system error")
+
+        for member in apart.members:
+            monkeypatch.setattr(member.backend.collectives.nccl, "join", broken)
+        with pytest.raises(BackendError, match="ncclCommInitRank"):
+            apart.backend.prepare(copy)
+        monkeypatch.undo()
+        for member in apart.members:
+            member.backend.collectives._nccl = nccl_of(self.library_of(member))
+        measured(apart.backend.prepare(copy))
+        assert apart.of(Token) == [2, 0]
+
+    def library_of(self, member):
+        return member.backend.collectives.nccl._core.library
+
+    def test_shares_no_communicator_with_the_other_direction(self, apart):
+        apart.backend.prepare(apart.filled(WRITE))
+        apart.backend.prepare(apart.filled(BACK))
+        assert apart.of(Token) == [1, 1]
