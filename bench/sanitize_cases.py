@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from linkgauge.backends import cuda
 from linkgauge.backends.cuda import CudaBackend, flags, group, load, matmul, work
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.content import Content
@@ -82,7 +81,7 @@ class Recorder(Driver):
 def run_kernels(driver: Driver, compiler: Compiler | None = None) -> list[str]:
     """Runs every kernel; returns what was wrong."""
     nodes = read_host().nodes
-    cuda.IN_KERNEL_LOOPS = work.IN_KERNEL_LOOPS = 1  # one launch for all loops, whatever the size
+    work.IN_KERNEL_LOOPS = 1  # one launch for all loops, whatever the size
     problems = []
     for pieces in (None, *(Pieces(4096, 8, payload) for payload in (128, 256, 512))):
         engines = EngineSettings(tuned=False, pieces=pieces)

@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Set by whatever runs the tests: output that is no terminal would be as narrow.
+os.environ.pop("COLUMNS", None)
+
 # A shell's background job ignores Ctrl-C, what nohup starts a terminal's end, and so would every
 # process that tests interrupt.
 for _signal, _handler in (

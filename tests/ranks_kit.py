@@ -16,6 +16,7 @@ from linkgauge.cluster.launch import Launch
 from linkgauge.cluster.links import Links
 from linkgauge.cluster.messages import (
     Allocated,
+    Doing,
     Done,
     End,
     Ended,
@@ -24,6 +25,7 @@ from linkgauge.cluster.messages import (
     Prepared,
     Reason,
     Refused,
+    Told,
     decode_command,
     encode,
 )
@@ -90,7 +92,7 @@ class Fake:
                         self._reply(reply)
                 elif isinstance(command, End):
                     break
-                else:
+                elif not isinstance(command, (Told, Doing)):
                     self._reply(self.answer(command))
         self.channel.close(0.0)
 

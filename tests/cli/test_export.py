@@ -26,7 +26,9 @@ def test_without_a_run_it_is_the_latest(tmp_path, monkeypatch):
         export(run=None, form=formats()["csv"])
     with pytest.raises(InputError, match="no run is kept below results"):
         pack(run=None)
-    write_run(tmp_path / "results/gpu/before" / RUN.id, RUN)
+    folder = tmp_path / "results/gpu/before" / RUN.id
+    folder.mkdir(parents=True)
+    write_run(folder, RUN)
     assert pack(run=None) == 0
     assert (tmp_path / f"{RUN.id}.tar.zst").exists()
 

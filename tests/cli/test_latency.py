@@ -70,7 +70,7 @@ def test_a_run_keeps_the_iterations_and_show_shows_them_alike(tmp_path):
     (result,) = json.loads(run.read_text())["results"]
     assert [len(cell["samples"]) for cell in result["cells"]] == [100] * len(PATHS)
     again = subprocess.run(
-        [sys.executable, "-m", "linkgauge", "show", "--no-verdict", run],
+        [sys.executable, "-m", "linkgauge", "show", "--no-verdict", "--matrix", run],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     percentiles = done.stdout.partition("percentiles of")[2].partition("\n\n")[0]

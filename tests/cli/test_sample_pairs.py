@@ -25,7 +25,7 @@ def places(run):
 
 
 def test_the_output_and_the_files_say_what_was_drawn(tmp_path):
-    text, run = measured(tmp_path, "--sample-pairs", "12")
+    text, run = measured(tmp_path, "--sample-pairs", "12", "--matrix")
     for name in PAIRWISE:
         assert f"{name}  sim  64 MiB  12 of 56 pairs, drawn with seed 1  " in text
     assert f"SUM {PAIRWISE[0]} " in text

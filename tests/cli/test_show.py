@@ -204,3 +204,14 @@ def test_it_shows_every_note_to_who_asks(kept, shown):
     write_run(latest_run(kept), noted)
     assert "like it" in shown(None)[1]
     assert "kernel 1" in shown(None, verbose=True)[1]
+
+
+def test_a_run_is_shown_as_tables_or_as_matrices(shown, tmp_path):
+    (run,) = (run_of("bare", *measured(devices=0)),)
+    write_run(tmp_path, run)
+    name = next(one.benchmark for one in run.results if any(cell.summary for cell in one.cells))
+    _, tables, _ = shown(tmp_path)
+    _, matrices, _ = shown(tmp_path, matrix=True, whole=True)
+    assert name in tables
+    assert "SUM " not in tables
+    assert f"SUM {name}" in matrices

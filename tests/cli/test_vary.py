@@ -43,7 +43,7 @@ def test_settings_are_compared_and_every_run_is_kept(tmp_path, capsys):
     assert (document["schema"], len(document["runs"])) == ("linkgauge.vary/1", 20)
     for kept in document["runs"]:
         assert show(kept["folder"]) == 0
-    assert capsys.readouterr().out.count(f"SUM {COPY}") == 20
+    assert capsys.readouterr().out.count(f"\n{COPY}  ") == 20
 
 
 def test_transfers_are_compared_as_benchmarks_are(tmp_path, capsys):

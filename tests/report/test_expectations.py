@@ -62,7 +62,7 @@ def test_they_follow_the_matrix_and_low_figures_are_coloured():
     with console.capture() as capture:
         console.print(render(of))
     text = capture.get()
-    assert "\x1b[1;33m     28.80\x1b[0m" in text
+    assert "\x1b[1;33m    28.80▼\x1b[0m" in text
     assert "\x1b[1;33m     55.00" not in text
     assert text.index("SUM") < text.index("expected 57.60 GB/s")
 

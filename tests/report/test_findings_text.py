@@ -5,6 +5,7 @@ import json
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Finding
+from linkgauge.report.console import make_console
 from linkgauge.report.findings_text import (
     Diagnosis,
     brief_lines,
@@ -12,7 +13,6 @@ from linkgauge.report.findings_text import (
     finding_lines,
     groups_of,
 )
-from linkgauge.report.run_text import make_console
 
 
 def finding(number, check="iommu", remedy=("sudo mend",)):

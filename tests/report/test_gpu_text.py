@@ -8,7 +8,8 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
-from linkgauge.report.run_text import make_console, render_result
+from linkgauge.report.console import make_console
+from linkgauge.report.run_text import render_result
 
 ORDER = 8192
 READING = Reading(

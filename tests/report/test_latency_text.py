@@ -1,7 +1,5 @@
 """What is shown of latencies: levels, what runs beside, and long curves upright."""
 
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from linkgauge.judge.plateaus import with_levels
@@ -9,8 +7,8 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Part, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
-from linkgauge.report.latency_text import histogram
-from linkgauge.report.run_text import make_console, render_result
+from linkgauge.report.console import make_console
+from linkgauge.report.run_text import render_result
 
 KI = 1 << 10
 
@@ -91,19 +89,3 @@ def test_the_point_that_falls_is_named():
 def test_nothing_is_said_of_rows_without_loads():
     alone = [cell("0", "1 KiB", "host:0 -> null by cpu*1", 1e-9)]
     assert not any("the load grows" in line for line in text_of(alone, "t"))
-
-
-@given(st.lists(st.floats(1e-9, 10.0), min_size=1, max_size=300))
-def test_a_histogram_has_a_bar_wherever_samples_are_and_is_tallest_where_most_are(samples):
-    bars = histogram(samples)
-    assert len(bars) <= 24
-    assert "█" in bars
-    assert bars[0] != " ", "the least sample is in the first interval"
-    assert len(bars.replace(" ", "")) <= len(set(samples))
-    if max(samples) > 2 * min(samples):
-        assert len(bars) == 24, "and the largest in the last"
-
-
-def test_a_histogram_tells_two_modes_from_one():
-    assert histogram([1e-6] * 5) == "█"
-    assert histogram([1e-6] * 30 + [9e-6] * 15) == "█" + " " * 22 + "▄"

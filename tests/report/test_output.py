@@ -20,11 +20,11 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Run
 from linkgauge.model.transfer import Drawn, Report
 from linkgauge.report import files
+from linkgauge.report.console import make_console
 from linkgauge.report.matrix import shown
 from linkgauge.report.outcome_text import outcome_lines
 from linkgauge.report.run_notes import note_lines
 from linkgauge.report.run_text import (
-    make_console,
     render,
     render_result,
     render_transfers,
@@ -41,10 +41,11 @@ def compare(name: str, text: str) -> None:
     assert text == path.read_text()
 
 
-def text_console(**options) -> Console:
+def text_console(width=120, **options) -> Console:
     return Console(
-        file=io.StringIO(), highlight=False, markup=False, emoji=False, soft_wrap=True, **options
-    )
+        file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, soft_wrap=True,
+        **options,
+    )  # fmt: skip
 
 
 def print_run(console: Console, run: Run) -> None:
@@ -114,7 +115,7 @@ def test_a_sample_of_pairs_says_so_in_its_heading_and_in_its_sum():
     assert lines[0].endswith("3 of 12 pairs, drawn with seed 7")
     matrix = [line.split() for line in lines[lines.index("total") + 1 :][:4]]
     assert [matrix[0], *(row[0] for row in matrix[1:])] == [["3", "9"], "3", "9", "12"]
-    assert [row[1:].count("N/A") for row in matrix[1:]] == [1, 1, 1]
+    assert [row[1:].count("·") for row in matrix[1:]] == [1, 1, 1]
     assert [line.split(" of ", 1)[1] for line in lines if "SUM" in line] == ["3 of 12 cells"] * 3
 
 

@@ -12,8 +12,9 @@ from linkgauge.engine.runs import read_run
 from linkgauge.model.collective import Collective
 from linkgauge.model.result import RankTimes
 from linkgauge.model.transfer import Report
+from linkgauge.report.console import make_console
 from linkgauge.report.files import json_document, run_schema, scaling_schema, variation_schema
-from linkgauge.report.run_text import make_console, render_result, render_transfers
+from linkgauge.report.run_text import render_result, render_transfers
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = DOCS / "run.schema.json"

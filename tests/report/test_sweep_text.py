@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.judge.lines import with_lines
+from linkgauge.report.console import make_console
 from linkgauge.report.live import whole_run_lines
-from linkgauge.report.run_text import make_console
 from linkgauge.report.sweep_text import sweep_lines
 from sweep_kit import KI, MI, RATE, ping_pongs, run, sweep
 
@@ -39,11 +39,21 @@ def test_a_sweep_is_a_curve_and_a_line_for_each_path():
     ]
 
 
-def test_it_stands_after_the_tables():
-    text = shown(*sweep(PAIR), lines=whole_run_lines)
-    tables = [n for n, line in enumerate(text) if line.startswith("SUM h2d")]
-    assert len(tables) == 4
-    assert tables[-1] < text.index("h2d  sim  64 KiB to 64 MiB")
+def test_a_run_shows_one_table_of_all_sizes_and_the_line():
+    assert shown(*sweep(PAIR), lines=whole_run_lines)[:6] == [
+        "sim  GB/s by size",
+        "            64 KiB   1 MiB  16 MiB  64 MiB",
+        "h2d (0, 0)   19.80   45.65   49.70   49.93",
+        "h2d (0, 1)    9.90   22.82   24.85   24.96",
+        (
+            "0, 0  time = 2.00 µs + bytes ÷ 50.00 GB/s, half of that bandwidth at 97.7 KiB "
+            "(within 0.1%)"
+        ),
+        (
+            "0, 1  time = 4.00 µs + bytes ÷ 25.00 GB/s, half of that bandwidth at 97.7 KiB "
+            "(within 0.1%)"
+        ),
+    ]
 
 
 def test_a_curve_of_many_sizes_stands_upright():

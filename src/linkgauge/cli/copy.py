@@ -55,4 +55,4 @@ def copy(
         context, Written(transfers), settings,
         label=label, out=out, wait=wait, profile=None if size else profile,
     )  # fmt: skip
-    return carry_out(request, Display(form, utilization, verdict=not no_verdict))
+    return carry_out(request, Display(form, utilization, verdict=not no_verdict, matrix=True))

@@ -81,7 +81,7 @@ def latency(
         label=label, out=out, wait=wait, profile=None if size else "standard",
         backends=tuple(backend or ()), devices=tuple(device or ()),
     )  # fmt: skip
-    return carry_out(request, Display(form, utilization, verdict=False))
+    return carry_out(request, Display(form, utilization, verdict=False, matrix=True))
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:

@@ -108,6 +108,8 @@ OPTIONS = {
         out=Option("Keep the run below this folder.", "DIR"),
         limits=Option("Fail the cells that miss the limits in this file (docs/expect.md).", "FILE"),
         utilization=Option("Also show percentages of the theoretical figures, and CPU use."),
+        matrix=Option("Show a matrix for each benchmark, and all that is known of its figures."),
+        whole=Option("Show large matrices whole, instead of what stands out.", flag="--all"),
         no_verdict=Option("Show figures only; the exit code ignores low cells and findings."),
     ),
     **headed(

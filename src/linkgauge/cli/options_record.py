@@ -15,7 +15,7 @@ from linkgauge.report.formats import formats
 
 from .requests import command_line, valid
 
-FREE = {"resume", "wait", "limits", "utilization", "no_verdict", *formats()}
+FREE = {"resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", *formats()}
 """Options that do not affect what is measured, or how."""
 
 

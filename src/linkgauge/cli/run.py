@@ -88,6 +88,8 @@ def run(
     hardware: Path | None = None,
     limits: Path | None = None,
     utilization: bool = False,
+    matrix: bool = False,
+    whole: bool = False,
     no_verdict: bool = False,
     dry_run: bool = False,
     simulated: Simulated,
@@ -120,8 +122,9 @@ def run(
     from .options_record import given, request_of
 
     display = Display(
-        form, utilization, read_limits(limits) if limits else (), verdict=not no_verdict
-    )
+        form, utilization, read_limits(limits) if limits else (),
+        verdict=not no_verdict, matrix=matrix, whole=whole,
+    )  # fmt: skip
     if dry_run and "plan" not in form.renderers:
         raise InputError(f"{form.flag} is of samples, and a dry run takes none: use --json")
     if resume is not None:

@@ -37,6 +37,8 @@ def show(
     against: str | None = None,
     limits: Path | None = None,
     utilization: bool = False,
+    matrix: bool = False,
+    whole: bool = False,
     no_verdict: bool = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also every note on the cells.")
@@ -68,12 +70,9 @@ def show(
     if against is not None:
         raise InputError(f"--against is of a folder of runs: {run} is one")
     display = Display(
-        form,
-        utilization,
-        read_limits(limits) if limits else (),
-        verdict=not no_verdict,
-        verbose=verbose,
-    )
+        form, utilization, read_limits(limits) if limits else (),
+        verdict=not no_verdict, matrix=matrix, whole=whole, verbose=verbose,
+    )  # fmt: skip
     kept = read_run(run)
     if limits and kept.is_profiled:
         raise InputError(

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Simulation
+from linkgauge.report.console import make_console
 from linkgauge.report.formats import Format
-from linkgauge.report.run_text import make_console
 
 EACH_NODE = "each"
 """Stands for each NUMA node of the machine."""

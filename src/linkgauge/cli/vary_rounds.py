@@ -20,9 +20,9 @@ from linkgauge.model.result import exit_code
 from linkgauge.model.signed_ranks import MOST_ROUNDS, least_rounds
 from linkgauge.model.units import parse_fraction
 from linkgauge.model.variation import Variation
+from linkgauge.report.console import make_console
 from linkgauge.report.files import write_document, write_run
 from linkgauge.report.formats import Format
-from linkgauge.report.run_text import make_console
 from linkgauge.report.vary_live import LiveRounds
 
 MOST_SIGNIFICANCE = 0.2

@@ -23,8 +23,8 @@ from linkgauge.model.machine import Device
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.result import CellResult, Run, exit_code
 from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.report.console import make_console
 from linkgauge.report.run_notes import note_lines
-from linkgauge.report.run_text import make_console
 
 from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from .nccl_tests_cases import Line, Part, parts, split_of

@@ -25,8 +25,8 @@ from linkgauge.judge.verdict import judge_result
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.result import Result, exit_code
 from linkgauge.model.transfer import Benchmark
+from linkgauge.report.console import make_console
 from linkgauge.report.run_notes import note_lines
-from linkgauge.report.run_text import make_console
 
 from .base import Context, Quiet, UsageError, Where, measure, opened, printing_once
 from .nvbandwidth_cases import BY_NAME, Testcase, cases_of, find, hint, with_prefixes

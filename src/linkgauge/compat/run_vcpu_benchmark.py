@@ -57,7 +57,10 @@ def run(arguments: Sequence[str], where: Where) -> int:
         command=("linkgauge", "as", TOOL, *arguments),
         options={"--profile": "vm", "--label": configuration, "--out": str(RESULTS.absolute())},
     )
-    with opened(request) as session, LiveReport(Display(formats()[TERMINAL])) as report:
+    with (
+        opened(request) as session,
+        LiveReport(Display(formats()[TERMINAL], matrix=True)) as report,
+    ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)
         if session.folder is not None:

@@ -5,8 +5,10 @@ rank that the others wait for."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
+from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.model.busbw import bandwidths
@@ -17,7 +19,9 @@ from linkgauge.model.stragglers import straggler_of
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE
 
 from .expectations import STYLES
+from .folding import Fitting
 from .matrix import ABSENT, shown
+from .wrapping import Hanging
 
 _SIZE = 9
 _SIDES = ("out of place", "in place")
@@ -33,7 +37,7 @@ Heads = Sequence[tuple[str, int]]
 Entries = Callable[[CellResult], Iterator[tuple[str, str]]]
 
 
-def collective_lines(result: Result) -> Iterator[Text]:
+def collective_lines(result: Result) -> Iterator[RenderableType]:
     """Two tables for each row that is measured out of place, and the average bus bandwidth."""
     blocks: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
@@ -41,7 +45,8 @@ def collective_lines(result: Result) -> Iterator[Text]:
         if isinstance(work, Collective):
             alike = replace(work, in_place=False)
             blocks.setdefault(alike, {}).setdefault(work.in_place, {})[cell.column] = cell
-    yield Text(f"{_title(result)}: time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})")
+    title = f"{_title(result)}: time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
+    yield Hanging(Text(title), 2)
     for number, sides in enumerate(blocks.values()):
         if number:
             yield Text()
@@ -54,16 +59,17 @@ def _title(result: Result) -> str:
     return result.title.partition(", type(row)")[0]
 
 
-def _block(sides: Sequence[Side]) -> Iterator[Text]:
+def _block(sides: Sequence[Side]) -> Iterator[RenderableType]:
     first = next(iter(sides[0].values()))
     names = [_SIDES[_is_in_place(next(iter(side.values())))] for side in sides]
     yield Text(_name(first), "bold")
     if how := _how(first):
         yield Text(how, "dim")
-    yield from _table(names, sides, _FIGURES, _figures)
+    yield _sides(names, sides, _FIGURES, _figures)
     if any(cell.iterations for side in sides for cell in side.values()):
-        yield Text("single iterations; last: the rank that the others wait for, and how long")
-        yield from _table(names, sides, _SINGLES, _singles)
+        single = "single iterations; last: the rank that the others wait for, and how long"
+        yield Hanging(Text(single), 2)
+        yield _sides(names, sides, _SINGLES, _singles)
 
 
 def _is_in_place(cell: CellResult) -> bool:
@@ -92,6 +98,16 @@ def _how(cell: CellResult) -> str:
         f"{work.registered} registration" if work.registered else "",
     )
     return ", ".join(part for part in parts if part)
+
+
+def _sides(
+    names: Sequence[str], sides: Sequence[Side], heads: Heads, entries: Entries
+) -> RenderableType:
+    """Side by side, or where that is too wide, one below the other."""
+    alone = (
+        _table([name], [side], heads, entries) for name, side in zip(names, sides, strict=True)
+    )
+    return Fitting([*_table(names, sides, heads, entries)], [*chain.from_iterable(alone)])
 
 
 def _table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rich.text import Text
@@ -30,7 +30,13 @@ def expectation_lines(result: Result) -> Iterator[Text]:
     """Cells whose figures are low or high, then what was expected, with the arithmetic."""
     yield from _beside(result, "low")
     yield from _beside(result, "high")
-    counts = Counter(line for cell in result.cells if (line := _expected(cell, result.unit)))
+    yield from reasons_lines([(cell, result.unit) for cell in result.cells])
+
+
+def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Text]:
+    """What was expected of cells of these units, with the arithmetic: each once, those of the most
+    cells first."""
+    counts = Counter(line for cell, unit in cells if (line := _expected(cell, unit)))
     for line, _ in counts.most_common(MOST):
         yield Text(line, "dim")
     if len(counts) > MOST:
@@ -41,6 +47,19 @@ def _beside(result: Result, verdict: Verdict) -> Iterator[Text]:
     cells = [compared(c) for c in result.cells if c.verdict == verdict and c.summary]
     if cells:
         yield Text.assemble((verdict, STYLES[verdict]), f" {first_of(cells)} of what is expected")
+
+
+def share_of(cell: CellResult) -> float | None:
+    """The median as a part of the expected figure; None where either is unknown."""
+    expected = expected_of(cell)
+    return cell.summary.median / expected if cell.summary and expected else None
+
+
+def expected_of(cell: CellResult) -> float | None:
+    """What it should reach, else what it cannot exceed; None where nothing is expected."""
+    if cell.expected is None:
+        return None
+    return cell.expected.achievable or cell.expected.theoretical
 
 
 def compared(cell: CellResult) -> str:
@@ -63,7 +82,7 @@ class Lowest(NamedTuple):
 
 def lowest_share(cell: CellResult) -> Lowest | None:
     """Of the cell's figure, or of a transfer's own, if clearly lower; None without any."""
-    expected = cell.expected and (cell.expected.achievable or cell.expected.theoretical)
+    expected = expected_of(cell)
     if not cell.summary or not expected:
         return None
     figure = cell.summary.median

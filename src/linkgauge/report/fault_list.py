@@ -8,7 +8,7 @@ from rich.table import Table
 
 from linkgauge.backends.sim.faults import FAULTS, PARAMETERS, parameters
 
-from .run_text import make_console
+from .console import make_console
 
 
 def print_faults() -> None:

@@ -51,15 +51,23 @@ def _matrix(
 def state_lines(result: Result) -> Iterator[Text]:
     """A line for each row of products: clocks, power and temperature of its devices meanwhile, and
     what throttled them."""
+    yield from _row_lines(result, _parts, _throttled)
+
+
+def throttled_lines(result: Result) -> Iterator[Text]:
+    """A line for each row of products whose devices were throttled."""
+    yield from _row_lines(result, _throttled)
+
+
+def _row_lines(result: Result, *said_of: Callable[[Sequence[Reading]], Text]) -> Iterator[Text]:
     rows = dict.fromkeys(cell.row for cell in result.cells if cell.operation in PRODUCTS)
     width = max((len(row) for row in rows), default=0)
     for row in rows:
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
-        if readings:
-            said = Text("; ").join(filter(None, (_parts(readings), _throttled(readings))))
-            if said:
-                yield Text.assemble((f"{row:>{width}} ", "cyan"), said)
+        said = Text("; ").join(filter(None, (say(readings) for say in said_of)))
+        if said:
+            yield Text.assemble((f"{row:>{width}} ", "cyan"), said)
 
 
 def _parts(readings: Sequence[Reading]) -> Text:

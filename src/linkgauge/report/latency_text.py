@@ -3,11 +3,11 @@ single iterations, and the bandwidth that loads the memory meanwhile."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from rich.console import RenderableType
 from rich.text import Text
 
 from linkgauge.model.result import CellResult, Level, Result
@@ -15,7 +15,10 @@ from linkgauge.model.statistics import known_percentile
 from linkgauge.model.transfer import ITERATED, Place
 from linkgauge.model.units import BANDWIDTH, format_size, unit_of
 
-from .matrix import ABSENT, Matrix, grid, shown
+from .folding import Entry, Folded
+from .histogram import histogram
+from .matrix import ABSENT, Matrix, shown
+from .wrapping import Hanging
 
 
 def level_lines(result: Result) -> Iterator[Text]:
@@ -32,11 +35,12 @@ def _named(level: Level, unit: str) -> str:
 
 
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
+_WIDTH = 12
 _MOST_LINES = 24
 """Cells that have a line of percentiles each; of more, those of the first column."""
 
 
-def percentile_lines(result: Result) -> Iterator[Text]:
+def percentile_lines(result: Result) -> Iterator[RenderableType]:
     """A line of percentiles for each cell whose samples are single iterations. One that fewer
     samples lie beyond than one is not known."""
     cells = [c for c in result.cells if c.operation in ITERATED and c.samples]
@@ -47,14 +51,15 @@ def percentile_lines(result: Result) -> Iterator[Text]:
         first = cells[0].column
         cells = [cell for cell in cells if cell.column == first]
         heading += f", {first}; the others: samples.csv"
-    names = [f"{cell.row}, {cell.column} " for cell in cells]
-    label = max(map(len, names))
-    yield Text(heading)
     columns = [*(f"p{100 * each:g}" for each in PERCENTILES), "max", "n"]
-    rows = ([(text, "") for text in _percentiles(cell, result.unit)] for cell in cells)
-    lines = grid([f"{name:>{label}}" for name in names], columns, 12, rows)
-    beside = "min to max, log scale", *(histogram(cell.samples) for cell in cells)
-    yield from (line.append(f"  {more}", "dim") for line, more in zip(lines, beside, strict=True))
+    yield Hanging(Text(heading), 2)
+    yield Folded(
+        [f"{cell.row}, {cell.column}" for cell in cells],
+        columns,
+        [[Entry(text) for text in _percentiles(cell, result.unit)] for cell in cells],
+        least=_WIDTH,
+        beside=("min to max, log scale", *(histogram(cell.samples) for cell in cells)),
+    )
 
 
 def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
@@ -64,24 +69,6 @@ def _percentiles(cell: CellResult, unit: str) -> Iterator[str]:
         yield ABSENT if found is None else shown(found, unit)
     yield shown(ordered[-1], unit)
     yield str(len(ordered))
-
-
-_BINS = 24
-_BARS = "▁▂▃▄▅▆▇█"
-
-
-def histogram(samples: Sequence[float]) -> str:
-    """How many samples lie in each of 24 intervals of equal ratio from the least to the largest:
-    a bar each, relative to the most; none where there are none. All are positive."""
-    least, most = min(samples), max(samples)
-    width = math.log(most / least) / _BINS
-    counts = Counter(
-        min(_BINS - 1, int(math.log(sample / least) / width)) if width > 0 else 0
-        for sample in samples
-    )
-    tallest = max(counts.values())
-    bars = (-(-counts[at] * len(_BARS) // tallest) for at in range(_BINS))
-    return "".join(_BARS[bar - 1] if bar else " " for bar in bars).rstrip()
 
 
 def load(cell: CellResult) -> float | None:

@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -25,6 +26,8 @@ from linkgauge.model.errors import ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 
+from .body import body_lines
+from .console import make_console
 from .files import write_run
 from .findings_text import brief_lines, finding_lines, groups_of
 from .formats import TERMINAL, Format, formats
@@ -32,7 +35,7 @@ from .matrix import shown
 from .outcome_text import outcome_lines, results_line, worst_of
 from .progress import progress_bar
 from .run_notes import folded_notes, note_lines
-from .run_text import make_console, render
+from .run_text import has_figures, render
 from .skips import unmeasured_lines
 from .sweep_text import sweep_lines
 from .utilisation_matrix import render_cpus, render_utilisation
@@ -45,13 +48,17 @@ MOST_FINDINGS = 3
 class Display(msgspec.Struct, frozen=True):
     """How a run is shown: its format and, for people, whether to show how much of the hardware and
     of the CPUs each cell used (`utilization`), and whether to say what is wrong (`verdict`). Cells
-    beyond one of the `limits` fail, as do those with an `objection`. `verbose`: with every note."""
+    beyond one of the `limits` fail, as do those with an `objection`. With `matrix`, each benchmark
+    is shown as a matrix with all that is known of it; with `whole`, none is summarised. `verbose`:
+    with every note."""
 
     format: Format
     utilization: bool = False
     limits: tuple[Limit, ...] = ()
     objection: Objection | None = None
     verdict: bool = True
+    matrix: bool = False
+    whole: bool = False
     verbose: bool = False
 
     def judged(self, run: Run) -> Run:
@@ -152,13 +159,23 @@ def run_lines(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
 ) -> Iterator[RenderableType]:
     """A judged run: its results, then what is to be said of all of them."""
+    results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
+    if display.matrix or display.utilization:
+        yield from _matrix_lines(replace(run, results=results), display)
+    else:
+        yield from body_lines(replace(run, results=results), whole=display.whole)
+    yield from summary_lines(run, outcome, display, folder)
+
+
+def _matrix_lines(run: Run, display: Display) -> Iterator[RenderableType]:
+    """Each result with all that is known of it."""
     for result in run.results:
-        yield render(result if outcome.verdict else unjudged(result))
+        if has_figures(result):
+            yield render(result)
         if display.utilization:
             used = render_utilisation(result), render_cpus(result)
             yield from (matrix for matrix in used if matrix is not None)
     yield from sweep_lines(run)
-    yield from summary_lines(run, outcome, display, folder)
 
 
 def summary_lines(

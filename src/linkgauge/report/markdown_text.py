@@ -9,10 +9,10 @@ from html import escape
 from linkgauge.judge.findings import Finding
 from linkgauge.model.units import format_size, unit_of
 
+from .console import UNSEEN
 from .matrix import ABSENT, shown
 from .outcome_text import outcome_lines
 from .rows import CellRow, JudgedRun, cell_rows
-from .run_text import UNSEEN
 from .wrapping import plain_lines
 
 _HEADS = (

@@ -86,3 +86,12 @@ def shown(value: float, unit: str) -> str:
     """A figure for people, without its unit: two decimals, or three digits if small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
+
+
+def brief(value: float, unit: str) -> str:
+    """A figure for people in four digits, without its unit; small ones in three."""
+    scaled = value / unit_of(unit).scale
+    for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
+        if abs(scaled) >= least:
+            return f"{scaled:.{decimals}f}"
+    return shown(value, unit)

@@ -24,8 +24,9 @@ from .matrix import shown
 from .remedies import Command, Step, one_line, steps
 from .remedy_text import Block
 from .run_notes import Missed, missed_precision, naming
-from .run_text import STATUS_STYLES, simulated
+from .run_text import simulated
 from .sentences import QUIETEN, first_of
+from .shading import STATUS_STYLES
 from .wrapping import Hanging
 
 INDENT = 11

@@ -1,4 +1,4 @@
-"""A run as text: matrices in nvbandwidth's layout, then notes on them.
+"""A result as text: matrices in nvbandwidth's layout, then notes on them.
 
 Colour comes from rich, only on a terminal. Nothing in results is read as markup, and control
 characters in them are not sent to the terminal.
@@ -9,71 +9,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.segment import Segment
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from linkgauge.model.collective import Collective
-from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict
+from linkgauge.model.result import CellResult, Result, Sheet, Status, Verdict, worst
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 
 from .collective_text import collective_lines
 from .concurrency_text import each_matrix, own_matrix
 from .expectations import STYLES, expectation_lines
+from .folding import Entry, Folded
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
-from .matrix import ABSENT, Matrix, grid, matrices, shown
+from .matrix import ABSENT, Matrix, matrices, shown
 from .overlap_text import time_matrices
 from .pages import page_lines
 from .remote import remote_lines
 from .run_notes import mode_lines
 from .sentences import first_of
+from .shading import STATUS_STYLES, legend, shaded
 from .thread_lines import thread_lines
+from .wrapping import Hanging
 
 WIDTH = 10
 MOST_COLUMNS = 16
 """A sweep of more columns is shown with its settings as rows."""
 OF_SIZES = ("chase", "copy-ping-pong", "timed-copy")
 """Operations of curves, whose cells have sizes of their own."""
-UNKNOWN = (ABSENT, "dim")
-"""Text and style of a cell without a figure."""
-WIDE = 1000
-"""Columns where there is no terminal: lines are never wrapped there."""
-STATUS_STYLES: dict[Status, str] = {
-    "pass": "green",
-    "fail": "bold red",
-    "error": "bold red",
-    "timeout": "bold red",
-    "skip": "yellow",
-}
+UNKNOWN = Entry(ABSENT, "dim")
+"""A cell without a figure."""
+INDENT = 4
+"""Of continuation lines."""
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "high", "ok")
-
-# Control characters, and those that change the text's direction (Unicode's Bidi_Control).
-_TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-UNSEEN = dict.fromkeys((*range(32), *range(127, 160), *_TURNING), "�")
-del UNSEEN[ord("\n")], UNSEEN[ord("\t")]
-
-
-class _Console(Console):
-    """A console that replaces control characters in results and captures."""
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterator[Segment]:
-        for segment in super().render(renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(segment.text.translate(UNSEEN), segment.style)
-
-
-def make_console(*, stderr: bool = False) -> Console:
-    """A console that wraps nothing and uses colour only on a terminal."""
-    console = _Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = WIDE
-    return console
 
 
 def render(result: Result) -> RenderableType:
@@ -83,48 +52,60 @@ def render(result: Result) -> RenderableType:
 
 def render_result(result: Result) -> RenderableType:
     """A result with its matrices; a benchmark without figures is one line with the reason."""
-    if not any(cell.summary for cell in result.cells):
-        return _unmeasured(result)
+    if not has_figures(result):
+        return Hanging(_unmeasured(result), INDENT)
+    remarks = map(hanging, _remark_lines(result))
     if result.unit == COLLECTIVE.symbol:
-        return Group(_heading(result), *collective_lines(result), *_remarks(result), Text())
-    unit = unit_of(result.unit)
+        return Group(heading(result), *collective_lines(result), *remarks, Text())
     turned = result.sweep and len({cell.column for cell in result.cells}) > MOST_COLUMNS
-    title = _turned_title(result.title) if turned else result.title
-    lines: list[Text] = [_heading(result), Text(f"{title} {unit.quantity} ({unit.shown})")]
-    cells: dict[tuple[str, str], CellResult] = {cell.place: cell for cell in result.cells}
+    lines: list[RenderableType] = [heading(result), title_line(result, turned=turned)]
+    cells = {cell.place: cell for cell in result.cells}
     for matrix in matrices(result):
         if result.parts:
             lines.append(Text(matrix.name.removeprefix(f"{result.benchmark}_"), style="italic"))
-        entry = partial(_entry, matrix.figures, cells, result.unit)
-        lines += matrix_lines(matrix, entry, turned=turned)
+        lines += matrix_lines(matrix, partial(_entry, matrix.figures, cells, result.unit),
+                               turned=turned)  # fmt: skip
         if matrix.total is not None:
             lines.append(_sum_line(matrix, result.unit))
-    lines += thread_lines(result)
+    lines += map(hanging, thread_lines(result))
     lines += _load_lines(result)
     lines += _more_lines(result)
-    lines += state_lines(result)
-    lines += level_lines(result)
+    lines += map(hanging, state_lines(result))
+    lines += map(hanging, level_lines(result))
     lines += percentile_lines(result)
-    lines += page_lines(result)
-    lines += remote_lines(result)
-    return Group(*lines, *_remarks(result), Text())
+    lines += map(hanging, page_lines(result))
+    lines += map(hanging, remote_lines(result))
+    return Group(*lines, *remarks, Text())
 
 
-def _remarks(result: Result) -> Iterator[Text]:
+def has_figures(result: Result) -> bool:
+    return any(cell.summary for cell in result.cells)
+
+
+def hanging(line: Text) -> RenderableType:
+    return Hanging(line, INDENT)
+
+
+def title_line(result: Result, *, turned: bool = False) -> RenderableType:
+    """What its rows and columns are, and the unit."""
+    unit = unit_of(result.unit)
+    title = _turned_title(result.title) if turned else result.title
+    return hanging(Text(f"{title} {unit.quantity} ({unit.shown})"))
+
+
+def _remark_lines(result: Result) -> Iterator[Text]:
     """What is said below the figures, whatever they are."""
     yield from mode_lines(result)
     yield from expectation_lines(result)
-    yield from _complaints([c for c in result.cells if c.status not in ("pass", "skip")])
-    yield from _complaints(
-        [c for c in result.cells if c.status == "skip" and c.reason != result.reason]
-    )
+    yield from complaint_lines([result])
 
 
-def _heading(result: Result) -> Text:
-    heading = Text.assemble((result.benchmark, "bold"), where(result, _sizes(result)))
-    if (word := _word(result)) is not None:
-        heading.append("  ").append(word)
-    return heading.append("  ").append(simulated()) if result.simulated else heading
+def heading(result: Result) -> Text:
+    """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
+    line = Text.assemble((result.benchmark, "bold"), where(result, _sizes(result)))
+    if (word := verdict_word([result])) is not None:
+        line.append("  ").append(word)
+    return line.append("  ").append(simulated()) if result.simulated else line
 
 
 def where(sheet: Sheet, sizes: str | None = None) -> str:
@@ -152,13 +133,14 @@ def _sizes(result: Result) -> str:
     return " to ".join(map(format_size, ends))
 
 
-def _word(result: Result) -> Text | None:
-    """What to say of its cells, the worst of them first; None where none is judged."""
-    if result.status != "pass":
-        return Text(result.status, STATUS_STYLES[result.status])
-    verdicts = {cell.verdict for cell in result.cells}
-    worst = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
-    return worst and Text(worst, "green" if worst == "ok" else STYLES[worst])
+def verdict_word(results: Sequence[Result]) -> Text | None:
+    """What to say of their cells, the worst of them first; None where none is judged."""
+    status = worst(result.status for result in results)
+    if status != "pass":
+        return Text(status, STATUS_STYLES[status])
+    verdicts = {cell.verdict for result in results for cell in result.cells}
+    word = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
+    return word and Text(word, "green" if word == "ok" else STYLES[word])
 
 
 def simulated() -> Text:
@@ -168,7 +150,7 @@ def simulated() -> Text:
 
 def _unmeasured(result: Result) -> Text:
     reasons = tuple(dict.fromkeys(cell.reason or "" for cell in result.cells))
-    return _heading(result).append(f": {result.reason or _first_reason(reasons)}")
+    return heading(result).append(f": {result.reason or _first_reason(reasons)}")
 
 
 def _first_reason(reasons: Sequence[str]) -> str:
@@ -178,32 +160,46 @@ def _first_reason(reasons: Sequence[str]) -> str:
     return "".join(reasons[:1]) + count
 
 
-def _complaints(cells: Sequence[CellResult]) -> Iterator[Text]:
-    """A line for each status and reason, with the cells that have it."""
-    found: dict[tuple[Status, str | None], list[str]] = {}
-    for cell in cells:
-        found.setdefault((cell.status, cell.reason), []).append(str(cell.place))
-    for (status, reason), places in found.items():
-        yield Text.assemble((status, STATUS_STYLES[status]), f" {first_of(places)}: {reason}")
+def complaint_lines(results: Sequence[Result]) -> Iterator[Text]:
+    """A line for each status and reason, with the cells that have it; of several
+    benchmarks, with their names, too."""
+    found: dict[tuple[Status, str | None], dict[str, None]] = {}
+    several = len({result.benchmark for result in results}) > 1
+    for result in results:
+        for cell in result.cells:
+            stated = cell.status == "skip" and cell.reason == result.reason
+            if cell.status != "pass" and not stated:
+                name = f"{result.benchmark} {cell.place}" if several else str(cell.place)
+                found.setdefault((cell.status, cell.reason), {})[name] = None
+    separator = ", " if several else " "
+    for (status, reason), names in sorted(found.items(), key=_skipped_last):
+        yield Text.assemble(
+            (status, STATUS_STYLES[status]), f" {first_of([*names], separator)}: {reason}"
+        )
+
+
+def _skipped_last(found: tuple[tuple[Status, str | None], object]) -> bool:
+    (status, _), _ = found
+    return status == "skip"
 
 
 def matrix_lines(
     matrix: Matrix,
-    entry: Callable[[tuple[str, str]], tuple[str, str]],
+    entry: Callable[[Place], Entry],
     *,
     turned: bool = False,
-) -> Iterator[Text]:
-    """The rows below a line of columns; `entry` returns the text and style of each place. `turned`
-    is with rows and columns exchanged."""
-    heads = (matrix.columns, matrix.rows) if turned else (matrix.rows, matrix.columns)
-    label = max(4, *(len(row) + 1 for row in heads[0]))
-    width = max(WIDTH, *(len(column) + 2 for column in heads[1]))
-    labels = [f"{row:>{label - 1}} " for row in heads[0]]
-    rows = (
-        [entry((column, row) if turned else (row, column)) for column in heads[1]]
-        for row in heads[0]
-    )
-    yield from grid(labels, heads[1], width, rows)
+    least: int = WIDTH,
+) -> Iterator[RenderableType]:
+    """The rows below a line of columns; `entry` returns what stands in each place. `turned` is with
+    rows and columns exchanged."""
+    rows, columns = matrix.rows, matrix.columns
+    entries = [[entry(Place(row, column)) for column in columns] for row in rows]
+    if turned:
+        rows, columns, entries = columns, rows, [[*one] for one in zip(*entries, strict=True)]
+    yield Folded(rows, columns, entries, least=least)
+    signs = legend([one for row in entries for one in row])
+    if signs is not None:
+        yield hanging(signs)
 
 
 def _turned_title(title: str) -> str:
@@ -211,40 +207,38 @@ def _turned_title(title: str) -> str:
     return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
 
 
-def _load_lines(result: Result) -> Iterator[Text]:
+def _load_lines(result: Result) -> Iterator[RenderableType]:
     """What moved beside latencies, as a matrix of its own."""
     matrix = load_matrix(result)
     if matrix is not None:
         yield Text(load_title())
-        figures = matrix.figures
-        yield from matrix_lines(
-            matrix,
-            lambda at: (
-                (shown(figures[Place(*at)], BANDWIDTH.symbol), "dim")
-                if Place(*at) in figures
-                else UNKNOWN
-            ),
-        )
-    yield from falling_lines(result)
+        yield from _figure_lines(matrix, lambda rate: shown(rate, BANDWIDTH.symbol))
+    yield from map(hanging, falling_lines(result))
 
 
-def _more_lines(result: Result) -> Iterator[Text]:
+def _more_lines(result: Result) -> Iterator[RenderableType]:
     """Matrices of other figures of the same cells."""
-    more = (
+    for title, matrix in more_of(result):
+        yield Text(title)
+        yield from _figure_lines(matrix, "{:.2f}".format)
+
+
+def more_of(result: Result) -> tuple[tuple[str, Matrix], ...]:
+    """Matrices of other figures of the same cells, with their titles, in the unit as it is
+    shown."""
+    return (
         *own_matrix(result),
         *each_matrix(result),
         *more_matrices(result),
         *time_matrices(result),
     )
-    for title, matrix in more:
-        yield Text(title)
-        figures = matrix.figures
-        yield from matrix_lines(
-            matrix,
-            lambda at, of=figures: (  # type: ignore[misc]  # bound in this turn
-                (f"{of[Place(*at)]:.2f}", "dim") if Place(*at) in of else UNKNOWN
-            ),
-        )
+
+
+def _figure_lines(matrix: Matrix, text: Callable[[float], str]) -> Iterator[RenderableType]:
+    figures = matrix.figures
+    yield from matrix_lines(
+        matrix, lambda at: Entry(text(figures[at]), "dim") if at in figures else UNKNOWN
+    )
 
 
 def _sum_line(matrix: Matrix, unit: str) -> Text:
@@ -255,22 +249,18 @@ def _sum_line(matrix: Matrix, unit: str) -> Text:
 
 
 def _entry(
-    figures: Mapping[Place, float], cells: Mapping[tuple[str, str], CellResult], unit: str,
-    at: Place,
-) -> tuple[str, str]:  # fmt: skip
-    """The text and style of a place in the matrix."""
-    if at not in figures:
-        return UNKNOWN
-    cell = cells[at]
-    style = STYLES[cell.verdict] if cell.status == "pass" else STATUS_STYLES[cell.status]
-    return shown(figures[at], unit), style
+    figures: Mapping[Place, float], cells: Mapping[Place, CellResult], unit: str, at: Place
+) -> Entry:
+    """What stands in a place of the matrix."""
+    return shaded(cells.get(at), shown(figures[at], unit) if at in figures else None)
 
 
 def render_transfers(result: Result) -> RenderableType:
     """One cell of `linkgauge copy`: each transfer's figure, then the total."""
     cell = result.cells[0] if result.cells else None
     if cell is None or cell.summary is None:
-        return _unmeasured(result) if cell is None else Group(*_complaints([cell]))
+        said = [_unmeasured(result)] if cell is None else complaint_lines([result])
+        return Group(*map(hanging, said))
     unit = unit_of(result.unit)
     rows = [
         (str(cell.transfers[part.transfer]), part.summary)
@@ -294,8 +284,8 @@ def render_transfers(result: Result) -> RenderableType:
         lines.append(line)
     lines += mode_lines(result)
     lines += expectation_lines(result)
-    lines += _complaints([cell]) if cell.status != "pass" else []
-    return Group(*lines)
+    lines += complaint_lines([result])
+    return Group(*map(hanging, lines))
 
 
 def _kept(cell: CellResult) -> str:

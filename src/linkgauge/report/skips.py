@@ -9,7 +9,7 @@ from rich.text import Text
 
 from linkgauge.model.result import Result, Run, Status
 
-from .run_text import STATUS_STYLES
+from .shading import STATUS_STYLES
 from .wrapping import Hanging
 
 MOST = 6

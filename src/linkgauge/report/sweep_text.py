@@ -15,15 +15,16 @@ from linkgauge.model.result import Result, Run, SizeLine
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import BANDWIDTH, approximate_size, format_size, unit_of
 
+from .folding import Entry
 from .matrix import Matrix, shown
-from .run_text import MOST_COLUMNS, UNKNOWN, matrix_lines, simulated, where
+from .run_text import MOST_COLUMNS, UNKNOWN, hanging, matrix_lines, simulated, where
 
 MOST_PATHS = 16
 """Of more paths, the lowest, the median and the highest figures are shown."""
 UNTOLD = "these sizes do not tell latency from bandwidth"
 LEAST_SHOWN = 0.001
 """A line that is closer to the times is said to be within this."""
-_EXTREMES: dict[str, Callable[[list[float]], float]] = {
+EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "lowest": min,
     "median": median,
     "highest": max,
@@ -39,7 +40,7 @@ def sweep_lines(run: Run) -> Iterator[RenderableType]:
         own = (benchmark, backend)
         results = [one for one in run.results if (one.benchmark, one.backend) == own]
         lines = [one for one in run.lines if (one.benchmark, one.backend) == own]
-        curves = _curves(results)
+        curves = curves_of(results)
         several = len({size for curve in curves.values() for size in curve}) >= LEAST
         if several or lines:
             block = _curve_lines(results[0], curves) if several else ()
@@ -48,7 +49,9 @@ def sweep_lines(run: Run) -> Iterator[RenderableType]:
                 if several
                 else {size for line in lines for size in line.sizes}
             )
-            yield Group(_heading(results[0], sizes), *block, *line_lines(lines), Text())
+            yield Group(
+                _heading(results[0], sizes), *block, *map(hanging, line_lines(lines)), Text()
+            )
 
 
 def _heading(result: Result, sizes: set[int]) -> Text:
@@ -61,7 +64,7 @@ def _name(row: str, column: str | None) -> str:
     return row if column is None else f"{row}, {column}"
 
 
-def _curves(results: Sequence[Result]) -> Curves:
+def curves_of(results: Sequence[Result]) -> Curves:
     """Of a size that was measured several times, the last figure."""
     curves: Curves = {}
     for result in results:
@@ -71,13 +74,13 @@ def _curves(results: Sequence[Result]) -> Curves:
     return curves
 
 
-def _curve_lines(result: Result, curves: Curves) -> Iterator[Text]:
+def _curve_lines(result: Result, curves: Curves) -> Iterator[RenderableType]:
     """The curves as a matrix, path by size; turned if the sizes are many."""
     unit = unit_of(result.unit)
     sizes = sorted({size for curve in curves.values() for size in curve})
     what = "row, column"
     if len(curves) > MOST_PATHS:
-        what, curves = f"of {len(curves)} paths", _extremes(curves, sizes)
+        what, curves = f"of {len(curves)} paths", extremes(curves, sizes)
     yield Text(f"{result.title} {unit.quantity} ({unit.shown}), {what} by size")
     figures = {
         Place(path, format_size(size)): figure
@@ -90,22 +93,22 @@ def _curve_lines(result: Result, curves: Curves) -> Iterator[Text]:
     yield from matrix_lines(matrix, entry, turned=len(sizes) > MOST_COLUMNS)
 
 
-def _entry(figures: dict[Place, float], unit: str, at: tuple[str, str]) -> tuple[str, str]:
-    place = Place(*at)
-    return (shown(figures[place], unit), "") if place in figures else UNKNOWN
+def _entry(figures: dict[Place, float], unit: str, at: Place) -> Entry:
+    return Entry(shown(figures[at], unit)) if at in figures else UNKNOWN
 
 
-def _extremes(curves: Curves, sizes: Sequence[int]) -> Curves:
+def extremes(curves: Curves, sizes: Sequence[int]) -> Curves:
+    """The lowest, the median and the highest figure of each size."""
     of_size = {size: [curve[size] for curve in curves.values() if size in curve] for size in sizes}
     return {
         name: {size: of(figures) for size, figures in of_size.items()}
-        for name, of in _EXTREMES.items()
+        for name, of in EXTREMES.items()
     }
 
 
-def line_lines(lines: Sequence[SizeLine]) -> Iterator[Text]:
-    """The line of each path; of many, what they have in common."""
-    if len(lines) > MOST_PATHS:
+def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Text]:
+    """The line of each path; of more than `most`, what they have in common."""
+    if len(lines) > most:
         yield from _common(lines)
         return
     names = [_name(line.row, line.column) for line in lines]

@@ -12,12 +12,26 @@ from linkgauge.model.units import unit_of
 
 from .matrix import shown
 
+STOLEN = 0.01
+"""A share of the time from which on it is said of a run."""
+
 
 def thread_lines(result: Result) -> Iterator[Text]:
     """A line for each cell: how fast and how alike its threads are, and what disturbed them."""
     for cell in result.cells:
         if cell.counters is not None and cell.counters.threads:
             yield Text("; ".join(_parts(cell.counters, result.unit)), "dim")
+
+
+def steal_lines(result: Result) -> Iterator[Text]:
+    """The most time that a hypervisor took from the threads of a cell, where it matters."""
+    shares = [
+        counters.steal / counters.seconds
+        for cell in result.cells
+        if (counters := cell.counters) and counters.steal is not None and counters.seconds
+    ]
+    if shares and max(shares) >= STOLEN:
+        yield Text(f"steal up to {max(shares):.1%}", "yellow")
 
 
 def _parts(counters: Counters, unit: str) -> Iterator[str]:

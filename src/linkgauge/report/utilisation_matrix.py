@@ -8,6 +8,7 @@ from rich.text import Text
 from linkgauge.judge.utilisation import utilisation
 from linkgauge.model.result import Result
 
+from .folding import Entry
 from .matrix import matrices
 from .run_text import MOST_COLUMNS, UNKNOWN, matrix_lines
 
@@ -19,7 +20,7 @@ def render_utilisation(result: Result) -> RenderableType | None:
         return None
     *_, matrix = matrices(result)
     figures = {at: f"{share:.1%}".removesuffix("%") for at, share in shares.items()}
-    lines = matrix_lines(matrix, lambda at: (figures[at], "default") if at in figures else UNKNOWN)
+    lines = matrix_lines(matrix, lambda at: Entry(figures[at]) if at in figures else UNKNOWN)
     return Group(Text(f"{matrix.name} of theoretical (%)"), *lines, Text())
 
 
@@ -35,7 +36,7 @@ def render_cpus(result: Result) -> RenderableType | None:
     *_, matrix = matrices(result)
     lines = matrix_lines(
         matrix,
-        lambda at: (figures[at], "default") if at in figures else UNKNOWN,
+        lambda at: Entry(figures[at]) if at in figures else UNKNOWN,
         turned=result.sweep and len(matrix.columns) > MOST_COLUMNS,
     )
     return Group(Text(f"{matrix.name} {title} (CPUs)"), *lines, Text())

@@ -67,7 +67,7 @@ class Format(NamedTuple):
             from linkgauge.model.errors import InputError
 
             raise InputError(f"{self.flag} is no text for stdout: give a file with -o")
-        from linkgauge.report.run_text import make_console
+        from linkgauge.report.console import make_console
 
         console = make_console()
         for line in rendered:

@@ -1,0 +1,134 @@
+"""Which form a result is shown in: what says no more than a row shares a table with its neighbours,
+and only the others are matrices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.units import COLLECTIVE
+
+from .run_text import MOST_COLUMNS, has_figures
+
+Form = Literal[
+    "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
+]
+"""A line for each cell; a line for each row of cells; a line for each matrix; the matrix; a column
+for each size; the levels that a curve shows; collectives by size; each transfer as written."""
+FEW = 2
+"""A result of so many cells is shown cell by cell."""
+FEW_SETTINGS = 4
+"""So is a sweep, or a single column, of so many."""
+
+
+class Block(NamedTuple):
+    """Results that are shown in one table."""
+
+    form: Form
+    results: tuple[Result, ...]
+
+
+class _Alike(NamedTuple):
+    """Equal for neighbours that share a table. `only` is the number of a result that stands
+    alone."""
+
+    form: Form
+    only: int | None
+    backend: str
+    unit: str = ""
+    size: int = 0
+    columns: tuple[str, ...] = ()
+    meaning: str = ""
+
+
+def blocks(results: Sequence[Result], *, whole: bool) -> Iterator[Block]:
+    """The results with figures, in their order, but for those of a benchmark that was measured at
+    several sizes, which stand together; `whole` is without summaries."""
+    shown = [one for one in results if has_figures(one)]
+    found: list[tuple[_Alike, tuple[Result, ...]]] = []
+    for own in _by_benchmark(shown):
+        alike = _alike(own, len(found), whole=whole)
+        found += (
+            [(alike, own)]
+            if alike.form == "sizes"
+            else [
+                (_alike((one,), len(found) + number, whole=whole), (one,))
+                for number, one in enumerate(own)
+            ]
+        )
+    for alike, group in groupby(found, key=lambda each: each[0]):
+        yield Block(alike.form, tuple(one for _, own in group for one in own))
+
+
+def _by_benchmark(results: Sequence[Result]) -> Iterator[tuple[Result, ...]]:
+    own: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        own.setdefault((result.benchmark, result.backend), []).append(result)
+    yield from map(tuple, own.values())
+
+
+def _alike(own: tuple[Result, ...], number: int, *, whole: bool) -> _Alike:
+    result = own[0]
+    sizes = tuple(str(size) for size in sorted({one.size for one in own}))
+    if len(sizes) > 1 and result.unit != COLLECTIVE.symbol:
+        only = number if len(sizes) > MOST_COLUMNS else None
+        return _Alike("sizes", only, result.backend, result.unit, 0, sizes)
+    form = form_of(result, whole=whole)
+    if form == "rows":
+        return _Alike(form, None, result.backend)
+    if form == "columns":
+        columns, meaning = columns_of(result), meaning_of(result.title)
+        return _Alike(form, None, result.backend, result.unit, result.size, columns, meaning)
+    if form == "summary":
+        return _Alike(form, None, result.backend, result.unit, result.size)
+    return _Alike(form, number, result.backend)
+
+
+def form_of(result: Result, *, whole: bool) -> Form:
+    """The form of a result of one size."""
+    if result.unit == COLLECTIVE.symbol:
+        return "collectives"
+    if result.benchmark == "copy":
+        return "transfers"
+    if result.levels:
+        return "levels"
+    rows, columns = rows_of(result), columns_of(result)
+    few = FEW_SETTINGS if result.sweep or len(columns) == 1 else FEW
+    if len(result.cells) <= few and result.drawn is None:
+        return "rows"
+    if is_summarised(result) and not whole:
+        return "summary"
+    return "columns" if len(rows) == 1 or (result.sweep and len(rows) <= FEW) else "matrix"
+
+
+def is_summarised(result: Result) -> bool:
+    """Whether the matrix is too large; the settings of a sweep can be thinned out, but not if they
+    are what its rows are, too."""
+    rows, columns = rows_of(result), columns_of(result)
+    if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
+        return max(len(rows), len(columns)) > MOST_COLUMNS
+    return False
+
+
+def rows_of(result: Result) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cell.row for cell in result.cells))
+
+
+def columns_of(result: Result) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cell.column for cell in result.cells))
+
+
+def meaning_of(title: str) -> str:
+    """What the columns are, of a title: `device`, `memory of node`, `by number of threads`."""
+    found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
+    found = found or re.search(r"(\w+)\(column\)", title)
+    return found[1] if found else ""
+
+
+def cells_of(results: Sequence[Result]) -> Iterator[tuple[Result, CellResult]]:
+    for result in results:
+        for cell in result.cells:
+            yield result, cell

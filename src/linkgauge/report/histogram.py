@@ -1,0 +1,24 @@
+"""Samples as a row of bars."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+BARS = "▁▂▃▄▅▆▇█"
+BINS = 24
+
+
+def histogram(samples: Sequence[float], bins: int = BINS) -> str:
+    """How many samples lie in each of some intervals of equal ratio from the least to the largest:
+    a bar each, relative to the most; none where there are none. All are positive."""
+    least, most = min(samples), max(samples)
+    width = math.log(most / least) / bins
+    counts = Counter(
+        min(bins - 1, int(math.log(sample / least) / width)) if width > 0 else 0
+        for sample in samples
+    )
+    tallest = max(counts.values())
+    bars = (-(-counts[at] * len(BARS) // tallest) for at in range(bins))
+    return "".join(BARS[bar - 1] if bar else " " for bar in bars).rstrip()
