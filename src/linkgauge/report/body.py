@@ -123,8 +123,10 @@ def _cell_table(results: Sequence[Result]) -> CellTable:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """The benchmark's, with the cell's place if it has several, and the size if it differs."""
-    place = f" {cell.place}" if len(result.cells) > 1 else ""
+    """The benchmark's, with the cell's place unless it is the only pair of devices, and the size if
+    it differs."""
+    only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
+    place = "" if only else f" {cell.place}"
     size = f"  {format_size(result.size)}" if result.size not in (0, usual) else ""
     return f"{result.benchmark}{place}{size}"
 

@@ -96,6 +96,8 @@ def form_of(result: Result, *, whole: bool) -> Form:
     if result.levels:
         return "levels"
     rows, columns = rows_of(result), columns_of(result)
+    if result.parts and len(columns) == 1 < len(rows):
+        return "matrix"  # a row would show the total alone
     few = FEW_SETTINGS if result.sweep or len(columns) == 1 else FEW
     if len(result.cells) <= few and result.drawn is None:
         return "rows"

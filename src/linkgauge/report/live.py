@@ -183,6 +183,16 @@ def summary_lines(
 ) -> Iterator[RenderableType]:
     """What is to be said of a run besides its figures: what has none, notes, findings, and last the
     verdict. Of a run that no folder keeps, findings come with all of their remedies."""
+    remarks = list(_remark_lines(run, outcome, display, folder))
+    yield from remarks
+    if remarks:
+        yield Text()
+    yield from outcome_lines(run, outcome, folder)
+
+
+def _remark_lines(
+    run: Run, outcome: Outcome, display: Display, folder: Path | None
+) -> Iterator[RenderableType]:
     yield from unmeasured_lines(run)
     notes = note_lines if display.verbose else folded_notes
     yield from (Hanging(note, 4) for note in notes(run))
@@ -192,8 +202,6 @@ def summary_lines(
     for limit in unused(run, display.limits):
         yield Hanging(Text(f"note: no cell is of the limit at {limit.where}"), 4)
     yield from _finding_lines(run, outcome, folder)
-    yield Text()
-    yield from outcome_lines(run, outcome, folder)
 
 
 def _finding_lines(run: Run, outcome: Outcome, folder: Path | None) -> Iterator[RenderableType]:
