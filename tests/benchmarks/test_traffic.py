@@ -226,7 +226,7 @@ class TestCommand:
         out, _ = process.communicate(timeout=60)
         assert process.returncode == 130
         assert re.search(
-            r"^host_traffic \(host <- buffer <- device, sim:0\) +6\.2\d GB/s ", out, re.M
+            r"^host_traffic \(host <- buffer <- device, sim:0\) +6\.2\d GB/s ", out, re.MULTILINE
         )
         assert "host -> buffer -> device" not in out
         assert "(interrupted)" in out
