@@ -147,7 +147,7 @@ class TestMeasure:
                 assert running.poll() is None
             running.send_signal(signal.SIGINT)
             said, _ = running.communicate(timeout=60)
-        assert said == f"interrupted; what was measured is kept in {found[0].parent}\n"
+        assert said == f"interrupted; measured cells are kept in {found[0].parent}\n"
         assert linkgauge.load(found[0]).run.finished is None
 
     def test_an_interruption_is_an_error_of_both_kinds(self):

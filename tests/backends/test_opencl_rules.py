@@ -48,9 +48,9 @@ ALLOWED = (
 )
 
 REFUSED = (
-    (CPUS, "opencl:7 -> host:0 by ce", "there is no opencl:7 here: there is opencl:0, opencl:1"),
+    (CPUS, "opencl:7 -> host:0 by ce", "no opencl:7 here: there is opencl:0, opencl:1"),
     (CPUS, "host:0 -> opencl:0 by opencl:7.ce", "there is no opencl:7"),
-    (CPUS, "host:3 -> opencl:0 by ce", "there is no host:3 here: there is host:0"),
+    (CPUS, "host:3 -> opencl:0 by ce", "no host:3 here: there is host:0"),
     (CPUS, "cuda:0 -> opencl:0 by opencl:0.ce", "OpenCL does not reach cuda:0"),
     (CPUS, "host:0/huge -> opencl:0 by ce", "huge pages"),
     (CPUS, "host:0/mapped -> opencl:0 by ce", "no mapping of its own"),

@@ -91,7 +91,7 @@ MISTAKES = [
     ({"links": [{"kind": "mesh", "each": "sim:0..2", "to": "root0..1"}]}, "do not share 2 evenly"),
     ({"links": [{"kind": "mesh", "pairs": [["sim:0", "sim:0"]]}]}, "from 'sim:0' to itself"),
     ({"links": [{"kind": "mesh", "mesh": "sim:0..1"}] * 2}, "two of the name sim:0-sim:1"),
-    ({"links": [{"kind": "mesh", "mesh": "sim:0..2", "name": "x"}]}, "name is of a single link"),
+    ({"links": [{"kind": "mesh", "mesh": "sim:0..2", "name": "x"}]}, "a single link has a name"),
     ({"switches": [{"name": "root0..1"}, {"name": "root1"}]}, "two of the name root1"),
     ({"switches": [{"name": "A-B"}]}, "switch 'A-B'"),
     ({"devices": [{"model": "x", "memory": "1G", "pci": ["1"]}]}, "'1' is no PCI address"),

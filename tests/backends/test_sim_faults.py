@@ -137,7 +137,7 @@ def test_what_is_written_is_what_is_meant(text, fault):
         ("slow sim:0 rate=2", 16, "must lie between 0 and 1"),
         ("slow sim:0 rate=", 16, "expected a fraction"),
         ("slow sim:0 rate=0.0000001%", 16, "less than 0.0001%"),
-        ("slow sim:0 rate=0.5 rate=0.5", 20, "rate is given twice"),
+        ("slow sim:0 rate=0.5 rate=0.5", 20, "rate appears twice"),
         ("crash sim:0 signal=TERM", 19, "expected SEGV, KILL"),
         ("hang sim:0 phase=plan", 17, "expected allocate, warm-up, fill, measure, verify"),
         ("flip sim:0 bit=8", 15, "expected a bit, 0 to 7"),

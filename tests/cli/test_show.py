@@ -193,7 +193,7 @@ def test_what_there_is_not_is_said_with_the_remedy_and_refused(kept, shown, tmp_
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for asked in (None, Path("no")):
-        with pytest.raises(InputError, match="no run is kept below results: measure one with"):
+        with pytest.raises(InputError, match="no runs in results: measure one with"):
             shown(asked)
     done = linkgauge("show")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)

@@ -68,8 +68,8 @@ def test_where_nothing_can_be_compared_one_round_is_enough(tmp_path, capsys):
     assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
     said = capsys.readouterr().out
     assert "2 settings, 1 round of a run each" in said
-    assert "B against A: nothing compared: skip: there is no thp memory here" in said
-    assert "ended after one round: no cell can be measured under A and another setting" in said
+    assert "B against A: nothing compared: skip: no thp memory here" in said
+    assert "ended after one round: no cell has figures under A and another setting" in said
     (path,) = tmp_path.rglob("vary.json")
     document = json.loads(path.read_text())
     assert (len(document["runs"]), document["rounds"]) == (2, 10)

@@ -91,7 +91,7 @@ def test_which_rank_is_reported(perf, average, microseconds):
 def test_a_process_has_one_device(perf, arguments):
     done = perf(2, "all_reduce_perf", *arguments)
     assert (done.code, done.out) == (5, "")
-    assert done.err == "-t, -g: each process that mpirun started has one device\n"
+    assert done.err == "-t, -g: each process that mpirun starts uses one device\n"
     assert perf(2, "all_reduce_perf", *arguments, rank=1).err == ""
 
 

@@ -289,7 +289,7 @@ class TestTrouble:
             ("--test_size 4X", "--test_size: size '4X' is not understood"),
             ("--npu_id_list 0,,1", "--npu_id_list '0,,1': give numbers"),
             ("--npu_id_list ''", "--npu_id_list '': give numbers"),
-            ("--npu_id_list 1,1", "an NPU is there twice"),
+            ("--npu_id_list 1,1", "NPU listed twice"),
             ("--npu_id_list 0,32", "there is no NPU 32"),
             ("--tc 3 -n 40", "there is no NPU 40"),
             ("--tc 4 --npu_id_list 3", "needs two"),

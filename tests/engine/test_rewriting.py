@@ -81,7 +81,7 @@ class TestEngines:
         "text", ["host:0 -> host:1 by cpu", "cuda:0 -> null by sm", "null -> null by cuda:0.sm"]
     )
     def test_where_no_device_copies_it_is_refused(self, text):
-        with pytest.raises(InputError, match="--engine changes nothing: no device copies"):
+        with pytest.raises(InputError, match="--engine has no effect: no device copies"):
             by_engine([benchmark(text)], "sm")
 
     def test_of_other_operations_are_left_as_they_are(self):

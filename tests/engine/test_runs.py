@@ -37,7 +37,8 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
     document = json.loads(WHOLE) | {"schema": "linkgauge.run/12"}
     path = written(tmp_path, json.dumps(document).encode())
     assert refusal(path) == (
-        f"{path} is of a later linkgauge (linkgauge.run/12, not linkgauge.run/1): use that one"
+        f"{path} comes from a later linkgauge (linkgauge.run/12, not linkgauge.run/1): "
+        "use that version"
     )
 
 

@@ -66,7 +66,7 @@ def test_a_link_that_is_slow_under_load_fails():
     )  # fmt: skip
     finding = the("link-speed", findings)
     assert (finding.severity, finding.subject) == ("fail", f"cuda:0 ({GPU})")
-    assert "8 GT/s under load; both ends can do 32" in finding.found
+    assert "8 GT/s under load; both ends support 32" in finding.found
 
 
 def test_a_link_that_rests_while_idle_is_a_note():
@@ -84,7 +84,7 @@ def test_a_link_that_fell_in_mid_run_is_slow():
     load = measured(*(reading(link_speed=speed, link_width=16) for speed in fallen))
     finding = the("link-speed", found(inventory(), None, load))
     assert finding.severity == "fail"
-    assert "8 GT/s under load, having run at 32 before" in finding.found
+    assert "8 GT/s under load, after 32 earlier" in finding.found
 
 
 def test_what_a_link_does_while_others_are_in_use_is_no_load():
@@ -128,7 +128,7 @@ def test_fewer_lanes_fail():
     narrow = replace(FULL, width=4)
     finding = the("link-width", found(inventory(pci=(root(link=narrow), gpu(link=narrow)))))
     assert finding.severity == "fail"
-    assert finding.found == "the link has x4 lanes; both ends can do x16"
+    assert finding.found == "the link has x4 lanes; both ends support x16"
 
 
 def test_where_only_the_lower_end_tells_the_slot_may_be_no_better():
@@ -192,7 +192,7 @@ def test_in_a_virtual_machine_without_a_port_the_lines_point_to_the_host():
 
 
 def test_what_a_virtual_machine_hides_is_unknown():
-    host = HostDetails(hypervisor="KVM", unknown=("IOMMU: there is no /sys/kernel/iommu_groups",))
+    host = HostDetails(hypervisor="KVM", unknown=("IOMMU: no /sys/kernel/iommu_groups",))
     hidden = gpu(
         parent=None,
         link=PciLink(),

@@ -7,6 +7,14 @@ from doctor_kit import GPU, ROOT, card, gpu, inventory, machine, measured, root,
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.outcome import outcome_of
+    FABRIC_MANAGER,
+    LESS_MEMORY,
+    IOMMU_PT,
+    RESEAT,
+    RESET,
+    kernel_log,
+    link_state,
+)
 from linkgauge.judge.xids import BROKEN
 from linkgauge.model.inventory import Adapter
 from linkgauge.model.kernel_log import KernelLog, LogLine

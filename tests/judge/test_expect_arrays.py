@@ -45,7 +45,7 @@ def test_is_the_memory_s_own_rate_whatever_is_done(operation):
 def test_is_unknown_where_the_rate_or_its_owner_is():
     for of, why in (
         (here(rate=None), "the rate of the memory of cuda:0 is unknown"),
-        (here(shares_host_memory=True), "the memory of cuda:0 is the host's"),
+        (here(shares_host_memory=True), "cuda:0 uses the host's memory"),
     ):
         found = expect(planned("peak-copy"), SIZE, of, unit=STREAM.symbol)
         assert (found.theoretical, found.because) == (None, f"unknown: {why}")

@@ -84,16 +84,19 @@ def test_a_wrong_bound_is_pointed_at(text, at, problem):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "limits.yml: give a list of limits, below 'limits:'"),
+        ("", "limits.yml: expected a list of limits below 'limits:'"),
         ("[1, 2]", "below 'limits:'"),
         ("bounds: []", "below 'limits:'"),
         ("limits: 3", "limits.yml line 1: give a list of limits"),
-        ("limits:\n- ≥ 50 GB/s", "limits.yml line 2: give device, benchmark, limit of each limit"),
+        (
+            "limits:\n- ≥ 50 GB/s",
+            "limits.yml line 2: a limit has the fields device, benchmark, limit",
+        ),
         ("limits:\n- {model: X, limit: ≥ 1 GB/s}", "line 2: unknown field 'model': there are"),
-        ("limits:\n- ? [a, b]\n  : 1", "line 2: the name of a field is a text: device"),
+        ("limits:\n- ? [a, b]\n  : 1", "line 2: a field name is a string: device"),
         ("limits:\n- {device: X}", "line 2: a limit is missing"),
         ("limits:\n- {limit: [1]}", "line 2: limit is a text"),
-        ("limits:\n- {limit: ≥ 1 GB/s, limit: ≥ 2 GB/s}", "line 2: limit is given twice"),
+        ("limits:\n- {limit: ≥ 1 GB/s, limit: ≥ 2 GB/s}", "line 2: limit appears twice"),
         ("limits:\n- limit: ≥ 1 GB/s\n- limit: ≥ 1", "limits.yml line 3: expected a unit"),
         ("limits: [", "limits.yml line 1: this is no YAML"),
         ("limits: !!python/name:os.system", "limits.yml line 1: give a list"),

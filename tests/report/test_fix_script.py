@@ -72,7 +72,7 @@ def test_a_remedy_is_written_once():
 
 
 def test_nothing_to_mend_is_said():
-    assert fix_script([], "x").endswith("# nothing is to be mended\n")
+    assert fix_script([], "x").endswith("# nothing to fix\n")
 
 
 @pytest.mark.parametrize("command", ["echo {}", "virsh start {}", "# {}", "{}", "[Unit]"])

@@ -35,13 +35,13 @@ from linkgauge.report.sentences import sentence
         (NotRevisited("sim:0 set aside"), "not visited again: sim:0 set aside"),
         (
             Unjudged("≥ 0.9 × achievable", "limits.yml line 2", "unknown: no link"),
-            "limit ≥ 0.9 × achievable (limits.yml line 2) cannot be judged: unknown: no link",
+            "cannot judge limit ≥ 0.9 × achievable (limits.yml line 2): unknown: no link",
         ),
-        (Profiled("nsys"), "measured under nsys: not to be compared with other figures"),
+        (Profiled("nsys"), "measured under nsys: do not compare it with other figures"),
         (Remark("one DRAM"), "one DRAM"),
         (
             NearCache(4 << 10, 32 << 20, 4),
-            "4 KiB fit into the last-level cache (32.0 MiB): the figure may be the cache's",
+            "4 KiB fit in the last-level cache (32.0 MiB): the figure may be the cache's",
         ),
         (
             NearCache(32 << 20, 32 << 20, 4),
