@@ -107,7 +107,7 @@ def test_a_figure_that_may_be_a_caches_says_so():
     if not document["machine"]["host"]["last_level_cache"]:
         pytest.skip("this system does not tell its caches")
     warnings = document["results"][0]["cells"][0]["warnings"]
-    assert any("4 KiB fit into the last-level cache" in warning for warning in warnings)
+    assert any("4 KiB fit in the last-level cache" in warning for warning in warnings)
 
 
 def test_copy_reports_each_transfer_and_the_total(tmp_path):

@@ -104,7 +104,7 @@ def test_without_a_run_a_slow_link_may_be_idle():
     idle = replace(FULL, speed=2.5)
     finding = the("link-speed", found(inventory(pci=(root(link=idle), gpu(link=idle)))))
     assert finding.severity == "warn"
-    assert "saves power" in finding.found
+    assert "saving power" in finding.found
 
 
 def test_the_highest_speed_is_what_both_ends_support():
@@ -128,7 +128,7 @@ def test_fewer_lanes_fail():
     narrow = replace(FULL, width=4)
     finding = the("link-width", found(inventory(pci=(root(link=narrow), gpu(link=narrow)))))
     assert finding.severity == "fail"
-    assert finding.found == "the link has x4 lanes; both ends support x16"
+    assert finding.found == "the link runs at x4; both ends support x16"
 
 
 def test_where_only_the_lower_end_tells_the_slot_may_be_no_better():
@@ -139,7 +139,7 @@ def test_where_only_the_lower_end_tells_the_slot_may_be_no_better():
     for check in ("link-width", "link-speed"):
         finding = the(check, found(inventory(pci=(silent, gpu(link=half))), None, load))
         assert finding.severity == "warn"
-        assert "what is above it does not say" in finding.found
+        assert "the upper end is unknown" in finding.found
 
 
 def test_what_reads_as_ones_has_fallen_off_the_bus():
@@ -174,7 +174,7 @@ def test_a_pinned_target_speed_gives_the_lines_that_retrain():
     assert f"sudo setpci -s {ROOT} CAP_EXP+10.w=20:20" in lines
     assert f"ExecStart=/usr/bin/env setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines
     assert f"setpci -s {GPU}" not in lines  # the port above decides, not the card
-    assert "Not while a virtual machine" in lines
+    assert "First stop the virtual machines" in lines
     assert "0x0060" in lines
     assert lines.index("+30.w") < lines.index("+10.w")
 
@@ -187,7 +187,7 @@ def test_in_a_virtual_machine_without_a_port_the_lines_point_to_the_host():
         measured(reading(link_speed=2.5)),
     )  # fmt: skip
     lines = the("link-speed", findings).remedy
-    assert "on its host" in lines[0]
+    assert "virtual machine's host" in lines[0]
     assert any("setpci -s PORT CAP_EXP+30.w=5:f" in line for line in lines)
 
 
@@ -234,7 +234,7 @@ def test_bridges_that_a_hypervisor_made_up_are_not_blamed():
         inventory(host=vm, pci=(made_up, gpu())), inventory(host=vm, pci=(worse, gpu())), well
     )
     assert [(each.check, each.severity) for each in findings] == [("payload", "unknown")]
-    assert "the port above it is the hypervisor's" in findings[0].found
+    assert "the port above it belongs to the hypervisor" in findings[0].found
     slow = measured(reading(link_speed=8.0, link_width=16))
     assert the("link-speed", found(inventory(host=vm, pci=(made_up, gpu())), None, slow))
 

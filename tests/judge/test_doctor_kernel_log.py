@@ -7,14 +7,6 @@ from doctor_kit import GPU, ROOT, card, gpu, inventory, machine, measured, root,
 from linkgauge.judge.doctor import diagnose
 from linkgauge.judge.findings import Evidence
 from linkgauge.judge.outcome import outcome_of
-    FABRIC_MANAGER,
-    LESS_MEMORY,
-    IOMMU_PT,
-    RESEAT,
-    RESET,
-    kernel_log,
-    link_state,
-)
 from linkgauge.judge.xids import BROKEN
 from linkgauge.model.inventory import Adapter
 from linkgauge.model.kernel_log import KernelLog, LogLine
@@ -139,7 +131,7 @@ def test_each_device_has_a_finding_of_its_own():
 def test_a_log_that_cannot_be_read_is_unknown():
     finding = logged(unknown=("kernel log: /dev/kmsg: Operation not permitted: run as root",))
     assert (finding.severity, finding.subject) == ("unknown", "host")
-    assert "cannot be read: /dev/kmsg: Operation not permitted: run as root" in finding.found
+    assert "during the run: /dev/kmsg: Operation not permitted: run as root" in finding.found
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_is_the_memory_s_own_rate_whatever_is_done(operation):
     found = expect(planned(operation), SIZE, here(), unit=STREAM.symbol)
     assert found.theoretical == pytest.approx(RATE)
     assert found.achievable == pytest.approx(0.9 * RATE)
-    assert found.because.startswith("memory = 4917 GB/s; of memory 90% is reached")
+    assert found.because.startswith("memory = 4917 GB/s; 90% of memory bandwidth is reachable")
 
 
 def test_is_unknown_where_the_rate_or_its_owner_is():

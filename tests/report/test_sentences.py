@@ -21,15 +21,15 @@ from linkgauge.report.sentences import sentence
         (
             Imprecise(0.01, 0.0213, 9),
             (
-                "precision of ±1.00% missed: ±2.13% after 9 samples; give more --max-time or "
-                "quieten the machine"
+                "precision of ±1.00% missed: ±2.13% after 9 samples; raise --max-time or "
+                "quiet the machine"
             ),
         ),
         (
             Imprecise(0.01, None, 1),
             (
-                "precision of ±1.00% missed: no interval after 1 samples; give more --max-time or "
-                "quieten the machine"
+                "precision of ±1.00% missed: no interval after 1 samples; raise --max-time or "
+                "quiet the machine"
             ),
         ),
         (NotRevisited("sim:0 set aside"), "not visited again: sim:0 set aside"),

@@ -232,4 +232,4 @@ def _promise(variation: Variation) -> Iterator[Text]:
         yield Text(f"to find a difference at {100 * alpha:.4g}% takes {least} rounds")
     elif count:
         chance = f"chance makes {count * alpha:.2g} differ on average"
-        yield Text(f"at {100 * alpha:.4g}% each: if none of {count} differs, {chance}")
+        yield Text(f"at {100 * alpha:.4g}% each: of {count} equal ones, {chance}")
