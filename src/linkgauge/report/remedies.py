@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 LOOKING = frozenset({
-    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "journalctl", "linkgauge", "ls",
-    "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "rbln-smi", "top",
+    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
+    "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "ras-mc-ctl", "rbln-smi", "top",
 })  # fmt: skip
 """Programs that change nothing without root."""
 CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
 BY_HAND = frozenset({"top", "ulimit"})
 """Programs that a person looks at, or that matter to the shell that starts them."""
+_RESTARTING = frozenset({"shutdown", "start"})
+"""What virsh does at a moment that a person chooses."""
 _WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
 """Below these `tee` may write."""
 _EXPANDING = frozenset("$`\\~*?{")
@@ -59,7 +61,8 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def by_hand(self) -> bool:
-        return not BY_HAND.isdisjoint(self.words)
+        restarts = "virsh" in self.words and not _RESTARTING.isdisjoint(self.words)
+        return restarts or not BY_HAND.isdisjoint(self.words)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
