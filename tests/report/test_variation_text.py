@@ -88,7 +88,7 @@ def test_an_end_before_all_rounds_is_said():
     assert "3 settings, 3 rounds of a run each" in shown
     assert "(ended before all 10)" in shown
     assert "too few rounds (4)" in shown
-    assert shown.endswith("\nto find a difference at 1% takes 8 rounds\n")
+    assert shown.endswith("\nfinding a difference at 1% takes 8 rounds\n")
 
 
 def test_rounds_without_a_figure_are_told_with_the_reason():

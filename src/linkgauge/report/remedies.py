@@ -20,8 +20,8 @@ LOOKING = frozenset({
 CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
 BY_HAND = frozenset({"top", "ulimit"})
 """Programs that a person looks at, or that matter to the shell that starts them."""
-_RESTARTING = frozenset({"shutdown", "start"})
-"""What virsh does at a moment that a person chooses."""
+_AFTERWARDS = {"virsh": {"shutdown", "start"}, "systemctl": {"enable"}}
+"""What these programs do only once a person has done something else."""
 _WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
 """Below these `tee` may write."""
 _EXPANDING = frozenset("$`\\~*?{")
@@ -61,8 +61,9 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def by_hand(self) -> bool:
-        restarts = "virsh" in self.words and not _RESTARTING.isdisjoint(self.words)
-        return restarts or not BY_HAND.isdisjoint(self.words)
+        words = set(self.words)
+        waits = any(program in words and verbs & words for program, verbs in _AFTERWARDS.items())
+        return waits or bool(BY_HAND & words)
 
     @property
     def placeholders(self) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def _promise(variation: Variation) -> Iterator[Text]:
     if not count and variation.finished is not None and done < variation.rounds:
         yield Text("ended after one round: no cell has figures under A and another setting")
     elif done < (least := least_rounds(alpha)):
-        yield Text(f"to find a difference at {100 * alpha:.4g}% takes {least} rounds")
+        yield Text(f"finding a difference at {100 * alpha:.4g}% takes {least} rounds")
     elif count:
-        chance = f"chance makes {count * alpha:.2g} differ on average"
-        yield Text(f"at {100 * alpha:.4g}% each: of {count} equal ones, {chance}")
+        chance = f"chance alone makes {count * alpha:.2g} of {count} differ, on average"
+        yield Text(f"at {100 * alpha:.4g}% each, {chance}")

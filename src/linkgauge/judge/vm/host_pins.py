@@ -82,7 +82,7 @@ def check_shared(case: Comparison) -> Iterator[Finding]:
     why = "one waits while another runs, which shows as steal and stalled locks in the guest"
     for cpu, vcpus in by_cpu.items():
         if len(vcpus) > 1:
-            subject, found = f"vCPUs {ranges(vcpus)}", f"are all pinned to CPU {cpu}"
+            subject, found = f"vCPUs {ranges(vcpus)}", f"all pinned to CPU {cpu}"
             yield Finding("pins-shared", "warn", subject, found, why, BELOW)
     pins = case.pins
     union = {cpu for pin in pins.values() for cpu in pin}
