@@ -157,7 +157,9 @@ class TestWithoutPeerAccess:
 
     def test_the_result_says_so(self):
         backend = backend_of(gpu(2), peer_access=False)
-        assert "the driver's own copy" in backend.remarks(parse_transfer(self.TEXT))[-1]
+        assert (
+            "the driver copies by way of the host" in backend.remarks(parse_transfer(self.TEXT))[-1]
+        )
         assert backend.remarks(parse_transfer("host:0 -> cuda:1 by ce")) == ()
 
     def test_copies_within_a_device_and_with_the_host_are_as_ever(self, bindings):

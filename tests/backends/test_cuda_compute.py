@@ -117,8 +117,8 @@ def test_a_kernel_is_loaded_before_any_gate_is_shut():
     ("text", "why"),
     [
         ("null -> null by cuda:0.sm & host:0/pageable -> cuda:0 by ce", "gate"),
-        ("null -> null by cuda:0.sm", "no copy beside it"),
-        ("null -> null by cuda:0.sm & cuda:0 -> null by sm", "is its copy"),
+        ("null -> null by cuda:0.sm", "no copy runs beside it"),
+        ("null -> null by cuda:0.sm & cuda:0 -> null by sm", "only a copy of its own"),
         ("host:0 -> cuda:0 by sm & host:0 -> cuda:0 by ce", "takes no memory"),
     ],
 )

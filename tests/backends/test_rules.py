@@ -100,8 +100,14 @@ def test_a_simulated_copy_engine_does_no_more_than_one_of_opencl(text):
         (["null -> null by cuda:0.sm", "host:0 -> cuda:0 by ce", "cuda:0 -> host:0 by sm"], None),
         (["null -> null by host:0.cpu", "host:0 -> host:0 by cpu"], "is a kernel"),
         (["null -> null by cuda:0.sm"], "no copy runs beside it"),
-        (["null -> null by cuda:0.sm", "host:0 -> cuda:1 by ce"], "a kernel of cuda:0 is its copy"),
-        (["null -> null by cuda:0.sm", "null -> cuda:0 by sm"], "a kernel of cuda:0 is its copy"),
+        (
+            ["null -> null by cuda:0.sm", "host:0 -> cuda:1 by ce"],
+            "only a copy of its own can run beside a kernel of cuda:0",
+        ),
+        (
+            ["null -> null by cuda:0.sm", "null -> cuda:0 by sm"],
+            "only a copy of its own can run beside a kernel of cuda:0",
+        ),
     ],
 )
 def test_beside_a_kernel_run_copies_of_its_device(transfers, reason):

@@ -145,7 +145,7 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("run", "--size", "many"), "not understood"),
         (("run", "--size", "1000000G"), "fits nowhere"),
         (("run", "--size", "1K:1G"), "a sweep is 1K:1G:x2"),
-        (("copy", "host:0 -> host:0 by cpu", "--size", "1G:1K:x2"), "begins above its end"),
+        (("copy", "host:0 -> host:0 by cpu", "--size", "1G:1K:x2"), "starts above its end"),
         (("latency", "--size", "1:2M:x2"), "copies up to 1 MiB"),
         (("traffic", "--buffer", "1K:1G:+1K"), "give at most 64"),
         (("run", "--samples", "0"), "too few"),

@@ -57,5 +57,5 @@ def test_only_a_runs_folder_is_packed(run, tmp_path):
     with pytest.raises(InputError, match="is no run's folder"):
         pack(run=run)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no run is kept below"):
+    with pytest.raises(InputError, match="no runs in"):
         pack(run=tmp_path / "empty")

@@ -116,7 +116,7 @@ def test_copy_and_latency_have_it_too(tmp_path, here):
         ((*HOST, "--nsys"), "nsys is not on the PATH: install NVIDIA Nsight Systems"),
         ((*HOST, "--ncu"), "ncu is not on the PATH: install NVIDIA Nsight Compute"),
         ((*HOST, "--ncu", "--nsys"), "--nsys and --ncu: choose one"),
-        (("run", "--machine", "ppu-8", "--ncu"), "--ncu: a simulated machine does nothing"),
+        (("run", "--machine", "ppu-8", "--ncu"), "--ncu: a profiler sees nothing"),
         (("copy", "host:0 -> host:0 by cpu", "--nsys"),
          "--nsys keeps its files with the run: give --out"),
         (("latency", "--nsys"), "there is no nsys"),

@@ -237,7 +237,7 @@ def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert done.returncode == 4
-    assert "still being measured by another process" in done.stderr
+    assert "still in progress in another process" in done.stderr
 
 
 HOLDING = """

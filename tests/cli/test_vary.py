@@ -104,7 +104,7 @@ def test_one_that_fails_later_leaves_what_was_measured(tmp_path, capsys):
         ((*HALF,), "vary what?"),
         ((COPY, "host:0 -> host:0 by cpu", *HALF), "transfers in one argument"),
         (("host:0 -> host:0", "--numa-node", "0", "--numa-node", "1"), "name their nodes"),
-        ((COPY, *HALF, "--rounds", "7"), "--rounds 7 tell no difference .* give --rounds 8"),
+        ((COPY, *HALF, "--rounds", "7"), "--rounds 7 find no difference .* give --rounds 8"),
         ((COPY, *HALF, "--rounds", "201"), "too many"),
         ((COPY, *HALF, "--significance", "0.3"), "give at most 20%"),
         ((COPY, *HALF, "--significance", "none"), "significance 'none' is not understood"),

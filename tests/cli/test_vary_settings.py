@@ -112,7 +112,7 @@ def test_every_kind_of_memory_can_be_compared(kind):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "nothing varies: give an option several values"),
+        ({}, "nothing varies: give one option several values"),
         ({"cpus": ["0"]}, "nothing varies"),
         ({"cpus": ["0", "0-16"]}, "--cpus 0-16: CPU 16 is absent, or this process may not use it"),
         ({"cpus": ["0", "3-1"]}, "--cpus 3-1: 3-1 ends before it starts"),

@@ -254,13 +254,12 @@ class TestMisfits:
         door.visit(card(1))
         door.visit(card(1, process=7))
         assert self.refused(door) == (
-            f"rank 1 ({HERE}, process 7) appears twice: rank 1 ({HERE}, process 101) "
-            "connected first"
+            f"rank 1 ({HERE}, process 7) appears twice: rank 1 ({HERE}, process 101) came first"
         )
 
     def test_another_rank_0(self, door):
         door.visit(card(0, process=7))
-        assert self.refused(door).startswith(f"rank 0 ({HERE}, process 7) is there twice")
+        assert self.refused(door).startswith(f"rank 0 ({HERE}, process 7) appears twice")
 
     @pytest.mark.parametrize("number", [3, -1])
     def test_a_rank_beyond_the_last(self, door, number):

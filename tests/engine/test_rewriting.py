@@ -123,5 +123,5 @@ class TestGraphs:
         assert (found.name, same) == (launch.name, sync)
 
     def test_change_nothing_where_no_kernel_is_launched(self):
-        with pytest.raises(InputError, match="--graph changes nothing: only latency_launch"):
+        with pytest.raises(InputError, match="--graph has no effect: only latency_launch"):
             as_graphs(laid_out("latency_sync"))

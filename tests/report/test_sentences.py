@@ -46,8 +46,8 @@ from linkgauge.report.sentences import sentence
         (
             NearCache(32 << 20, 32 << 20, 4),
             (
-                "32 MiB are less than 4 times the last-level cache (32.0 MiB): part of the figure "
-                "may be the cache's"
+                "32 MiB are less than 4 times the last-level cache (32.0 MiB): the figure may be "
+                "partly the cache's"
             ),
         ),
     ],

@@ -223,7 +223,7 @@ class Gathering:
             )
         if card.rank in self._cards:
             raise InputError(
-                f"{_rank(card)} appears twice: {_rank(self._cards[card.rank])} connected first"
+                f"{_rank(card)} appears twice: {_rank(self._cards[card.rank])} came first"
             )
 
     @property
