@@ -143,7 +143,7 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("run", "--size", "0"), "size 0"),
         (("run", "--size", "-5"), "negative"),
         (("run", "--size", "many"), "not understood"),
-        (("run", "--size", "1000000G"), "fits nowhere"),
+        (("run", "--size", "1000000G"), "does not fit"),
         (("run", "--size", "1K:1G"), "a sweep is 1K:1G:x2"),
         (("copy", "host:0 -> host:0 by cpu", "--size", "1G:1K:x2"), "starts above its end"),
         (("latency", "--size", "1:2M:x2"), "copies up to 1 MiB"),

@@ -119,7 +119,7 @@ def test_copy_and_latency_have_it_too(tmp_path, here):
         (("run", "--machine", "ppu-8", "--ncu"), "--ncu: a profiler sees nothing"),
         (("copy", "host:0 -> host:0 by cpu", "--nsys"),
          "--nsys keeps its files with the run: give --out"),
-        (("latency", "--nsys"), "there is no nsys"),
+        (("latency", "--nsys"), "nsys is not on the PATH"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line_and_exit_2_before_anything_is_measured(
@@ -191,7 +191,7 @@ class TestCtrlC:
     def test_is_not_gone_on_with_without_the_profiler(self, broken, tmp_path):
         (tmp_path / "empty").mkdir()
         done = linkgauge("run", "--resume", broken[0], PATH=str(tmp_path / "empty"))
-        assert (done.returncode, "there is no nsys on the PATH" in done.stderr) == (2, True)
+        assert (done.returncode, "nsys is not on the PATH" in done.stderr) == (2, True)
         given = linkgauge("run", "--resume", broken[0], "--ncu")
         assert "--ncu disagrees with the run's own" in given.stderr
 

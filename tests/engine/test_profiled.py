@@ -167,7 +167,10 @@ class TestAProfilerThatDoesNotWork:
 
     def test_is_not_installed(self, folder, monkeypatch, bin_):
         monkeypatch.setenv("PATH", str(bin_))
-        with closing(Supervisor(UNDER)) as worker, pytest.raises(InputError, match="no nsys"):
+        with (
+            closing(Supervisor(UNDER)) as worker,
+            pytest.raises(InputError, match="nsys is not on the PATH"),
+        ):
             worker.profile("nsys", folder)
         assert names(folder) == []
 

@@ -36,7 +36,7 @@ def test_pinned_memory_becomes_another(text, becomes):
 
 @pytest.mark.parametrize("text", ["cuda:0 -> cuda:1 by ce", "host:0/base -> host:0/staging by cpu"])
 def test_where_there_is_none_it_is_refused(text):
-    with pytest.raises(InputError, match="thp memory changes nothing"):
+    with pytest.raises(InputError, match="thp memory has no effect"):
         in_memory([benchmark(text)], "thp")
 
 
