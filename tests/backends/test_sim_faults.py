@@ -146,7 +146,7 @@ def test_what_is_written_is_what_is_meant(text, fault):
         ("stall sim:0 for=0", 16, "expected seconds"),
         ("hang sim:0 cells=9..3", 17, "the last comes before the first"),
         ("hang sim:0 cells=-1", 17, "expected ordinals"),
-        ("lost sim:0 cells=3..9", 17, "does not come back"),
+        ("lost sim:0 cells=3..9", 17, "stays lost"),
     ],
 )
 def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
