@@ -145,7 +145,7 @@ def subjects(finding: Finding) -> Iterator[Finding]:
     """The finding, once for each part that it names: others that no cell of the run tells from its
     subject (cells that the other fault ended might have) are as good an answer."""
     yield finding
-    doubt = re.search(r"\(or (.*): no cell tells them apart\)", finding.found)
+    doubt = re.search(r"\(or (.*): no cell distinguishes them\)", finding.found)
     for part in doubt[1].split(", ") if doubt else ():
         yield msgspec.structs.replace(finding, subject=part)
 

@@ -17,6 +17,7 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Report
+from remedy_kit import assert_pasteable
 
 GPU, PORT, ROOT = "0000:02:00.0", "0000:01:00.0", "0000:00:01.0"
 FULL = PciLink(speed=32.0, width=16, max_speed=32.0, max_width=16, target=32.0)
@@ -97,11 +98,13 @@ def reading(memory="cuda:0", **what):
 
 
 def found(before=None, after=None, *results, unavailable=None):
-    return diagnose(Evidence(machine(before or inventory(), unavailable), after, results))
+    findings = diagnose(Evidence(machine(before or inventory(), unavailable), after, results))
+    assert_pasteable(findings)
+    return findings
 
 
 def the(check, findings):
-    """The one finding of this check: with a reason, and lines that mend it if it is grave."""
+    """The one finding of this check: with a reason, and lines that fix it if it is grave."""
     (finding,) = (each for each in findings if each.check == check)
     assert finding.why or finding.severity == "unknown"
     assert finding.remedy or finding.severity in ("note", "unknown")

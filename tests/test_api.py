@@ -122,7 +122,7 @@ class TestMeasure:
             ({"machine": "none-such"}, "none-such"),
             (
                 {"machine": None, "faults": ["slow sim:0 rate=25%"]},
-                "faults strike simulated machines",
+                "faults strike only simulated machines",
             ),
             ({"transfers": "host:0 -> sim:99 by ce"}, "sim:99"),
             ({"transfers": "host:0 => sim:0"}, "host:0 => sim:0"),
@@ -147,7 +147,7 @@ class TestMeasure:
                 assert running.poll() is None
             running.send_signal(signal.SIGINT)
             said, _ = running.communicate(timeout=60)
-        assert said == f"interrupted; what was measured is kept in {found[0].parent}\n"
+        assert said == f"interrupted; measured cells are kept in {found[0].parent}\n"
         assert linkgauge.load(found[0]).run.finished is None
 
     def test_an_interruption_is_an_error_of_both_kinds(self):
@@ -191,7 +191,7 @@ class TestLoad:
         _, out = measured
         with pytest.raises(linkgauge.InputError, match="load_all"):
             linkgauge.load(out)
-        with pytest.raises(linkgauge.InputError, match="no run is kept below"):
+        with pytest.raises(linkgauge.InputError, match="no runs in"):
             linkgauge.load_all(tmp_path)
 
     def test_one_that_cannot_be_read_is_left_out_with_a_warning(self, tmp_path):

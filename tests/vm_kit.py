@@ -9,6 +9,7 @@ from linkgauge.machine.domain_xml import parse_domain
 from linkgauge.machine.tree import Captured
 from linkgauge.machine.virtual import read_virtual
 from pci_kit import Bus
+from remedy_kit import assert_pasteable
 
 GIB, MIB = 1 << 30, 1 << 20
 CPU = "sys/devices/system/cpu"
@@ -155,7 +156,9 @@ def compare(xml, root, role, **more):
     case = Comparison(
         domain=parse_domain(xml), machine=read_machine(root), virtual=read_virtual(root), **more
     )
-    return judge(case, role)
+    judged = judge(case, role)
+    assert_pasteable(judged.findings)
+    return judged
 
 
 def contradictions(judged):

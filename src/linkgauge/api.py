@@ -82,7 +82,7 @@ def load(path: StrPath) -> MeasuredRun:
     """The run of a run.json, of a journal.jsonl or of a run's folder. Raises InputError."""
     path = Path(path)
     if path.is_dir() and not is_run(path):
-        raise InputError(f"{path} is no run's folder: load_all() reads all runs below it")
+        raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
     return _view(read_run(path))
 
 
@@ -98,7 +98,7 @@ def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
         except InputError as error:
             warnings.warn(f"left out: {error}", stacklevel=2)
     if not runs:
-        raise InputError(f"no run is kept below {path}")
+        raise InputError(f"no runs in {path}")
     return tuple(runs)
 
 
@@ -158,7 +158,7 @@ def measure(
         profile=None if size else profile,
     )
     if faults and machine is None:
-        raise InputError("faults strike simulated machines only: give machine, too")
+        raise InputError("faults strike only simulated machines: give machine, too")
     return _measured(request, _Saying(say))
 
 
@@ -208,7 +208,7 @@ def _measured(request: RunRequest, observer: Observer) -> MeasuredRun:
 
 
 def _interrupted(folder: Path | None) -> Interrupted:
-    kept = "" if folder is None else f"; what was measured is kept in {folder}"
+    kept = "" if folder is None else f"; measured cells are kept in {folder}"
     return Interrupted(f"interrupted{kept}")
 
 

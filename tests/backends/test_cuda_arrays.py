@@ -96,7 +96,7 @@ def test_an_operation_is_not_another_one(device):
 
 
 def test_two_arrays_of_a_kernel_begin_at_an_access(device):
-    with pytest.raises(Unsupported, match="takes a multiple of 16 bytes: not 4104 B"):
+    with pytest.raises(Unsupported, match="takes a multiple of 16 bytes, not 4104 B"):
         device.prepare([lend(device, "peak-triad", 4104)], "peak-triad")
 
 
@@ -106,7 +106,7 @@ def test_two_arrays_of_a_kernel_begin_at_an_access(device):
         ("host:0 -> cuda:0 by sm", "peak-copy", "in its own device's memory"),
         ("cuda:0 -> cuda:0 by sm", "stream-copy", "has no arrays"),
         ("cuda:0 -> cuda:0 by ce", "peak-copy", "has no arrays"),
-        ("cuda:0 -> null by sm", "peak-copy", "peak-copy is another one"),
+        ("cuda:0 -> null by sm", "peak-copy", "peak-copy is another operation"),
     ],
 )
 def test_other_arrays_are_unsupported(device, text, operation, says):

@@ -76,9 +76,9 @@ class TestRefusal:
         [
             ("cuda:0 -> cuda:1 by ce", "no peer access from cuda:0 to cuda:1"),
             ("cuda:1 -> cuda:0 by cuda:0.sm", "no peer access from cuda:0 to cuda:1"),
-            ("cuda:0 -> cuda:2 by ce", "there is no cuda:2: this machine has 2 CUDA devices"),
+            ("cuda:0 -> cuda:2 by ce", "no cuda:2: this machine has 2 CUDA devices"),
             ("host:0/pageable -> cuda:0 by sm", "kernels of cuda:0 do not reach pageable"),
-            ("host:2 -> cuda:0 by ce", "there is no node host:2: this machine has host:0, host:1"),
+            ("host:2 -> cuda:0 by ce", "no node host:2: this machine has host:0, host:1"),
             ("cuda:0 <-> host:0 by ce", "join two transfers with '&', or use sm"),
         ],
     )
@@ -157,7 +157,9 @@ class TestWithoutPeerAccess:
 
     def test_the_result_says_so(self):
         backend = backend_of(gpu(2), peer_access=False)
-        assert "the driver's own copy" in backend.remarks(parse_transfer(self.TEXT))[-1]
+        assert (
+            "the driver copies by way of the host" in backend.remarks(parse_transfer(self.TEXT))[-1]
+        )
         assert backend.remarks(parse_transfer("host:0 -> cuda:1 by ce")) == ()
 
     def test_copies_within_a_device_and_with_the_host_are_as_ever(self, bindings):

@@ -130,7 +130,7 @@ def test_buffers_are_registered_if_asked_for(backend, library):
 
 
 def test_what_nccl_does_not_take_is_unsupported_and_names_the_call(backend):
-    with pytest.raises(Unsupported, match=r"does not take it: ncclBroadcast: invalid argument"):
+    with pytest.raises(Unsupported, match=r"does not accept it: ncclBroadcast: invalid argument"):
         backend.collectives.nccl.call("ncclBroadcast", 0, 0, 0, 99, 0, 0, 0)
 
 

@@ -117,8 +117,8 @@ def test_a_kernel_is_loaded_before_any_gate_is_shut():
     ("text", "why"),
     [
         ("null -> null by cuda:0.sm & host:0/pageable -> cuda:0 by ce", "gate"),
-        ("null -> null by cuda:0.sm", "no copy beside it"),
-        ("null -> null by cuda:0.sm & cuda:0 -> null by sm", "is its copy"),
+        ("null -> null by cuda:0.sm", "no copy runs beside it"),
+        ("null -> null by cuda:0.sm & cuda:0 -> null by sm", "only a copy of its own"),
         ("host:0 -> cuda:0 by sm & host:0 -> cuda:0 by ce", "takes no memory"),
     ],
 )
@@ -131,5 +131,7 @@ def test_what_is_no_copy_beside_a_kernel_is_unsupported(made, text, why):
 def test_copies_of_another_device_are_not_hidden_behind_this_ones_kernel():
     backend = CudaBackend(Driver(gpu(2)), (), EngineSettings(tuned=False), FakeCompiler())
     transfers = parse_transfers("null -> null by cuda:0.sm & cuda:0 -> cuda:1 by cuda:1.ce")
-    with pytest.raises(Unsupported, match="what runs beside a kernel of cuda:0 is its copy"):
+    with pytest.raises(
+        Unsupported, match="only a copy of its own can run beside a kernel of cuda:0"
+    ):
         backend.prepare([Copy(one, None, None, SIZE, 1) for one in transfers], "overlap")

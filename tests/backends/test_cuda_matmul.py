@@ -241,8 +241,8 @@ def test_a_library_is_named_in_the_result(device, blas, library):
 
 @pytest.mark.parametrize(
     ("capability", "operation", "says"),
-    [(7, "matmul-bf16", "BF16 takes compute capability 8.0"),
-     (7, "matmul-tf32", "TF32 takes compute capability 8.0"),
+    [(7, "matmul-bf16", "BF16 needs compute capability 8.0"),
+     (7, "matmul-tf32", "TF32 needs compute capability 8.0"),
      (5, "matmul-fp16", None), (7, "matmul-fp32", None)],
 )  # fmt: skip
 def test_types_that_a_device_does_not_have_are_unsupported(

@@ -86,7 +86,7 @@ def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(ho
         had(home, "", missing, alone=False)
     buffer = had(home, "", missing)
     if buffer.placement().node is not None:
-        assert buffer.warnings == (f"host:900 lies on node {buffer.placement().node}",)
+        assert buffer.warnings == (f"host:900 is on node {buffer.placement().node}",)
     buffer.free()
 
 
@@ -96,9 +96,7 @@ def test_the_drivers_own_memory_says_on_which_node_it_lies(bindings, home, kind,
     assert bindings.of("cuMemHostAlloc") == [(SIZE, flags)]
     node = native.node_of(buffer.address, SIZE)
     assert (buffer.placement().node, buffer.placement().locked) == (node, True)
-    assert buffer.warnings == (
-        (f"host:900/{kind} lies on node {node}",) if node is not None else ()
-    )
+    assert buffer.warnings == ((f"host:900/{kind} is on node {node}",) if node is not None else ())
     buffer.free()
     assert bindings.of("cuMemFreeHost") == [(buffer.address,)]
 

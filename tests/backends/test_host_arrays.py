@@ -85,8 +85,8 @@ def test_threads_of_several_nodes_work_at_once():
 @pytest.mark.parametrize(
     ("text", "operation", "why"),
     [
-        ("host:0 -> null by cpu", "peak-copy", "peak-copy is another one (a = b)"),
-        ("null -> host:0 by cpu", "stream-read", "stream-read is another one (b is read)"),
+        ("host:0 -> null by cpu", "peak-copy", "peak-copy is another operation (a = b)"),
+        ("null -> host:0 by cpu", "stream-read", "stream-read is another operation (b is read)"),
         ("host:0 -> host:0 by cpu", "peak-add", "the source of peak-add holds two arrays"),
     ],
 )

@@ -194,7 +194,7 @@ def test_without_memory_to_measure_on_the_defaults_remain(tmp_path):
     kernels = MeasuredKernels(course_of, tmp_path / "host.json")
     chosen = kernels.choose(READ, [CPU], 4096)
     assert chosen.kernel == _native.default_kernel(READ, streaming=False)
-    assert chosen.why == "by default, unmeasured"
+    assert chosen.why == "by default, not measured"
 
 
 def test_one_that_is_asked_for_serves_the_operations_that_know_it():
@@ -222,7 +222,7 @@ def test_a_job_beyond_the_caches_is_told_by_what_it_touches():
 def test_untuned_settings_measure_nothing():
     kernels = kernels_of(EngineSettings(host_tuned=False), [Node(0, (CPU,))])
     kernels.prepare()
-    assert kernels.choose(COPY, [CPU], 4096).why == "by default, unmeasured"
+    assert kernels.choose(COPY, [CPU], 4096).why == "by default, not measured"
 
 
 class TestWithoutSearching:
@@ -243,7 +243,7 @@ class TestWithoutSearching:
         assert file.read_bytes() == before
 
     def test_nothing_is_measured_nor_remembered(self, file):
-        assert self.chosen().why == "by default, unmeasured"
+        assert self.chosen().why == "by default, not measured"
         assert not file.exists()
 
 

@@ -61,13 +61,13 @@ def test_memory_placed_by_a_policy_lies_where_it_says_or_is_skipped(kind):
 @pytest.mark.parametrize(
     ("name", "alone", "reason"),
     [
-        ("host:0", False, "memory cannot be bound to host:0: mbind: Operation not permitted"),
-        ("host:0/preferred", True, "memory cannot be placed by preferred: mbind: Operation"),
-        ("host:0/interleave", True, "memory cannot be placed by interleave: mbind: Operation"),
+        ("host:0", False, "cannot bind memory to host:0: mbind: Operation not permitted"),
+        ("host:0/preferred", True, "cannot place memory by preferred: mbind: Operation"),
+        ("host:0/interleave", True, "cannot place memory by interleave: mbind: Operation"),
         ("host:0/weighted", True, r"\(Linux 6.9 has this policy\)"),
-        ("host:0/base", True, "2.0 MiB of 6.0 MiB lie in huge pages"),
-        ("host:0/thp", True, "only 2.0 MiB of 6.0 MiB could be had in huge pages: allow transp"),
-        ("host:0/huge", True, "only 2.0 MiB of 6.0 MiB could be had in huge pages: reserve some"),
+        ("host:0/base", True, "2.0 MiB of 6.0 MiB is in huge pages"),
+        ("host:0/thp", True, "only 2.0 MiB of 6.0 MiB is in huge pages: allow transp"),
+        ("host:0/huge", True, "only 2.0 MiB of 6.0 MiB is in huge pages: reserve some"),
     ],
 )
 def test_what_a_system_refuses_is_a_skip_with_its_words(monkeypatch, name, alone, reason):

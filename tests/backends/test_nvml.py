@@ -320,7 +320,7 @@ class TestWithoutNvml:
 
     def test_says_why_the_library_does_not_open(self, nvml):
         nvml.failing["nvmlInit"] = 12
-        assert only().unknown == ("NVML: nvmlInit: 12: see that nvidia-smi runs here",)
+        assert only().unknown == ("NVML: nvmlInit: 12: check that nvidia-smi works here",)
 
     def test_says_why_a_device_is_not_known(self, nvml):
         nvml.failing["nvmlDeviceGetHandleByPciBusId"] = NOT_FOUND
@@ -328,7 +328,7 @@ class TestWithoutNvml:
             memory="cuda:0",
             model="NVIDIA H200",
             unknown=(
-                "NVML does not know cuda:0 (0000:1b:00.0): 6: see that nvidia-smi shows it here",
+                "NVML does not know cuda:0 (0000:1b:00.0): 6: check that nvidia-smi shows it here",
             ),
         )
 

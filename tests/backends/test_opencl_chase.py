@@ -268,7 +268,7 @@ def test_what_a_cache_holds_is_said_of_the_chase_alone(plain: opencl.OpenCL) -> 
     unit, transfer = plain._units[0], parse_transfer(OWN)
     unit.__dict__["cache_bytes"] = SIZE + 1
     copy, _ = prepared(plain)
-    said = ("64 KiB fit into the cache of opencl:0 (64.0 KiB): the figure may be the cache's",)
+    said = ("64 KiB fit in the cache of opencl:0 (64.0 KiB): the figure may be the cache's",)
     assert plain.remarks(transfer) == said
     plain.prepare([copy])
     assert plain.remarks(transfer) == ()

@@ -48,18 +48,22 @@ ALLOWED = (
 )
 
 REFUSED = (
-    (CPUS, "opencl:7 -> host:0 by ce", "there is no opencl:7 here: there is opencl:0, opencl:1"),
+    (CPUS, "opencl:7 -> host:0 by ce", "no opencl:7 here: there is opencl:0, opencl:1"),
     (CPUS, "host:0 -> opencl:0 by opencl:7.ce", "there is no opencl:7"),
-    (CPUS, "host:3 -> opencl:0 by ce", "there is no host:3 here: there is host:0"),
+    (CPUS, "host:3 -> opencl:0 by ce", "no host:3 here: there is host:0"),
     (CPUS, "cuda:0 -> opencl:0 by opencl:0.ce", "OpenCL does not reach cuda:0"),
     (CPUS, "host:0/huge -> opencl:0 by ce", "huge pages"),
-    (CPUS, "host:0/mapped -> opencl:0 by ce", "no mapping of its own"),
+    (CPUS, "host:0/mapped -> opencl:0 by ce", "no mapped memory"),
     (CPUS, "host:0/pageable -> opencl:0 by sm", "only host memory that OpenCL allocated"),
     (CPUS, "host:0 -> opencl:0 by host:0.cpu", "host threads do not reach"),
-    (CPUS, "host:0 -> host:0/pageable by opencl:0.ce", "neither end is an OpenCL device"),
+    (
+        CPUS,
+        "host:0 -> host:0/pageable by opencl:0.ce",
+        "neither end is the memory of an OpenCL device",
+    ),
     (CPUS, "opencl:0 -> opencl:0 by opencl:1.ce", "opencl:1 holds neither end"),
-    (CPUS, "null -> opencl:0 by ce", "takes a kernel"),
-    (CPUS, "host:0 <-> opencl:0 by ce", "takes a kernel"),
+    (CPUS, "null -> opencl:0 by ce", "needs a kernel"),
+    (CPUS, "host:0 <-> opencl:0 by ce", "needs a kernel"),
     (GPUS, "host:0 -> opencl:0 by sm", "may silently move the buffer first"),
     (GPUS, "opencl:0 -> opencl:1 by ce", "may be a local one"),
     (GPUS, "opencl:0 -> opencl:1 by sm", "may be a local one"),
@@ -93,7 +97,7 @@ def test_refuses_what_the_notation_cannot_even_say() -> None:
     one_end = Transfer(null, opencl, kernel, both_ways=True)
     assert "two memories" in str(refusals.refusal(one_end, CPUS, [0]))
     by_host = Transfer(opencl, opencl, Engine(Memory("host", 0), "ce"))
-    assert "an OpenCL device does the work" in str(refusals.refusal(by_host, CPUS, [0]))
+    assert "only an OpenCL device can do this" in str(refusals.refusal(by_host, CPUS, [0]))
     assert "another process" in str(refusals.refusal(Transfer(other, opencl, kernel), CPUS, [0]))
 
 

@@ -24,10 +24,10 @@ KINDS = ("", "pageable")
             "host:0 -> cuda:1 by host:0.cpu",
             "host threads do not reach cuda:1: use an engine of cuda:1",
         ),
-        ("host:0 -> host:1 by cpu", "there is no node host:1: this machine has host:0, host:2"),
+        ("host:0 -> host:1 by cpu", "no node host:1: this machine has host:0, host:2"),
         (
             "host:0 -> host:0 by host:7.cpu",
-            "there is no node host:7: this machine has host:0, host:2",
+            "no node host:7: this machine has host:0, host:2",
         ),
         (
             "host:0/mapped -> host:0 by cpu",
@@ -35,13 +35,13 @@ KINDS = ("", "pageable")
         ),
         (
             "host:0 -> host:0 by host:2.cpu",
-            "no CPU of host:2 may be used by this process (cpuset)",
+            "this process may use no CPU of host:2 (cpuset)",
         ),
         (
             "host:0 <-> host:0/pageable by cpu",
             "'<->' is one kernel of a device: join two transfers with '&' instead",
         ),
-        ("host:0 -> host:0 by cpu*3", "host:0 has 2 CPUs to use"),
+        ("host:0 -> host:0 by cpu*3", "host:0 has 2 usable CPUs"),
     ],
 )
 def test_what_host_threads_do_not_do(text, reason):
@@ -56,11 +56,11 @@ def test_what_host_threads_do_not_do(text, reason):
         ("null -> cuda:0 by sm", None),
         (
             "null -> cuda:0 by ce",
-            "ce copies between two memories: a pure read or write takes a kernel (sm)",
+            "ce copies between two memories: a pure read or write needs a kernel (sm)",
         ),
         (
             "host:0 <-> cuda:0 by ce",
-            "ce copies one way at a time: both ways at once takes a kernel (sm)",
+            "ce copies one way at a time: a copy both ways at once needs a kernel (sm)",
         ),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_copy_engines_do_not_do(text, reason):
 def test_a_node_that_is_not_there():
     assert list(no_node(parse_memory("host:2/huge"), CPUS)) == []
     assert list(no_node(parse_memory("host:1/huge"), CPUS)) == [
-        "there is no node host:1: this machine has host:0, host:2"
+        "no node host:1: this machine has host:0, host:2"
     ]
 
 
@@ -99,9 +99,15 @@ def test_a_simulated_copy_engine_does_no_more_than_one_of_opencl(text):
     [
         (["null -> null by cuda:0.sm", "host:0 -> cuda:0 by ce", "cuda:0 -> host:0 by sm"], None),
         (["null -> null by host:0.cpu", "host:0 -> host:0 by cpu"], "is a kernel"),
-        (["null -> null by cuda:0.sm"], "there is no copy beside it"),
-        (["null -> null by cuda:0.sm", "host:0 -> cuda:1 by ce"], "a kernel of cuda:0 is its copy"),
-        (["null -> null by cuda:0.sm", "null -> cuda:0 by sm"], "a kernel of cuda:0 is its copy"),
+        (["null -> null by cuda:0.sm"], "no copy runs beside it"),
+        (
+            ["null -> null by cuda:0.sm", "host:0 -> cuda:1 by ce"],
+            "only a copy of its own can run beside a kernel of cuda:0",
+        ),
+        (
+            ["null -> null by cuda:0.sm", "null -> cuda:0 by sm"],
+            "only a copy of its own can run beside a kernel of cuda:0",
+        ),
     ],
 )
 def test_beside_a_kernel_run_copies_of_its_device(transfers, reason):

@@ -129,15 +129,15 @@ def test_what_is_written_is_what_is_meant(text, fault):
     [
         ("", 0, "expected a fault: slow, "),
         ("slwo sim:0", 0, "unknown fault 'slwo': there are slow, "),
-        ("slow", 4, "expected what slow strikes"),
-        ("slow rate=0.5", 5, "expected what slow strikes"),
+        ("slow", 4, "expected the target of slow"),
+        ("slow rate=0.5", 5, "expected the target of slow"),
         ("slow sim:0 rat=0.5", 11, "slow takes cells, rate, each as NAME=VALUE"),
         ("slow sim:0 0.5", 11, "slow takes cells, rate"),
         ("slow sim:0 signal=KILL", 11, "slow takes cells, rate"),
         ("slow sim:0 rate=2", 16, "must lie between 0 and 1"),
         ("slow sim:0 rate=", 16, "expected a fraction"),
         ("slow sim:0 rate=0.0000001%", 16, "less than 0.0001%"),
-        ("slow sim:0 rate=0.5 rate=0.5", 20, "rate is given twice"),
+        ("slow sim:0 rate=0.5 rate=0.5", 20, "rate appears twice"),
         ("crash sim:0 signal=TERM", 19, "expected SEGV, KILL"),
         ("hang sim:0 phase=plan", 17, "expected allocate, warm-up, fill, measure, verify"),
         ("flip sim:0 bit=8", 15, "expected a bit, 0 to 7"),
@@ -146,7 +146,7 @@ def test_what_is_written_is_what_is_meant(text, fault):
         ("stall sim:0 for=0", 16, "expected seconds"),
         ("hang sim:0 cells=9..3", 17, "the last comes before the first"),
         ("hang sim:0 cells=-1", 17, "expected ordinals"),
-        ("lost sim:0 cells=3..9", 17, "does not come back"),
+        ("lost sim:0 cells=3..9", 17, "stays lost"),
     ],
 )
 def test_the_caret_stands_under_the_character_at_fault(text, position, problem):
@@ -192,7 +192,9 @@ def test_every_parameter_is_taken_by_some_kind():
 def test_a_target_that_the_machine_does_not_have_is_told_with_those_it_has():
     names = ["sim:0", "host:0", "sim:0-host:0"]
     check_targets([Slow("*"), Slow("sim:0"), Slow("sim:0-host:0")], names)
-    with pytest.raises(InputError, match=r"no sim:9; there are sim:0, host:0, sim:0-host:0 and \*"):
+    with pytest.raises(
+        InputError, match=r"no sim:9: targets are sim:0, host:0, sim:0-host:0 and \*"
+    ):
         check_targets([parse_fault("slow sim:9")], names)
     with pytest.raises(InputError, match="sim:39, … and"):
         check_targets([parse_fault("slow nowhere")], [f"sim:{n}" for n in range(1000)])

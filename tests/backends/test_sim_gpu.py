@@ -40,7 +40,7 @@ def test_products_are_as_fast_as_described():
 
 def test_a_type_that_is_not_described_is_skipped_with_the_reason():
     found = cells("gpu_matmul")["TF32", "1"]
-    reason = "nothing tells how fast sim:1 multiplies TF32 matrices"
+    reason = "the description does not say how fast sim:1 multiplies TF32 matrices"
     assert (found.status, found.reason) == ("skip", reason)
 
 

@@ -110,7 +110,7 @@ def test_a_fault_that_struck_nothing_says_why(fault, why):
     run = run_of(NAME, TEXT, "host_to_device_memcpy_ce", size=1 << 20, faults=[fault])
     assert whys(run) == [why]
     told = [line.plain for line in note_lines(run)]
-    assert [line for line in told if line.endswith(f"struck nothing: {why}")] == told[-1:]
+    assert [line for line in told if line.endswith(f"had no effect: {why}")] == told[-1:]
 
 
 def test_a_rate_strikes_no_latency():

@@ -84,7 +84,7 @@ def test_profile_vm_measures_the_same_figures_whatever_the_number_of_cpus():
     assert places("memory_stream_triad", *two)[0] == [("all stream", "4")]
     assert places("memory_stream_triad", Node(0, ())) == ([], "no CPU may be used")
     assert places("memory_stream_nodes", one) == (
-        [], "needs two nodes: on one, all memory is local",
+        [], "needs two nodes: with one, all memory is local",
     )  # fmt: skip
     nodes = places("memory_stream_nodes", *two)[0]
     assert nodes == [(f"{row} stream", f"host:{n}") for row in ("0", "1", "all") for n in (0, 1)]

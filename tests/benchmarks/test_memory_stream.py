@@ -84,9 +84,9 @@ def test_the_plan_counts_all_three_arrays():
     triad = CATALOG["memory_stream_triad"].lay_out(DeviceSet("host", here.host.nodes))
     size = 1 << 20
     assert peak_memory(make_plan([triad], here, [size])) == {"host:0": 3 * size}
-    with pytest.raises(InputError, match=r"fits nowhere: needs 1.1 GiB, host:0 has 1024.0 MiB"):
+    with pytest.raises(InputError, match=r"does not fit: needs 1.1 GiB, host:0 has 1024.0 MiB"):
         make_plan([triad], here, [384 << 20])
-    with pytest.raises(InputError, match="arrays of numbers are multiples of 8 bytes"):
+    with pytest.raises(InputError, match="arrays of numbers take a multiple of 8 bytes"):
         make_plan([triad], here, [1001])
     copy = CATALOG["memory_stream_copy"].lay_out(DeviceSet("host", here.host.nodes))
     assert peak_memory(make_plan([copy], here, [1001])) == {"host:0": 2002}

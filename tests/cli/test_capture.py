@@ -49,7 +49,7 @@ def test_a_file_that_exists_is_left_as_it_is(tmp_path):
     path.write_text("precious")
     done = linkgauge("capture", path)
     assert done.returncode == 2
-    assert "exists and is not overwritten" in done.stderr
+    assert "exists: give another name" in done.stderr
     assert path.read_text() == "precious"
 
 

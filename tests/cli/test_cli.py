@@ -107,7 +107,7 @@ def test_a_figure_that_may_be_a_caches_says_so():
     if not document["machine"]["host"]["last_level_cache"]:
         pytest.skip("this system does not tell its caches")
     warnings = document["results"][0]["cells"][0]["warnings"]
-    assert any("4 KiB fit into the last-level cache" in warning for warning in warnings)
+    assert any("4 KiB fit in the last-level cache" in warning for warning in warnings)
 
 
 def test_copy_reports_each_transfer_and_the_total(tmp_path):
@@ -143,9 +143,9 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("run", "--size", "0"), "size 0"),
         (("run", "--size", "-5"), "negative"),
         (("run", "--size", "many"), "not understood"),
-        (("run", "--size", "1000000G"), "fits nowhere"),
+        (("run", "--size", "1000000G"), "does not fit"),
         (("run", "--size", "1K:1G"), "a sweep is 1K:1G:x2"),
-        (("copy", "host:0 -> host:0 by cpu", "--size", "1G:1K:x2"), "begins above its end"),
+        (("copy", "host:0 -> host:0 by cpu", "--size", "1G:1K:x2"), "starts above its end"),
         (("latency", "--size", "1:2M:x2"), "copies up to 1 MiB"),
         (("traffic", "--buffer", "1K:1G:+1K"), "give at most 64"),
         (("run", "--samples", "0"), "too few"),

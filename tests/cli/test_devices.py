@@ -72,4 +72,4 @@ def test_a_container_that_hides_sys_is_told_with_what_would_help():
     assert (done.returncode, done.stderr) == (0, "")
     assert "host:0" in done.stdout
     assert "PCI functions: /sys/bus/pci/devices lists none" in done.stdout
-    assert "or a container that hides it: then run on the host" in done.stdout
+    assert "or a container that hides it: run on the host" in done.stdout

@@ -22,9 +22,9 @@ def test_a_format_has_to_be_given(run):
 
 def test_without_a_run_it_is_the_latest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="no run is kept below results"):
+    with pytest.raises(InputError, match="no runs in results"):
         export(run=None, form=formats()["csv"])
-    with pytest.raises(InputError, match="no run is kept below results"):
+    with pytest.raises(InputError, match="no runs in results"):
         pack(run=None)
     folder = tmp_path / "results/gpu/before" / RUN.id
     folder.mkdir(parents=True)
@@ -57,5 +57,5 @@ def test_only_a_runs_folder_is_packed(run, tmp_path):
     with pytest.raises(InputError, match="is no run's folder"):
         pack(run=run)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no run is kept below"):
+    with pytest.raises(InputError, match="no runs in"):
         pack(run=tmp_path / "empty")

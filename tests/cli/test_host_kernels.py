@@ -67,7 +67,7 @@ def test_a_kernel_by_hand_or_none_that_was_measured(tmp_path, searched):
     assert f"host:0.cpu: write by {name}, as asked for" in warnings(done)
     done = linkgauge("copy", WRITE, *SHORT, "--untuned", XDG_CACHE_HOME=tmp_path / "none")
     default = _native.default_kernel(_native.Op.WRITE, streaming=False)
-    assert f"host:0.cpu: write by {default}, by default, unmeasured" in warnings(done)
+    assert f"host:0.cpu: write by {default}, by default, not measured" in warnings(done)
     assert not (tmp_path / "none").exists()
 
 

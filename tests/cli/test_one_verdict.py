@@ -154,7 +154,7 @@ def test_a_failure_of_what_was_not_measured_is_told_by_the_doctor_alone(tmp_path
     assert (done.returncode, "doctor" in done.stdout) == (0, False)
     judged = linkgauge("doctor", run, folder=tmp_path)
     assert judged.returncode == 0
-    uncounted = "not counted, since the run did not measure it: target-speed sim:0 (0000:01:00.0)"
+    uncounted = "not counted, because the run did not measure it: target-speed sim:0 (0000:01:00.0)"
     assert uncounted in judged.stdout.splitlines()
     assert verdict(judged.stdout.splitlines()) == verdict(shown)
     assert linkgauge("doctor", "--machine", "vm-degraded", folder=tmp_path).returncode == 1

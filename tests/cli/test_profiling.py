@@ -16,7 +16,7 @@ from linkgauge.report.files import json_document
 from profiler_kit import NVTX, REFUSES, install
 
 HOST = ("run", COPY, *FAST[:-1], "--backend", "host")
-WARNING = "measured under {}: not to be compared with other figures"
+WARNING = "measured under {}: do not compare it with other figures"
 
 
 @pytest.fixture
@@ -113,13 +113,13 @@ def test_copy_and_latency_have_it_too(tmp_path, here):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((*HOST, "--nsys"), "there is no nsys on the PATH: install NVIDIA Nsight Systems"),
-        ((*HOST, "--ncu"), "there is no ncu on the PATH: install NVIDIA Nsight Compute"),
-        ((*HOST, "--ncu", "--nsys"), "--nsys and --ncu: one profiler at a time"),
-        (("run", "--machine", "ppu-8", "--ncu"), "--ncu: a simulated machine does nothing"),
+        ((*HOST, "--nsys"), "nsys is not on the PATH: install NVIDIA Nsight Systems"),
+        ((*HOST, "--ncu"), "ncu is not on the PATH: install NVIDIA Nsight Compute"),
+        ((*HOST, "--ncu", "--nsys"), "--nsys and --ncu: choose one"),
+        (("run", "--machine", "ppu-8", "--ncu"), "--ncu: a profiler sees nothing"),
         (("copy", "host:0 -> host:0 by cpu", "--nsys"),
          "--nsys keeps its files with the run: give --out"),
-        (("latency", "--nsys"), "there is no nsys"),
+        (("latency", "--nsys"), "nsys is not on the PATH"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line_and_exit_2_before_anything_is_measured(
@@ -140,7 +140,7 @@ def test_such_figures_neither_tune_nor_are_judged(tmp_path, here, option):
     given = (option, limits) if option == "--limits" else (option,)
     done = linkgauge(*HOST, "--nsys", *given, "--out", tmp_path / "out", **here)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{option}: not by figures under a profiler" in done.stderr
+    assert f"{option}: not under a profiler, which changes the figures" in done.stderr
 
 
 def test_a_profiler_that_does_not_start_is_one_line_and_nothing_is_measured(tmp_path, here):
@@ -191,7 +191,7 @@ class TestCtrlC:
     def test_is_not_gone_on_with_without_the_profiler(self, broken, tmp_path):
         (tmp_path / "empty").mkdir()
         done = linkgauge("run", "--resume", broken[0], PATH=str(tmp_path / "empty"))
-        assert (done.returncode, "there is no nsys on the PATH" in done.stderr) == (2, True)
+        assert (done.returncode, "nsys is not on the PATH" in done.stderr) == (2, True)
         given = linkgauge("run", "--resume", broken[0], "--ncu")
         assert "--ncu disagrees with the run's own" in given.stderr
 

@@ -117,7 +117,7 @@ def test_a_complete_run_is_shown_and_nothing_is_measured(whole):
     done = linkgauge("run", "--resume", whole)
     assert (done.returncode, done.stderr) == (
         0,
-        f"{whole} is complete: nothing is left to measure\n",
+        f"{whole} is complete: nothing left to measure\n",
     )
     assert "\nhost_to_host_memcpy_read_cpu  " in done.stdout
     assert (whole / "journal.jsonl").read_bytes() == before
@@ -238,7 +238,7 @@ def test_a_run_that_still_goes_on_is_not_gone_on_with(tmp_path):
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert done.returncode == 4
-    assert "still being measured by another process" in done.stderr
+    assert "still in progress in another process" in done.stderr
 
 
 HOLDING = """

@@ -44,7 +44,7 @@ def test_a_slow_link_is_found_and_fails(tmp_path, capsys):
                  "--out", tmp_path)  # fmt: skip
     said = capsys.readouterr()
     assert code == 1
-    assert "knee at 4 GPUs: 50% of the busbw of 2: slow alone, too: sim:2 -> sim:3" in said.out
+    assert "knee at 4 GPUs: 50% of the busbw of 2: also slow alone: sim:2 -> sim:3" in said.out
     (line,) = [line for line in said.out.splitlines() if line.endswith("slow link")]
     assert line.startswith("  sim:2 -> sim:3 alone: 2")
     assert "measuring 4 pairs of devices alone" in said.err
@@ -81,7 +81,7 @@ def test_csv_has_a_line_for_each_count_and_size(tmp_path, capsys):
 
 def test_one_gpu_has_no_bus(tmp_path, capsys):
     assert scale("--gpus", "1", "--machine", "full-8", *FEW, "--out", tmp_path) == 0
-    assert "one GPU: it has no link to share" in capsys.readouterr().out
+    assert "one GPU shares no link" in capsys.readouterr().out
 
 
 def test_default_sizes_fit_into_memory(tmp_path, capsys):
@@ -125,7 +125,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, monkeypatch):
         (("all_reduces",), "unknown collective 'all_reduces': there are all_reduce"),
         (("--gpus", "0,2"), "--gpus 0,2: give 1 or more"),
         (("--gpus", "two"), "--gpus two: give numbers of devices, such as 1,2,4,8"),
-        (("--gpus", "16"), "--gpus 16 are too many: sim has 8"),
+        (("--gpus", "16"), "--gpus 16 is too many: sim has 8"),
     ],
 )
 def test_what_cannot_be_measured_is_said(arguments, problem, tmp_path):

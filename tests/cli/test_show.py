@@ -126,7 +126,7 @@ def test_a_run_under_a_profiler_is_compared_with_nothing(results, profiled, show
 def test_a_run_under_a_profiler_is_held_against_no_limits(profiled, shown, tmp_path):
     limits = tmp_path / "limits.yml"
     limits.write_text("limits: []\n")
-    with pytest.raises(InputError, match="under a profiler: its figures are not judged"):
+    with pytest.raises(InputError, match="under a profiler, so its figures are not judged"):
         shown(profiled, limits=limits)
 
 
@@ -146,12 +146,12 @@ def test_what_a_label_says_is_text_and_neither_markup_nor_obeyed(tmp_path, shown
 
 def test_a_folder_without_runs_and_options_of_one_run_are_refused(tmp_path, results, shown):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no run is kept below"):
+    with pytest.raises(InputError, match="no runs in"):
         shown(tmp_path / "empty")
-    with pytest.raises(InputError, match="--limits and --utilization are of one run"):
+    with pytest.raises(InputError, match="--limits and --utilization take one run"):
         shown(results, utilization=True)
     (run,) = results.glob("cpu/bare/*")
-    with pytest.raises(InputError, match="--against is of a folder of runs"):
+    with pytest.raises(InputError, match="--against takes a folder of runs"):
         shown(run, against="host")
 
 
@@ -186,14 +186,14 @@ def test_a_path_is_itself(kept):
 
 
 def test_what_there_is_not_is_said_with_the_remedy_and_refused(kept, shown, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"'no' is no file, and no label .*: bare, pinned$"):
+    with pytest.raises(InputError, match=r"'no' is not a file, and not a label .*: bare, pinned$"):
         shown(Path("no"))
     with pytest.raises(InputError, match="cannot read no/such"):
         shown(Path("no/such"))
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for asked in (None, Path("no")):
-        with pytest.raises(InputError, match="no run is kept below results: measure one with"):
+        with pytest.raises(InputError, match="no runs in results: measure one with"):
             shown(asked)
     done = linkgauge("show")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)

@@ -68,8 +68,8 @@ def test_where_nothing_can_be_compared_one_round_is_enough(tmp_path, capsys):
     assert vary(COPY, *HALF[:2], "--memory", "pinned", "--memory", "thp", "--out", tmp_path) == 4
     said = capsys.readouterr().out
     assert "2 settings, 1 round of a run each" in said
-    assert "B against A: nothing compared: skip: there is no thp memory here" in said
-    assert "ended after one round: no cell can be measured under A and another setting" in said
+    assert "B against A: nothing compared: skip: no thp memory here" in said
+    assert "ended after one round: no cell has figures under A and another setting" in said
     (path,) = tmp_path.rglob("vary.json")
     document = json.loads(path.read_text())
     assert (len(document["runs"]), document["rounds"]) == (2, 10)
@@ -104,7 +104,7 @@ def test_one_that_fails_later_leaves_what_was_measured(tmp_path, capsys):
         ((*HALF,), "vary what?"),
         ((COPY, "host:0 -> host:0 by cpu", *HALF), "transfers in one argument"),
         (("host:0 -> host:0", "--numa-node", "0", "--numa-node", "1"), "name their nodes"),
-        ((COPY, *HALF, "--rounds", "7"), "--rounds 7 tell no difference .* give --rounds 8"),
+        ((COPY, *HALF, "--rounds", "7"), "--rounds 7 find no difference .* give --rounds 8"),
         ((COPY, *HALF, "--rounds", "201"), "too many"),
         ((COPY, *HALF, "--significance", "0.3"), "give at most 20%"),
         ((COPY, *HALF, "--significance", "none"), "significance 'none' is not understood"),

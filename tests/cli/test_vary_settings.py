@@ -112,10 +112,10 @@ def test_every_kind_of_memory_can_be_compared(kind):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "nothing varies: give an option several values"),
+        ({}, "nothing varies: give one option several values"),
         ({"cpus": ["0"]}, "nothing varies"),
-        ({"cpus": ["0", "0-16"]}, "--cpus 0-16: CPU 16 is not there or may not be used"),
-        ({"cpus": ["0", "3-1"]}, "--cpus 3-1: 3-1 ends before it begins"),
+        ({"cpus": ["0", "0-16"]}, "--cpus 0-16: CPU 16 is absent, or this process may not use it"),
+        ({"cpus": ["0", "3-1"]}, "--cpus 3-1: 3-1 ends before it starts"),
         ({"cpus": ["0", "0,"]}, "give CPUs such as 0-3,8, or all"),
         ({"numa_node": ["0", "x"]}, "--numa-node x: give the number of a node, or near"),
         ({"memory": ["pinned", "staging"]}, "--memory staging: there are pinned, pageable, huge"),

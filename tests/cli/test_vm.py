@@ -107,7 +107,7 @@ def test_a_host_without_a_domain_says_how_to_get_one(tmp_path, capsys):
     code, out = run(root=tmp_path / "host.tgz", capsys=capsys)
     assert code == 0
     assert "virsh dumpxml NAME > NAME.xml" in out
-    assert "running here (names as systemd shortens them): gpu-vm" in out
+    assert "running here (names as shortened by systemd): gpu-vm" in out
     assert "defined here: /etc/libvirt/qemu/db.xml" in out
 
 

@@ -218,7 +218,7 @@ class TestCommands:
     def test_the_clock_of_a_simulated_machine_is_no_other_members(self, first):
         for command in (messages.Virtual(), messages.Enter({}, "measure", 0, 0)):
             refused = first.ask(command)
-            assert refused == Refused(Reason("call", "simulate: this member does not"))
+            assert refused == Refused(Reason("call", "simulate: this member cannot simulate"))
 
     def test_its_device_is_held_until_the_run_is_over(self, first, member):
         assert first.result(messages.Hold(), type(None)) is None

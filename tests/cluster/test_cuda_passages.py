@@ -180,7 +180,7 @@ class TestWay:
 
     def test_of_ranks_that_share_a_gpu_is_none(self, apart):
         apart.backend._shared = {"cuda:1@1"}
-        with pytest.raises(Unsupported, match="ranks share a GPU: NCCL takes one for each"):
+        with pytest.raises(Unsupported, match="ranks share a GPU: NCCL needs one for each"):
             self.way(apart)
 
     @pytest.mark.parametrize("transfer", [BY_THIRD, BOTH_WAYS], ids=str)

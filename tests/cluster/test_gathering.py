@@ -243,7 +243,7 @@ class TestMisfits:
         door.visit(card(2, version="0.0.7"))
         assert self.refused(door) == (
             f"rank 2 ({HERE}, process 102) has linkgauge 0.0.7, rank 0 has {__version__}: "
-            "install the same everywhere"
+            "install the same version everywhere"
         )
 
     def test_another_protocol(self, door):
@@ -254,17 +254,17 @@ class TestMisfits:
         door.visit(card(1))
         door.visit(card(1, process=7))
         assert self.refused(door) == (
-            f"rank 1 ({HERE}, process 7) is there twice: rank 1 ({HERE}, process 101) already is"
+            f"rank 1 ({HERE}, process 7) appears twice: rank 1 ({HERE}, process 101) came first"
         )
 
     def test_another_rank_0(self, door):
         door.visit(card(0, process=7))
-        assert self.refused(door).startswith(f"rank 0 ({HERE}, process 7) is there twice")
+        assert self.refused(door).startswith(f"rank 0 ({HERE}, process 7) appears twice")
 
     @pytest.mark.parametrize("number", [3, -1])
     def test_a_rank_beyond_the_last(self, door, number):
         door.visit(card(number))
-        assert self.refused(door).endswith(") is not one of 3")
+        assert self.refused(door).endswith(") is beyond the 3 ranks of this launch")
 
 
 GARBAGE = [

@@ -116,11 +116,11 @@ class TestAdded:
     def test_of_a_run_that_goes_on_is_refused(self, journal, monkeypatch):
         monkeypatch.setattr(module, "LOCKED_SECONDS", SOON)
         locked, _ = Journal.reopen(journal)
-        with pytest.raises(DeviceBusy, match="is still being measured"):
+        with pytest.raises(DeviceBusy, match="is still in progress"):
             add_loss(journal, LOST)
         locked.close()
         assert len(records(journal.parent)) == 1
 
     def test_needs_rank_0s_files(self, tmp_path):
-        with pytest.raises(InputError, match="cannot go on with"):
+        with pytest.raises(InputError, match="cannot resume"):
             add_loss(tmp_path / "elsewhere" / JOURNAL_FILE, LOST)

@@ -105,7 +105,7 @@ class TestBadValues:
     def test_are_named(self, name):
         for variables in (OPEN_MPI, HYDRA, SLURM):
             if name in variables and name not in ("PMIX_NAMESPACE", "SLURM_STEP_ID"):
-                with pytest.raises(InputError, match=f"{name} is 'two': a number is expected"):
+                with pytest.raises(InputError, match=f"{name} is 'two': expected a number"):
                     launched({**variables, name: "two"})
 
     @pytest.mark.parametrize("written", ["", "-1", "1.0", " 1", "0x1", "²", "1_0"])

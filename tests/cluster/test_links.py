@@ -214,13 +214,13 @@ class TestLoss:
         with linked(says(0), Fake(lambda command: sent)) as links:
             ended = self.lost(links, (0, 1))
         assert (ended.lost.number, ended.kind) == (1, "call")
-        assert ended.lost.how.startswith("is not understood (")
+        assert ended.lost.how.startswith("sent an unreadable message (")
 
     def test_of_a_rank_that_introduces_itself_again(self):
         card = Card(1, "box", 101, "1.0")
         with linked(says(0), Fake(lambda command: card)) as links:
             ended = self.lost(links, (0, 1))
-        assert (ended.lost.how, ended.kind) == ("introduces itself again", "call")
+        assert (ended.lost.how, ended.kind) == ("connected again", "call")
 
     @pytest.mark.parametrize("part", [b"\x10", b"\x10\x00\x00\x00half", b"\xff\xff\xff\xff..."])
     def test_of_a_rank_that_stops_in_the_middle_of_an_answer(self, part):

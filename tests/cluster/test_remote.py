@@ -67,7 +67,7 @@ class TestQuestions:
     def test_of_a_device_that_ranks_share_have_a_remark(self, links, transfer, shared):
         backend = RankBackend("cuda", links, (), {"cuda:2@2", "cuda:2@3"})
         said = backend.remarks(transfer)
-        assert any("ranks share a device, and take turns" in line for line in said) is shared
+        assert any("ranks share a device and take turns" in line for line in said) is shared
 
     def test_memory_for_one_sided_accesses_is_another(self, backend):
         memory = parse_memory("host:0@0")

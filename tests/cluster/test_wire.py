@@ -128,7 +128,9 @@ class TestThere:
     def test_nobody_there_is_said_with_the_address(self):
         listening, (_, port, _) = listen_anywhere()
         listening.close()
-        with pytest.raises(NotReached, match=f"is not reached at localhost:{port}: Connection ref"):
+        with pytest.raises(
+            NotReached, match=f"cannot be reached at localhost:{port}: Connection ref"
+        ):
             connect_there("localhost", port, LONG)
 
     def test_an_unknown_host_is_said(self, monkeypatch):
@@ -136,7 +138,7 @@ class TestThere:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
         monkeypatch.setattr(socket, "create_connection", resolved)
-        with pytest.raises(NotReached, match=r"is not reached at nowhere\.invalid:1: Name or"):
+        with pytest.raises(NotReached, match=r"cannot be reached at nowhere\.invalid:1: Name or"):
             connect_there("nowhere.invalid", 1, LONG)
 
 

@@ -57,7 +57,7 @@ def test_what_measures_nothing_leaves_files_as_they_are(bandwidth_test, tmp_path
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
     old.write_text("precious\n")
     for file in (old, new):
-        with pytest.raises(InputError, match="fits nowhere"):
+        with pytest.raises(InputError, match="does not fit"):
             bandwidth_test("--size", "1T", "--out", file)
     assert old.read_text() == "precious\n"
     assert not new.exists()

@@ -128,7 +128,7 @@ class TestMeasure:
     def test_a_size_that_fits_nowhere_is_refused(self):
         with (
             opened(where(ONE_DEVICE), SETTINGS) as context,
-            pytest.raises(InputError, match="fits nowhere"),
+            pytest.raises(InputError, match="does not fit"),
         ):
             measure(context, [CATALOG[COPIES].lay_out(context.fabric)], sizes=(1 << 40,))
 

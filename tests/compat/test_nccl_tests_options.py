@@ -162,9 +162,9 @@ def test_what_it_cannot_do_is_refused_in_one_line(capfd, arguments):
         (("-G", "2"), "all_reduce_perf: -G 2: the iterations are one graph, launched once"),
         (("-c", "2"), "all_reduce_perf: -c 2: each result is checked once"),
         (("-z", "1"), "all_reduce_perf: -z 1: the host waits as with -z 2, without a barrier"),
-        (("-M", "1"), "all_reduce_perf: -M: there is no report of the memory that is used"),
+        (("-M", "1"), "all_reduce_perf: -M: linkgauge does not report the memory used"),
         (("-x", "0"), "all_reduce_perf: -x: the library chooses its CTA policy itself"),
-        (("8",), "all_reduce_perf: '8' is no option: ignored"),
+        (("8",), "all_reduce_perf: '8' is not an option: ignored"),
     ],
 )  # fmt: skip
 def test_what_is_different_is_said(arguments, says):

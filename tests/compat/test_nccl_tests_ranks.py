@@ -91,7 +91,7 @@ def test_which_rank_is_reported(perf, average, microseconds):
 def test_a_process_has_one_device(perf, arguments):
     done = perf(2, "all_reduce_perf", *arguments)
     assert (done.code, done.out) == (5, "")
-    assert done.err == "-t, -g: each process that mpirun started has one device\n"
+    assert done.err == "-t, -g: each process that mpirun starts uses one device\n"
     assert perf(2, "all_reduce_perf", *arguments, rank=1).err == ""
 
 
@@ -99,7 +99,7 @@ def test_a_process_has_the_device_of_its_number(perf, monkeypatch):
     monkeypatch.setenv("NCCL_TESTS_DEVICE", "1")
     done = perf(2, "all_reduce_perf")
     assert (done.code, done.out) == (5, "")
-    assert done.err.startswith("NCCL_TESTS_DEVICE: each process has the device")
+    assert done.err.startswith("NCCL_TESTS_DEVICE: each process uses the device")
 
 
 def test_processes_without_gpus_have_the_memories_of_their_hosts(tmp_path):

@@ -194,7 +194,7 @@ class TestJson:
     def test_what_ends_the_run_is_its_error(self, nvbandwidth):
         done = nvbandwidth("-j", "-b", "4096", "-t", "0", on=where(ONE_DEVICE))
         assert done.code == 2
-        assert "fits nowhere" in document(done)["error"]
+        assert "does not fit" in document(done)["error"]
         assert "testcases" not in document(done)
 
 

@@ -106,7 +106,7 @@ def test_without_a_file_the_table_alone_goes_to_stdout(run, arguments):
 def test_a_file_is_replaced_by_what_is_measured_and_else_left_alone(run):
     table = Path("latency.csv")
     table.write_text("precious\n" * 1000)
-    with pytest.raises(InputError, match="fits nowhere"):
+    with pytest.raises(InputError, match="does not fit"):
         run("--size", "1T", "--out", table)
     assert table.read_text() == "precious\n" * 1000
     run("--iter", 5, "--out", table)

@@ -132,7 +132,7 @@ def test_what_is_there_needs_no_command():
 def test_gpus_without_nccl_say_how_to_install_it():
     box = machine([device(0, "cuda"), device(1, "cuda")])
     text = shown(*needs(box, "numactl", "lscpu"))
-    assert "optional AllReduce  no NCCL: it is skipped" in text
+    assert "optional AllReduce  no NCCL: skipped" in text
     assert "as yourself:\n    pip install '.[nccl]'" in text
 
 
@@ -145,7 +145,7 @@ def test_a_gpu_whose_bindings_are_missing_is_for_its_user_to_mend():
 
 def test_an_amd_gpu_needs_an_opencl_runtime():
     (gpu,) = (need for need in needs(with_pci(AMD)) if need.name == "GPU")
-    assert gpu.found == "AMD is on the PCI bus, but the CPU is the only OpenCL device"
+    assert gpu.found == "AMD on the PCI bus, but the CPU is the only OpenCL device"
     assert "ROCm" in gpu.commands[0]
 
 
@@ -173,4 +173,4 @@ def test_setting_up_reads_this_machine_and_changes_nothing(capfd, tmp_path, monk
 
 def test_a_simulated_machine_has_nothing_to_install(capfd):
     done = speak(capfd, "setup_vcpu_benchmarks")
-    assert done.out == "SIMULATED ppu-8: nothing is to be installed\n"
+    assert done.out == "SIMULATED ppu-8: nothing to install\n"

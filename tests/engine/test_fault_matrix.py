@@ -92,7 +92,7 @@ def test_a_crash_costs_its_cell(tmp_path, signal, phase, shape):
 def test_a_hang_costs_its_cell_and_its_deadline(tmp_path, phase, shape):
     fault = f"hang sim:0 phase={phase} cells={STRUCK}"
     run, (before, struck, *after) = run_with(tmp_path, fault, shape, timeout=2.0)
-    check_lost(struck, "timeout", PHASES[phase], "sim:0", "no end after 2")
+    check_lost(struck, "timeout", PHASES[phase], "sim:0", "still running after 2")
     check_measured(before, *after)
     assert exit_code(run) == 3
 

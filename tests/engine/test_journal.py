@@ -206,7 +206,7 @@ def test_it_goes_on_after_its_last_whole_record(path, data, cut):
 def test_a_journal_without_a_whole_plan_cannot_be_gone_on_with_and_stays_as_it_is(path, data):
     path.write_bytes(data[:100])
     with pytest.raises(
-        InputError, match=r"journal\.jsonl: the journal does not begin with a run's plan"
+        InputError, match=r"journal\.jsonl: the journal does not start with a run's plan"
     ):
         Journal.reopen(path)
     assert path.read_bytes() == data[:100]

@@ -49,15 +49,15 @@ def test_a_kind_that_is_there_stays():
         ("measured at the same time as 3 other pairs", Beside(3)),
         (
             (
-                "precision of ±1.00% missed: ±4.26% after 24 samples; give more --max-time or "
-                "quieten the machine"
+                "precision of ±1.00% missed: ±4.26% after 24 samples; raise --max-time or "
+                "quiet the machine"
             ),
             Imprecise(0.01, 0.0426, 24),
         ),
         (
             (
-                "precision of ±0.50% missed: no interval after 2 samples; give more --max-time or "
-                "quieten the machine"
+                "precision of ±0.50% missed: no interval after 2 samples; raise --max-time or "
+                "quiet the machine"
             ),
             Imprecise(0.005, None, 2),
         ),

@@ -79,7 +79,7 @@ def test_other_benchmarks_are_as_they_were():
 
 
 def test_where_no_benchmark_is_of_pairs_it_is_refused():
-    with pytest.raises(InputError, match=r"^--sample-pairs changes nothing: no benchmark"):
+    with pytest.raises(InputError, match=r"^--sample-pairs has no effect: no benchmark"):
         draw(laid_out(4, "host_to_device_memcpy_ce"), PairSample(2))
 
 

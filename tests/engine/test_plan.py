@@ -50,7 +50,7 @@ def test_without_accelerators_device_benchmarks_are_skipped_with_the_reason():
 
 def test_a_size_larger_than_every_memory_is_refused_before_anything_starts():
     here = machine([device(0, "x", 2 * GI)], available=4 * GI)
-    with pytest.raises(InputError, match="8 GiB fits nowhere"):
+    with pytest.raises(InputError, match="8 GiB does not fit"):
         plan_for((), here, [8 * GI])
 
 

@@ -142,7 +142,7 @@ class TestAProfilerThatDoesNotWork:
 
     def test_cannot_be_executed(self, has, folder):
         has("#!/nonexistent/interpreter\n")
-        with pytest.raises(WorkerLost, match="cannot be started: No such file"):
+        with pytest.raises(WorkerLost, match="cannot start nsys: No such file"):
             ProfiledProcess(Reports("nsys", folder), Surroundings())
 
     def test_starts_nothing_for_too_long(self, has, folder, monkeypatch):
@@ -167,7 +167,10 @@ class TestAProfilerThatDoesNotWork:
 
     def test_is_not_installed(self, folder, monkeypatch, bin_):
         monkeypatch.setenv("PATH", str(bin_))
-        with closing(Supervisor(UNDER)) as worker, pytest.raises(InputError, match="no nsys"):
+        with (
+            closing(Supervisor(UNDER)) as worker,
+            pytest.raises(InputError, match="nsys is not on the PATH"),
+        ):
             worker.profile("nsys", folder)
         assert names(folder) == []
 

@@ -99,7 +99,7 @@ class TestReports:
         assert reports.files() == ("nsys-1.log", "nsys-1.nsys-rep", "nsys-2.log")
         assert reports.missing() == [
             f"nsys left no report: Importer error status: 1 ({lost.log})",
-            f"nsys left no report: it says nothing ({silent.log})",
+            f"nsys left no report: no output ({silent.log})",
         ]
 
 

@@ -33,16 +33,19 @@ def test_readings_do_not_matter():
 @pytest.mark.parametrize(
     ("now", "says"),
     [
-        (changed(driver="580.2"), "driver of fake:0 was 570.1, is 580.2"),
-        (changed(model="Other Card"), "fake:0 was Fake Card X1, is Other Card"),
-        (changed(pci="0000:2b:00.0"), "PCI address of fake:0 was 0000:1b:00.0, is 0000:2b:00.0"),
-        (changed(uuid=None), "UUID of fake:0 was GPU-1, is not there"),
-        (changed({"cpu_model": "Old CPU"}), "CPU was Test CPU, is Old CPU"),
-        (changed({"architecture": "riscv64"}), "architecture was x86_64, is riscv64"),
-        (changed({"hostname": "crate"}), "host name was box, is crate"),
-        (changed({"nodes": machine().host.nodes}), "NUMA nodes was 0, 1, is 0"),
-        (machine([], nodes=2), "fake:0 was Fake Card X1, is not there"),
-        (machine([GPU, device(1)], nodes=2), "fake:1 was not there, is Fake Card X1"),
+        (changed(driver="580.2"), "driver of fake:0 was 570.1, is now 580.2"),
+        (changed(model="Other Card"), "fake:0 was Fake Card X1, is now Other Card"),
+        (
+            changed(pci="0000:2b:00.0"),
+            "PCI address of fake:0 was 0000:1b:00.0, is now 0000:2b:00.0",
+        ),
+        (changed(uuid=None), "UUID of fake:0 was GPU-1, is now absent"),
+        (changed({"cpu_model": "Old CPU"}), "CPU was Test CPU, is now Old CPU"),
+        (changed({"architecture": "riscv64"}), "architecture was x86_64, is now riscv64"),
+        (changed({"hostname": "crate"}), "host name was box, is now crate"),
+        (changed({"nodes": machine().host.nodes}), "NUMA nodes was 0, 1, is now 0"),
+        (machine([], nodes=2), "fake:0 was Fake Card X1, is now absent"),
+        (machine([GPU, device(1)], nodes=2), "fake:1 was absent, is now Fake Card X1"),
     ],
 )
 def test_another_machine_is_refused_with_what_differs(now, says):

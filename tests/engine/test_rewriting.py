@@ -36,7 +36,7 @@ def test_pinned_memory_becomes_another(text, becomes):
 
 @pytest.mark.parametrize("text", ["cuda:0 -> cuda:1 by ce", "host:0/base -> host:0/staging by cpu"])
 def test_where_there_is_none_it_is_refused(text):
-    with pytest.raises(InputError, match="thp memory changes nothing"):
+    with pytest.raises(InputError, match="thp memory has no effect"):
         in_memory([benchmark(text)], "thp")
 
 
@@ -81,7 +81,7 @@ class TestEngines:
         "text", ["host:0 -> host:1 by cpu", "cuda:0 -> null by sm", "null -> null by cuda:0.sm"]
     )
     def test_where_no_device_copies_it_is_refused(self, text):
-        with pytest.raises(InputError, match="--engine changes nothing: no device copies"):
+        with pytest.raises(InputError, match="--engine has no effect: no device copies"):
             by_engine([benchmark(text)], "sm")
 
     def test_of_other_operations_are_left_as_they_are(self):
@@ -123,5 +123,5 @@ class TestGraphs:
         assert (found.name, same) == (launch.name, sync)
 
     def test_change_nothing_where_no_kernel_is_launched(self):
-        with pytest.raises(InputError, match="--graph changes nothing: only latency_launch"):
+        with pytest.raises(InputError, match="--graph has no effect: only latency_launch"):
             as_graphs(laid_out("latency_sync"))

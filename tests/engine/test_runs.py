@@ -37,7 +37,8 @@ def test_a_later_schema_is_named_with_the_one_that_is_read(tmp_path):
     document = json.loads(WHOLE) | {"schema": "linkgauge.run/12"}
     path = written(tmp_path, json.dumps(document).encode())
     assert refusal(path) == (
-        f"{path} is of a later linkgauge (linkgauge.run/12, not linkgauge.run/1): use that one"
+        f"{path} comes from a later linkgauge (linkgauge.run/12, not linkgauge.run/1): "
+        "use that version"
     )
 
 
@@ -53,7 +54,7 @@ def test_other_documents_are_no_runs(schema, tmp_path):
 
 @pytest.mark.parametrize("end", [1, 2, 100, len(WHOLE) // 2, len(WHOLE) - 3])
 def test_a_truncated_one_is_called_cut_off(end, tmp_path):
-    assert "is damaged or cut off" in refusal(written(tmp_path, WHOLE[:end]))
+    assert "is damaged or incomplete" in refusal(written(tmp_path, WHOLE[:end]))
 
 
 def test_beside_its_journal_it_says_where_the_figures_are(tmp_path):
@@ -67,7 +68,7 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path):
 
 def test_values_are_counted_before_they_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b",") - 1)
-    assert "no run has" in refusal(written(tmp_path, WHOLE))
+    assert "it is not a run" in refusal(written(tmp_path, WHOLE))
     monkeypatch.setattr(runs, "MOST_VALUES", WHOLE.count(b","))
     assert read_run(tmp_path / "run.json").label == "golden"
 

@@ -106,7 +106,7 @@ class TestARequest:
         assert assemble(read_records((folder / JOURNAL_FILE).read_bytes())) == run
         again = Following()
         assert go_on(folder, {}, again) == run
-        assert again.said == [f"{folder} is complete: nothing is left to measure"]
+        assert again.said == [f"{folder} is complete: nothing left to measure"]
         assert again.begun_on == []
 
 

@@ -90,7 +90,7 @@ def test_a_hang_ends_at_its_deadline():
     with closing(Supervisor(settings("hang sim:1 cells=0", timeout=0.5))) as worker:
         (result,) = worker.measure([write(0, 1)], SIZE)
         assert result.status == result.kind == "timeout"
-        assert result.reason.startswith("while measuring (sim:0, sim:1): no end after ")
+        assert result.reason.startswith("while measuring (sim:0, sim:1): still running after ")
         (after,) = worker.measure([write(0, 1, 1)], SIZE)
         assert after.status == "pass"
 

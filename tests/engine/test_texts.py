@@ -56,7 +56,7 @@ def test_a_text_that_is_not_there_is_bad_input(tmp_path, texts, text):
     document["results"][0]["cells"][0]["expected"]["text"] = text
     document["results"][0]["texts"] = texts
     (tmp_path / "run.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match="points to a text that is not there"):
+    with pytest.raises(InputError, match="refers to a text that is missing"):
         read_run(tmp_path)
 
 

@@ -114,14 +114,14 @@ class TestWhatDoesNotVary:
     def test_memory_of_no_transfer(self):
         paged = variant("paged", MACHINE, Written("host:0/base -> host:0/base by cpu"))
         paged = replace(paged, request=replace(paged.request, memory="thp"))
-        with pytest.raises(InputError, match="thp memory changes nothing"):
+        with pytest.raises(InputError, match="thp memory has no effect"):
             experiment(paged)
 
     @pytest.mark.parametrize(
         ("engines", "says"),
         [
-            ({"numa_node": 0}, "--numa-node changes nothing"),
-            ({"affinity": False}, "--affinity changes nothing"),
+            ({"numa_node": 0}, "--numa-node has no effect"),
+            ({"affinity": False}, "--affinity has no effect"),
             ({"streams": 2}, "--streams: only backend cuda"),
         ],
     )

@@ -96,7 +96,7 @@ class TestMissingFigures:
     def test_of_cells_that_a_setting_does_not_have(self):
         two = result("x", "x", "pass", [cell("0", str(n), ["x:0 -> x:0 by ce"], 9) for n in (0, 1)])
         found = compare(rounds(run(two), run(single(9))), 2, 0.01)
-        assert [one.settings[1].reason for one in found] == [None, "there is no such cell"]
+        assert [one.settings[1].reason for one in found] == [None, "no such cell"]
 
     def test_of_a_round_cost_that_round_alone(self):
         runs = rounds(run(single(10)), run(single(11)))

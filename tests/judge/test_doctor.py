@@ -66,7 +66,7 @@ def test_a_link_that_is_slow_under_load_fails():
     )  # fmt: skip
     finding = the("link-speed", findings)
     assert (finding.severity, finding.subject) == ("fail", f"cuda:0 ({GPU})")
-    assert "8 GT/s under load; both ends can do 32" in finding.found
+    assert "8 GT/s under load; both ends support 32" in finding.found
 
 
 def test_a_link_that_rests_while_idle_is_a_note():
@@ -84,7 +84,7 @@ def test_a_link_that_fell_in_mid_run_is_slow():
     load = measured(*(reading(link_speed=speed, link_width=16) for speed in fallen))
     finding = the("link-speed", found(inventory(), None, load))
     assert finding.severity == "fail"
-    assert "8 GT/s under load, having run at 32 before" in finding.found
+    assert "8 GT/s under load, after 32 earlier" in finding.found
 
 
 def test_what_a_link_does_while_others_are_in_use_is_no_load():
@@ -104,7 +104,7 @@ def test_without_a_run_a_slow_link_may_be_idle():
     idle = replace(FULL, speed=2.5)
     finding = the("link-speed", found(inventory(pci=(root(link=idle), gpu(link=idle)))))
     assert finding.severity == "warn"
-    assert "saves power" in finding.found
+    assert "saving power" in finding.found
 
 
 def test_the_highest_speed_is_what_both_ends_support():
@@ -128,7 +128,7 @@ def test_fewer_lanes_fail():
     narrow = replace(FULL, width=4)
     finding = the("link-width", found(inventory(pci=(root(link=narrow), gpu(link=narrow)))))
     assert finding.severity == "fail"
-    assert finding.found == "the link has x4 lanes; both ends can do x16"
+    assert finding.found == "the link runs at x4; both ends support x16"
 
 
 def test_where_only_the_lower_end_tells_the_slot_may_be_no_better():
@@ -139,7 +139,7 @@ def test_where_only_the_lower_end_tells_the_slot_may_be_no_better():
     for check in ("link-width", "link-speed"):
         finding = the(check, found(inventory(pci=(silent, gpu(link=half))), None, load))
         assert finding.severity == "warn"
-        assert "what is above it does not say" in finding.found
+        assert "the upper end is unknown" in finding.found
 
 
 def test_what_reads_as_ones_has_fallen_off_the_bus():
@@ -174,7 +174,7 @@ def test_a_pinned_target_speed_gives_the_lines_that_retrain():
     assert f"sudo setpci -s {ROOT} CAP_EXP+10.w=20:20" in lines
     assert f"ExecStart=/usr/bin/env setpci -s {ROOT} CAP_EXP+30.w=4:f" in lines
     assert f"setpci -s {GPU}" not in lines  # the port above decides, not the card
-    assert "Not while a virtual machine" in lines
+    assert "First stop the virtual machines" in lines
     assert "0x0060" in lines
     assert lines.index("+30.w") < lines.index("+10.w")
 
@@ -187,12 +187,12 @@ def test_in_a_virtual_machine_without_a_port_the_lines_point_to_the_host():
         measured(reading(link_speed=2.5)),
     )  # fmt: skip
     lines = the("link-speed", findings).remedy
-    assert "on its host" in lines[0]
+    assert "virtual machine's host" in lines[0]
     assert any("setpci -s PORT CAP_EXP+30.w=5:f" in line for line in lines)
 
 
 def test_what_a_virtual_machine_hides_is_unknown():
-    host = HostDetails(hypervisor="KVM", unknown=("IOMMU: there is no /sys/kernel/iommu_groups",))
+    host = HostDetails(hypervisor="KVM", unknown=("IOMMU: no /sys/kernel/iommu_groups",))
     hidden = gpu(
         parent=None,
         link=PciLink(),
@@ -234,7 +234,7 @@ def test_bridges_that_a_hypervisor_made_up_are_not_blamed():
         inventory(host=vm, pci=(made_up, gpu())), inventory(host=vm, pci=(worse, gpu())), well
     )
     assert [(each.check, each.severity) for each in findings] == [("payload", "unknown")]
-    assert "the port above it is the hypervisor's" in findings[0].found
+    assert "the port above it belongs to the hypervisor" in findings[0].found
     slow = measured(reading(link_speed=8.0, link_width=16))
     assert the("link-speed", found(inventory(host=vm, pci=(made_up, gpu())), None, slow))
 

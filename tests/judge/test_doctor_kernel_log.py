@@ -131,7 +131,7 @@ def test_each_device_has_a_finding_of_its_own():
 def test_a_log_that_cannot_be_read_is_unknown():
     finding = logged(unknown=("kernel log: /dev/kmsg: Operation not permitted: run as root",))
     assert (finding.severity, finding.subject) == ("unknown", "host")
-    assert "cannot be read: /dev/kmsg: Operation not permitted: run as root" in finding.found
+    assert "during the run: /dev/kmsg: Operation not permitted: run as root" in finding.found
 
 
 @pytest.mark.parametrize(

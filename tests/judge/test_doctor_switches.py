@@ -42,7 +42,7 @@ def test_a_switch_all_of_whose_links_are_slow_is_to_blame():
     load = measured(*(reading(memory, link_speed=8.0) for memory in ("cuda:1", "cuda:2")))
     findings = found(switched(8.0, 2.5, 2.5), None, load)
     assert (findings[0].check, findings[0].subject) == ("switch", f"PCIe switch {PORT}")
-    assert "3 of them" in findings[0].found
+    assert "(3): " in findings[0].found
     assert "switch" not in {each.check for each in found(switched(32.0, 2.5, 2.5), None, load)}
     idle = found(switched(8.0, 2.5, 2.5))
     assert "switch" not in {each.check for each in idle}
@@ -61,7 +61,7 @@ def test_a_switch_each_of_whose_links_is_slow_or_counted_errors_is_to_blame():
     links = [PORT, *(device.pci for device in before.accelerators)]
     found_of = {each.check: each for each in found(before, with_errors(before, *links))}
     assert found_of["switch"].subject == f"PCIe switch {PORT}"
-    assert "3 of them" in found_of["switch"].found
+    assert "(3): " in found_of["switch"].found
     assert "switch" not in {f.check for f in found(before, with_errors(before, *links[1:]))}
 
 

@@ -39,13 +39,13 @@ def test_is_the_memory_s_own_rate_whatever_is_done(operation):
     found = expect(planned(operation), SIZE, here(), unit=STREAM.symbol)
     assert found.theoretical == pytest.approx(RATE)
     assert found.achievable == pytest.approx(0.9 * RATE)
-    assert found.because.startswith("memory = 4917 GB/s; of memory 90% is reached")
+    assert found.because.startswith("memory = 4917 GB/s; 90% of memory bandwidth is reachable")
 
 
 def test_is_unknown_where_the_rate_or_its_owner_is():
     for of, why in (
         (here(rate=None), "the rate of the memory of cuda:0 is unknown"),
-        (here(shares_host_memory=True), "the memory of cuda:0 is the host's"),
+        (here(shares_host_memory=True), "cuda:0 uses the host's memory"),
     ):
         found = expect(planned("peak-copy"), SIZE, of, unit=STREAM.symbol)
         assert (found.theoretical, found.because) == (None, f"unknown: {why}")

@@ -114,10 +114,12 @@ class TestPins:
 
     def test_that_tear_a_core_apart_or_join_two(self):
         torn = the("pin-threads", well(tune({0: 1, 1: 2, 2: 17, 3: 18})))
-        assert "2 cores of the guest on CPUs of several cores: vCPUs 0-1 on 1-2" in torn.found
+        assert (
+            "2 cores of the guest spread over several of the host: vCPUs 0-1 on 1-2" in torn.found
+        )
         cpu = CPU.replace("cores='2' threads='2'", "cores='4' threads='1'")
         joined = the("pin-threads", well(cpu=cpu))
-        assert "threads of 2 cores for cores of their own: vCPUs 0-1 on 1,17" in joined.found
+        assert "threads of 2 cores as cores of their own: vCPUs 0-1 on 1,17" in joined.found
         assert found(well(tune({0: 1, 1: 2, 2: 3, 3: 4}), cpu=cpu)) == set()
 
     def test_of_the_emulator_and_io_threads_beside_vcpus(self):
@@ -239,7 +241,7 @@ class TestDevices:
 
     def test_at_another_node(self):
         far = the("device-far", well(), machine(cards=((CARD, 1),)))
-        assert far.found == "it is at node 1; the vCPUs run on node 0, the memory is on node 0"
+        assert far.found == "it is on node 1; the vCPUs run on node 0, the memory is on node 0"
 
     def test_at_no_node_that_the_host_knows(self):
         assert the("device-far", well(), machine(cards=((CARD, -1),))).severity == "unknown"
@@ -286,7 +288,7 @@ class TestCells:
         cells = self.TWO.replace("2-3", "1-4")
         findings = compare(domain(cells), machine(), "host").findings
         texts = [f.found for f in findings if f.check == "cell-list"]
-        assert texts == ["vCPUs beyond the last: 4", "vCPUs in several cells: 1"]
+        assert texts == ["vCPUs that the domain does not have: 4", "vCPUs in several cells: 1"]
 
     def test_a_topology_of_another_number(self):
         cpu = CPU.replace("cores='2'", "cores='3'")

@@ -47,7 +47,7 @@ def test_a_run_that_is_huge_is_refused_with_the_size(tmp_path, monkeypatch):
 @pytest.mark.parametrize("reader", READERS)
 def test_a_pipe_that_nobody_writes_to_is_refused_at_once(reader, tmp_path):
     os.mkfifo(tmp_path / "pipe.yml")
-    with pytest.raises(InputError, match="a pipe that nobody writes to"):
+    with pytest.raises(InputError, match="a pipe that no program writes to"):
         READERS[reader](tmp_path / "pipe.yml")
 
 

@@ -141,7 +141,7 @@ class TestALogThatCannotBeRead:
 
     def test_is_not_there(self, tmp_path):
         path = tmp_path / "kmsg"
-        assert self.unknown(path) == f"kernel log: {path} is not there (usual in containers)"
+        assert self.unknown(path) == f"kernel log: {path} is missing (usual in containers)"
 
     def test_is_something_else(self, tmp_path):
         (tmp_path / "file").write_text("3,1,2,-;NVRM: x\n")

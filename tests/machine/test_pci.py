@@ -76,7 +76,7 @@ def test_speeds_in_all_spellings_of_kernels(text, speed):
     function = card(current_link_speed=text, max_link_speed=text)
     assert (function.link.speed, function.link.max_speed) == (speed, speed)
     if speed is None:
-        assert f"current_link_speed says {text!r}" in why(function, "link.speed")
+        assert f"current_link_speed is {text!r}" in why(function, "link.speed")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_widths_that_are_none_are_unknown(text, width):
     function = card(current_link_width=text, max_link_width=text)
     assert (function.link.width, function.link.max_width) == (width, width)
     if width is None:
-        assert f"max_link_width says {text!r}" in why(function, "link.max_width")
+        assert f"max_link_width is {text!r}" in why(function, "link.max_width")
 
 
 def test_without_root_the_reason_names_all_that_only_registers_tell():
@@ -107,8 +107,8 @@ def test_without_root_the_reason_names_all_that_only_registers_tell():
     [
         ("0", 0, None),
         ("35", 35, None),
-        ("-1", None, "says -1: the firmware names none"),
-        ("x", None, "numa_node says 'x'"),
+        ("-1", None, "is -1: the firmware names none"),
+        ("x", None, "numa_node is 'x'"),
         (None, None, "sysfs has no attribute"),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_virtual_function_has_the_link_of_its_physical_one():
 def test_error_counters_are_null_for_a_reason():
     assert card(config()).errors is None
     assert why(card(config()), "errors") == "the function has no AER capability"
-    assert "kernel counts nothing" in why(card(config(extended=[AER])), "errors")
+    assert "kernel does not count it" in why(card(config(extended=[AER])), "errors")
     assert "sysfs has no aer_dev_* counters" in why(card(config(size=64)), "errors")
     garbled = card(aer_dev_fatal="DLP x", aer_dev_correctable="RxErr 1")
     assert garbled.errors == {"correctable": 1}

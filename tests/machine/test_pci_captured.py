@@ -15,8 +15,8 @@ from linkgauge.model.inventory import PciFunction, PciLink
 from linkgauge.model.pci_tree import PciTree
 
 WITH_PHI, WITH_LINKS = "32em64t-2n8c+dax+nvme+mic+dimms", "40intel64-2g2n4c+pcilocality"
-NO_GROUP = "iommu_group: the function is in none: no IOMMU is in use, or none is shown"
-NO_NODE = "numa_node: numa_node says -1: the firmware names none"
+NO_GROUP = "iommu_group: the function is in no group: no IOMMU is in use, or none is visible"
+NO_NODE = "numa_node: numa_node is -1: the firmware names none"
 SHORT = "only 64 bytes of config space are readable: run as root"
 REGISTERS = "port, link.target, max_payload, max_payload_supported, max_read_request, acs"
 LINKS = {
@@ -98,7 +98,7 @@ def test_every_field_is_exact(machine):
     functions, unread = read_pci(root)
     assert by_address(functions) == {a: expected(root, a) for a in wanted(root)}
     assert [function.address for function in functions] == sorted(wanted(root))
-    assert unread == ("names of PCI functions: there is no PCI ID database (package pci.ids)",)
+    assert unread == ("names of PCI functions: no PCI ID database (package pci.ids)",)
 
 
 def test_they_hold_what_is_known_of_them(machine):

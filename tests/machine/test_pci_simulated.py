@@ -110,5 +110,5 @@ def test_the_doctor_finds_ports_that_redirect_and_an_iommu_that_translates(set_s
     found = [one for one in diagnose(Evidence(machine)) if one.check in ("acs", "iommu")]
     assert {finding.severity for finding in found} == ({"warn"} if set_so else set())
     told = " ".join(f"{finding.subject} {finding.found}" for finding in found)
-    assert ("redirects peer traffic of sim:0-sim:1" in told) is set_so
+    assert ("redirects the peer traffic of sim:0-sim:1" in told) is set_so
     assert "sim:2" not in told

@@ -24,7 +24,11 @@ def test_tools_are_asked_for_a_limited_time():
     )
     (failed, late, absent), files = ask(commands, seconds=1)
     assert (failed.exit, files[failed.file], files[failed.errors]) == (1, b"out\n", b"err\n")
-    assert (late.exit, late.problem, files[late.file]) == (None, "no end after 1 s", b"begun\n")
+    assert (late.exit, late.problem, files[late.file]) == (
+        None,
+        "still running after 1 s",
+        b"begun\n",
+    )
     assert (absent.problem, absent.file, absent.errors) == ("not installed", None, None)
 
 

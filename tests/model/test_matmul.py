@@ -48,9 +48,7 @@ def test_a_wrong_element_is_more_than_a_sum_may_err(name):
 
 def test_a_wrong_sum_is_named_by_row_and_columns_of_the_matrix():
     text = wrong_sum(100, 7, 3, 1.5, 2.5)
-    assert (
-        text == "the product is wrong in row 7, columns 96 to 99: a sum of them is 1.5 and not 2.5"
-    )
+    assert text == "the product is wrong in row 7, columns 96 to 99: their sum is 1.5, expected 2.5"
 
 
 @pytest.mark.parametrize("engine", ["cuda:0.sm", "sim:3.sm", "host:1.cpu*4"])

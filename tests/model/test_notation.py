@@ -140,10 +140,10 @@ def test_the_owner_left_out_is_the_source_device_else_the_destination_else_the_n
         ("host:1234567890 -> cuda:0", 14, "too many digits"),
         ("cpu:0/huge -> cpu:1", 6, "unknown kind of memory"),
         ("cpu:0 -> cpu:1 by ce", 18, "has no engine 'ce'"),
-        ("cpu:0 -> host:1 by cpu", 0, "with another CPU's alone"),
-        ("null -> cpu:1 by cpu", 0, "with another CPU's alone"),
-        ("host:0 -> host:0 by cpu & cuda:0 -> cpu:1", 26, "with another CPU's alone"),
-        ("host:0 -> host:0 by cpu:1.cpu", 0, "with another CPU's alone"),
+        ("cpu:0 -> host:1 by cpu", 0, "only with another CPU"),
+        ("null -> cpu:1 by cpu", 0, "only with another CPU"),
+        ("host:0 -> host:0 by cpu & cuda:0 -> cpu:1", 26, "only with another CPU"),
+        ("host:0 -> host:0 by cpu:1.cpu", 0, "only with another CPU"),
     ],
 )
 def test_the_caret_stands_under_the_character_at_fault(text, position, problem):

@@ -219,7 +219,7 @@ class TestMarkdown:
         others = [replace(FINDINGS[0], check=check) for check in ("a", "b")]
         shown = exported("markdown", RUN, findings=tuple(others)).split("## Findings")[1]
         assert shown.count("setpci") == 1
-        assert shown.endswith("  To mend it: as a above.\n")
+        assert shown.endswith("  To fix it: as a above.\n")
 
     @pytest.mark.parametrize("text", [*HOSTILE, "```\n<script>", "`````"])
     def test_a_hostile_remedy_stays_in_its_block(self, text):

@@ -53,7 +53,7 @@ def test_all_cells_are_counted_though_a_few_are_named():
 def test_a_remedy_is_told_once():
     text = shown(finding(0), finding(0, "memlock"))
     assert text.count("sudo mend") == 1
-    assert "to mend it: as iommu of sim:0, above" in text
+    assert "to fix it: as iommu of sim:0, above" in text
 
 
 CAUSE = replace(finding(3, "clocks"), why="kernels are slow", cells=())
@@ -71,7 +71,7 @@ def test_in_brief_a_finding_has_its_reason_a_single_command_and_what_it_explains
     assert printed(brief_lines(groups_of((one, SLOW)))).splitlines() == [
         "warn clocks  sim:3: [bold]it is off",
         "    why: kernels are slow",
-        "    to mend it: sudo lspci -vv",
+        "    to fix it: sudo lspci -vv",
         "    explains fail slow  sim:3: [bold]it is off",
     ]
 

@@ -56,6 +56,14 @@ def test_what_needs_root_or_something_filled_in_is_marked():
     ]
 
 
+@pytest.mark.parametrize(
+    "line", ["virsh shutdown a", "virsh start a", "sudo systemctl enable a.service"]
+)
+def test_what_a_person_does_at_the_right_moment_is_a_comment(line):
+    assert f"\n# {line}\n" in fix_script([finding(line)], "x")
+    assert "\nvirsh dumpxml a\n" in fix_script([finding("virsh dumpxml a")], "x")
+
+
 def test_a_file_is_a_comment(tmp_path):
     unit = ("# /etc/systemd/system/x.service:", "[Unit]", "A=$(touch hacked)")
     script = fix_script([finding(*unit)], "x")
@@ -72,7 +80,7 @@ def test_a_remedy_is_written_once():
 
 
 def test_nothing_to_mend_is_said():
-    assert fix_script([], "x").endswith("# nothing is to be mended\n")
+    assert fix_script([], "x").endswith("# nothing to fix\n")
 
 
 @pytest.mark.parametrize("command", ["echo {}", "virsh start {}", "# {}", "{}", "[Unit]"])

@@ -73,7 +73,7 @@ def loaded(*seconds):
 
 
 def test_that_no_latency_falls_is_said_where_intervals_tell():
-    said = "no latency falls as the load grows, by more than its interval"
+    said = "no latency falls by more than its interval as the load grows"
     rows = loaded(1e-7, 1.2e-7, 1.19e-7)
     assert said in text_of(rows, "t")
     unknown = [replace(row, summary=replace(row.summary, ci95=None)) for row in rows]

@@ -313,7 +313,7 @@ def test_nothing_but_a_cpu_in_a_container(capsys):
     formats()["terminal"].write("machine in detail", shown)
     text = capsys.readouterr().out
     assert "PCI functions: /sys/bus/pci/devices lists none" in text
-    assert "a container that hides it: then run on the host" in text
+    assert "a container that hides it: run on the host" in text
     assert "PCI devices" not in text
     assert "Topology class" not in text
     assert "cuda: none: no NVIDIA driver" in text

@@ -91,7 +91,8 @@ def test_what_to_do_first_is_the_first_command_with_what_is_said_before_it():
 def test_where_nothing_is_found_it_is_the_first_cell_that_is_not_as_it_should_be():
     assert lines(run_of("ok"))[0] == "verdict:   ok: nothing wrong was found"
     assert lines(run_of("ok", "low"))[0] == (
-        "verdict:   low host_to_device_memcpy_ce (0, 0) 25% of what is expected; no check tells why"
+        "verdict:   low host_to_device_memcpy_ce (0, 0) 25% of what is expected; "
+        "no check explains it"
     )
     failed = run_of("low", "low", status="fail", reason="below the limit")
     assert lines(failed)[0] == (
@@ -136,7 +137,7 @@ def test_an_interrupted_run_goes_on_by_the_next_command(tmp_path):
     (tmp_path / "journal.jsonl").touch()
     run = replace(run_of("ok"), finished=None)
     assert lines(run, kept=tmp_path) == [
-        "verdict:   ok: nothing wrong was found in what was measured before it was interrupted",
+        "verdict:   ok: nothing wrong was found before it was interrupted",
         f"next:      linkgauge run --resume {tmp_path}",
         "1 measured: 1 ok, 0 low, 0 not judged (interrupted)",
     ]

@@ -21,20 +21,20 @@ def test_sizes_near_the_cache_are_one_sentence_each_way():
     sizes = (64 * KI, 1 * MI, 16 * MI, 32 * MI, 64 * MI)
     assert noted(sizes, lambda size: (NearCache(size, CACHE, 4), Remark("by libc"))) == [
         (
-            "note (3 cells): 64 KiB to 16 MiB fit into the last-level cache (32.0 MiB): the "
+            "note (3 cells): 64 KiB to 16 MiB fit in the last-level cache (32.0 MiB): the "
             "figures may be the cache's"
         ),
         "note (5 cells): by libc",
         (
             "note (2 cells): 32 MiB to 64 MiB are less than 4 times the last-level cache "
-            "(32.0 MiB): part of the figures may be the cache's"
+            "(32.0 MiB): the figures may be partly the cache's"
         ),
     ]
 
 
 def test_a_cell_with_buffers_of_two_sizes_counts_once():
     (line,) = noted((MI,), lambda size: (NearCache(size, CACHE, 4), NearCache(2 * size, CACHE, 4)))
-    assert line.startswith("note (1 cell): 1 MiB to 2 MiB fit into")
+    assert line.startswith("note (1 cell): 1 MiB to 2 MiB fit in")
 
 
 def test_a_missed_precision_names_its_size_where_there_are_several():

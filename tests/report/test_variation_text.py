@@ -88,7 +88,7 @@ def test_an_end_before_all_rounds_is_said():
     assert "3 settings, 3 rounds of a run each" in shown
     assert "(ended before all 10)" in shown
     assert "too few rounds (4)" in shown
-    assert shown.endswith("\nto tell a difference at 1% takes 8 rounds\n")
+    assert shown.endswith("\nfinding a difference at 1% takes 8 rounds\n")
 
 
 def test_rounds_without_a_figure_are_told_with_the_reason():
@@ -109,7 +109,7 @@ def test_no_difference_is_told_from_not_knowing():
     ]  # fmt: skip
     some = variation()
     shown = text(replace(some, settings=some.settings[:2], cells=compare(taken, 2, 0.01)))
-    assert "B against A: 0 of 1 differ\n  ~ may be up to 35%: give more --rounds" in shown
+    assert "B against A: 0 of 1 differ\n  ~ may be up to 35%: raise --rounds" in shown
     assert "may be" not in text(variation())
 
 
@@ -182,7 +182,7 @@ class TestKept:
     def test_a_damaged_one_is_refused(self, tmp_path):
         path = write_document(tmp_path / "vary.json", variation())
         path.write_text(path.read_text()[:-20])
-        with pytest.raises(InputError, match="is not a comparison of linkgauge"):
+        with pytest.raises(InputError, match="is not a comparison by linkgauge"):
             read_variation(path)
         with pytest.raises(InputError):
             read_run(path)

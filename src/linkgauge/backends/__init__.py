@@ -37,7 +37,7 @@ def open_backend(
     """
     if name == ACROSS_RANKS:
         several = "mpiexec -n 2 linkgauge run --backend mpi --prefix multinode"
-        raise Unsupported(f"it is of several processes: {several}")
+        raise Unsupported(f"it needs several processes: {several}")
     if name != "host" and name not in ACCELERATORS:
         known = ", ".join(("host", *ACCELERATORS))
         raise InputError(f"unknown backend {name!r}: there are {known}")

@@ -50,5 +50,5 @@ def refused(code: int, root: Root) -> str:
     if code in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
         beneath = hypervisor(root)[0]
         guest = f"{beneath} gives this guest no performance counters (PMU)"
-        return guest if beneath else "the kernel knows no performance counters (PMU) of this CPU"
+        return guest if beneath else "the kernel supports no performance counters (PMU) of this CPU"
     return f"perf_event_open: {errno.errorcode.get(code, code)}"

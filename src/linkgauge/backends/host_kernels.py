@@ -102,7 +102,7 @@ class Kernels:
         return self._choose(_LIKE.get(op, op), regime_of(op, cpus, size))
 
     def _choose(self, op: _native.Op, where: Regime) -> Chosen:
-        return Chosen(_native.default_kernel(op, where.beyond), "by default, unmeasured")
+        return Chosen(_native.default_kernel(op, where.beyond), "by default, not measured")
 
 
 class RememberedKernels(Kernels):

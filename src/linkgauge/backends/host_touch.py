@@ -35,7 +35,7 @@ class TouchGroup(Gated):
     def __init__(self, transfer: Transfer, buffer: Buffer | None, cpus: Sequence[int]) -> None:
         if not transfer.source.is_null or not _is_touchable(buffer, transfer):
             kinds = ", ".join(KINDS)
-            problem = f"a first touch writes to unlocked memory of the host ({kinds})"
+            problem = f"a first touch writes to unlocked host memory ({kinds})"
             raise Unsupported(f"{transfer}: {problem}: write null -> host:0/base by cpu")
         self._buffer = buffer
         self._cpus = tuple(cpus)

@@ -62,7 +62,7 @@ class IteratedGroup(Gated):
             raise self._error_of(status, failed)
         times = tuple((end - ends[WARM_UPS]) * _NANO for end in ends[WARM_UPS::loops])
         if any(begin >= end for begin, end in pairwise(times)):
-            raise Unsupported("a single iteration is shorter than this machine's clock tells")
+            raise Unsupported("a single iteration is too short for this machine's clock")
         return Timing((times[-1],), times[-1], (None,), (times,))
 
     def close(self) -> None:

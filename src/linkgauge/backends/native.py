@@ -91,8 +91,8 @@ def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: boo
     if native.bind_error is not None and not alone:
         if memory.kind in POLICIES:
             since = " (Linux 6.9 has this policy)" if memory.kind == "weighted" else ""
-            yield f"memory cannot be placed by {memory.kind}: {native.bind_error}{since}"
-        yield f"memory cannot be bound to {memory.place}: {native.bind_error}"
+            yield f"cannot place memory by {memory.kind}: {native.bind_error}{since}"
+        yield f"cannot bind memory to {memory.place}: {native.bind_error}"
     if kind in _IN_HUGE_PAGES or kind == Kind.BASE:
         huge = min(native.huge_bytes(), native.size)
         yield from not_of_pages(kind, huge, native.size)
@@ -105,9 +105,9 @@ def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
         if kind != Kind.TRANSPARENT:
             how = f"reserve some (vm.nr_hugepages) or {how}"
         had = f"only {approximate_size(huge)} of {approximate_size(size)}"
-        yield f"{had} could be had in huge pages: {how}"
+        yield f"{had} is in huge pages: {how}"
     if kind == Kind.BASE and huge:
-        yield f"{approximate_size(huge)} of {approximate_size(size)} lie in huge pages"
+        yield f"{approximate_size(huge)} of {approximate_size(size)} is in huge pages"
 
 
 def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
@@ -144,7 +144,7 @@ def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
     granules = max(1, placement.bytes // HUGE_PAGE)
     if max(shares.values()) - min(shares.values()) > _UNEVEN + len(nodes) / granules:
         found = ", ".join(f"{share:.0%} on node {node}" for node, share in sorted(shares.items()))
-        yield f"{placement.memory} lies {found}"
+        yield f"{placement.memory} is {found}"
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
@@ -152,7 +152,7 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
     if memory.kind in SPREAD:
         return
     if memory.is_host and placement.node not in (None, memory.index):
-        yield f"{memory} lies on node {placement.node}"
+        yield f"{memory} is on node {placement.node}"
 
 
 def fill(

@@ -18,7 +18,7 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
     """That the machine lacks the node of host memory or of an engine's owner."""
     if memory.index not in nodes:
         known = ", ".join(f"host:{index}" for index in nodes)
-        yield f"there is no node {memory.place}: this machine has {known}"
+        yield f"no node {memory.place}: this machine has {known}"
 
 
 def of_threads(
@@ -32,43 +32,43 @@ def of_threads(
         yield from no_node(memory, cpus)
         if memory.kind not in kinds:
             if memory.kind in (*PAGE_KINDS, *POLICY_KINDS):
-                yield f"there is no {memory.kind} memory here"
+                yield f"no {memory.kind} memory here"
             yield f"{memory.kind} memory belongs to an accelerator: use one of its engines"
     yield from no_node(owner, cpus)
     count = len(cpus[owner.index or 0])
     if not count:
-        yield f"no CPU of {owner} may be used by this process (cpuset)"
+        yield f"this process may use no CPU of {owner} (cpuset)"
     if transfer.both_ways:
         yield "'<->' is one kernel of a device: join two transfers with '&' instead"
     if (transfer.engine.count or 0) > count:
-        yield f"{owner} has {count} CPUs to use"
+        yield f"{owner} has {count} usable CPUs"
 
 
 def of_load(transfer: Transfer) -> Iterator[str]:
     """That a backend cannot hold a transfer to a share of its rate."""
     if transfer.load != FULL_LOAD:
-        held = "only host threads, and kernels (sm) of cuda, hold a transfer to a share of its rate"
+        held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
         yield f"{held}: {transfer.load}%"
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[str]:
     """What `ce` cannot do."""
     if transfer.engine.kind == "ce" and len(transfer.memories) < 2:
-        yield "ce copies between two memories: a pure read or write takes a kernel (sm)"
+        yield "ce copies between two memories: a pure read or write needs a kernel (sm)"
     if transfer.engine.kind == "ce" and transfer.both_ways:
-        yield "ce copies one way at a time: both ways at once takes a kernel (sm)"
+        yield "ce copies one way at a time: a copy both ways at once needs a kernel (sm)"
 
 
 _LACKING: Mapping[Operation, str] = {
     "chase": "does not measure latency",
-    "enqueue": "does not tell what enqueueing takes",
+    "enqueue": "does not time enqueueing",
     "ping-pong": "bounces no cache lines",
     "copy-ping-pong": "times no copies there and back",
     "flag-ping-pong": "bounces no flags",
     "timed-copy": "times no single copies by events",
-    "primes": "searches no prime numbers",
+    "primes": "searches for no prime numbers",
     "touch": "hands out no fresh memory",
-    "overlap": "computes beside no copies",
+    "overlap": "does not compute beside copies",
 }
 
 
@@ -90,7 +90,7 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
     use; None if it can."""
     for memory in transfer.memories:
         if memory.index not in cpus:
-            return f"{memory} is not there, or this process may not use it (cpuset, affinity)"
+            return f"{memory} is absent, or this process may not use it (cpuset, affinity)"
     first, second = transfer.source, transfer.destination
     if first == second:
         return f"a cache line bounces between two CPUs: {first} is one"
@@ -130,7 +130,7 @@ def check_exchanges(copies: Sequence[Copy], operation: Operation) -> None:
     for copy in copies:
         if copy.transfer.source.is_cpu != (operation == "ping-pong"):
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
-            raise Unsupported(f"{copy.transfer}: {problem}, and nothing else goes there")
+            raise Unsupported(f"{copy.transfer}: {problem}, and nothing else belongs there")
 
 
 def check_work(copies: Sequence[Copy], operation: Operation) -> None:
@@ -141,7 +141,7 @@ def check_work(copies: Sequence[Copy], operation: Operation) -> None:
     for copy in copies[:1] if operation in first_alone else copies:
         if (not copy.transfer.memories) != works:
             problem = f"{operation} takes no memory" if copy.transfer.memories else "moves nothing"
-            where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and its like"
+            where = "null -> null is for cpu_primes_*, gpu_matmul, latency_launch and the like"
             raise Unsupported(f"{copy.transfer}: {problem} ({where})")
 
 
@@ -152,10 +152,12 @@ def check_overlap(copies: Sequence[Copy]) -> tuple[Copy, Sequence[Copy]]:
     if not owner.is_device or first.transfer.engine.kind != "sm":
         raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
     if not others:
-        raise Unsupported(f"{first.transfer}: there is no copy beside it")
+        raise Unsupported(f"{first.transfer}: no copy runs beside it")
     for copy in others:
         if len(copy.transfer.memories) < 2 or copy.transfer.engine.owner != owner:
-            raise Unsupported(f"{copy.transfer}: what runs beside a kernel of {owner} is its copy")
+            raise Unsupported(
+                f"{copy.transfer}: only a copy of its own can run beside a kernel of {owner}"
+            )
     return first, others
 
 
@@ -165,7 +167,7 @@ def check_arrays(copies: Sequence[Copy], operation: Operation) -> None:
     for copy in copies if work else ():
         ends = copy.transfer.source, copy.transfer.destination
         if work and [end.is_null for end in ends] != [not work.read, not work.written]:
-            raise Unsupported(f"{copy.transfer}: {operation} is another one ({work.formula})")
+            raise Unsupported(f"{copy.transfer}: {operation} is another operation ({work.formula})")
         if copy.source and copy.source.size < copy.size * source_arrays(operation):
             raise Unsupported(f"{copy.transfer}: the source of {operation} holds two arrays")
 

@@ -105,7 +105,7 @@ PAGES: tuple[Sweep, ...] = (
             f"{operation} CPU by threads' node(row) of memory placed by policy(column)",
             _by_policy(operation),
             size=beyond_caches,
-            reason="needs two nodes: on one, every policy places pages alike",
+            reason="needs two nodes: with one, every policy places pages alike",
             profiles=UNHURRIED,
         )
         for operation in ENDS

@@ -117,7 +117,7 @@ MEMORY_STREAM = (
         "node(column)",
         _by_node,
         STREAM,
-        reason="needs two nodes: on one, all memory is local",
+        reason="needs two nodes: with one, all memory is local",
         profiles=(),
     ),
 )

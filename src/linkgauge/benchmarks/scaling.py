@@ -33,7 +33,7 @@ def over_counts(
         return (Benchmark(name, row.title, fabric.backend, unit=COLLECTIVE, sweep=True, size=1,
                           reason=why),)  # fmt: skip
     if asked and max(asked) > there:
-        raise InputError(f"--gpus {max(asked)} are too many: {fabric.backend} has {there}")
+        raise InputError(f"--gpus {max(asked)} is too many: {fabric.backend} has {there}")
     return tuple(_of(row, count, fabric) for count in asked or default_counts(there))
 
 

@@ -96,14 +96,14 @@ def sides_of(
     if kind not in ("sm", "ce"):
         raise InputError(f"unknown engine {kind!r}: a device copies by sm or ce")
     if not fabric.devices:
-        raise InputError(f"{fabric.reason}: backend host has threads in a device's stead")
+        raise InputError(f"{fabric.reason}: backend host uses threads instead of a device")
     return tuple(_of_device(device, fabric.nodes, kind, threads) for device in fabric.devices)
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
     """Raises InputError for pieces that no device supports."""
     if payload not in PAYLOADS:
-        raise InputError(f"payload of {payload} bytes: a kernel's accesses are of 128, 256 or 512")
+        raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
         most = format_size(LARGEST_PIECE)
         raise InputError(f"pieces of {size} bytes: give a multiple of {payload}, at most {most}")

@@ -47,9 +47,7 @@ def devices(
     from linkgauge.machine.hardware import read_hardware, state
 
     if root is not None and (machine is not None or backend):
-        raise InputError(
-            "--root reads a captured machine: it takes neither --machine nor --backend"
-        )
+        raise InputError("--root reads a captured machine: leave out --machine and --backend")
     stated = {} if hardware is None else read_hardware(hardware)
     found = survey(backend, machine) if root is None else read(open_root(root))
     shown = found if hardware is None else state(found, stated)

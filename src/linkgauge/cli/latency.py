@@ -74,7 +74,9 @@ def latency(
     settings = under(profiling, settings, out)
     if size is not None and max(settings.sizes) > SIZES[-1]:
         most = format_size(SIZES[-1])
-        raise InputError(f"--size {size}: a latency is of copies up to {most}: see linkgauge run")
+        raise InputError(
+            f"--size {size}: latencies are measured for copies up to {most}: see linkgauge run"
+        )
     names = _names(benchmarks or (), sized=size is not None)
     request = request_of(
         context, Selection(names), settings,
@@ -91,7 +93,7 @@ def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
 
     for name in asked:
         if not name.startswith(PREFIX):
-            raise InputError(f"{name} is no benchmark of single iterations: see linkgauge run")
+            raise InputError(f"{name} does not time single iterations: see linkgauge run")
         if sized and not name.startswith(OF_COPIES):
             raise InputError(f"{name} has no sizes: --size is for {OF_COPIES}…")
     prefix = OF_COPIES if sized else PREFIX

@@ -44,5 +44,5 @@ def pack(
     is_streamed = path == STDOUT
     typer.echo(f"packed: {path}: {', '.join(packed.names)}", err=is_streamed)
     for name in packed.left_out:
-        typer.echo(f"left out, as nothing anonymises it: {name}", err=is_streamed)
+        typer.echo(f"left out, because it cannot be anonymised: {name}", err=is_streamed)
     return 0

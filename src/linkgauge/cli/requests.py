@@ -54,7 +54,7 @@ def settings_of(
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"{name} {seconds} must be a positive number of seconds")
     if simulation is not None and engines.host_kernel is not None:
-        raise InputError("--host-kernel is of real threads: a simulated machine has none")
+        raise InputError("--host-kernel needs real threads: a simulated machine has none")
     base, precision = PROFILES[profile], sampling.precision
     if max_time is not None:
         base = replace(base, max_time=max_time, rate_time=max_time)
@@ -76,7 +76,7 @@ def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> S
     description or fault."""
     if machine is None:
         if faults:
-            raise InputError("--fault strikes simulated machines only: give --machine, too")
+            raise InputError("--fault needs a simulated machine: give --machine, too")
         return None
     from linkgauge.backends.sim import described
 
@@ -90,9 +90,9 @@ def under(profiling: Profiling, settings: Settings, out: Path | None) -> Setting
     if not asked:
         return settings
     if len(asked) > 1:
-        raise InputError("--nsys and --ncu: one profiler at a time")
+        raise InputError("--nsys and --ncu: choose one")
     if settings.simulation is not None:
-        raise InputError(f"--{asked[0]}: a simulated machine does nothing that it could see")
+        raise InputError(f"--{asked[0]}: a profiler sees nothing of a simulated machine")
     if out is None:
         raise InputError(f"--{asked[0]} keeps its files with the run: give --out, too")
     find(asked[0])
@@ -134,7 +134,7 @@ def host_mode_of(name: str | None) -> HostMode | None:
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
     """Raises InputError for a sample that cannot be drawn."""
     if count is None and seed is not None:
-        raise InputError("--seed is what --sample-pairs draws with: give that, too")
+        raise InputError("--seed needs --sample-pairs")
     count, seed = at_least_one("--sample-pairs", count), within("--seed", seed, Seed)
     if count is None:
         return None

@@ -126,7 +126,7 @@ def run(
         verdict=not no_verdict, matrix=matrix, whole=whole,
     )  # fmt: skip
     if dry_run and "plan" not in form.renderers:
-        raise InputError(f"{form.flag} is of samples, and a dry run takes none: use --json")
+        raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
     if resume is not None:
         return requests.resume(resume, given(context), display, wait=wait)
     engines = requests.engines_of(shape, host_kernel, numa_node)
@@ -140,7 +140,9 @@ def run(
     )
     settings = requests.under(profiling, settings, out)
     if settings.profiler is not None and (tune or limits):
-        raise InputError(f"--{'tune' if tune else 'limits'}: not by figures under a profiler")
+        raise InputError(
+            f"--{'tune' if tune else 'limits'}: not under a profiler, which changes the figures"
+        )
     mode = requests.host_mode_of(host_mode)
     what = Selection(tuple(benchmarks or ()), tuple(prefix or ()), only_d2d, mode)
     request = request_of(

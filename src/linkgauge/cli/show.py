@@ -65,10 +65,10 @@ def show(
         return 0
     if not is_run(run):
         if limits or utilization:
-            raise InputError(f"--limits and --utilization are of one run: {run} has several")
+            raise InputError(f"--limits and --utilization take one run: {run} has several")
         return _compare(run, against, form)
     if against is not None:
-        raise InputError(f"--against is of a folder of runs: {run} is one")
+        raise InputError(f"--against takes a folder of runs: {run} is one run")
     display = Display(
         form, utilization, read_limits(limits) if limits else (),
         verdict=not no_verdict, matrix=matrix, whole=whole, verbose=verbose,
@@ -76,7 +76,7 @@ def show(
     kept = read_run(run)
     if limits and kept.is_profiled:
         raise InputError(
-            f"--limits: {run} was measured under a profiler: its figures are not judged"
+            f"--limits: {run} was measured under a profiler, so its figures are not judged"
         )
     return show_kept(kept, run_file(run), display)
 
@@ -89,7 +89,7 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
     for accelerator, run in _read(folder):
         found.setdefault(accelerator, []).append(run)
     if not found:
-        raise InputError(f"no run is kept below {folder}")
+        raise InputError(f"no runs in {folder}")
     several = len(found) > 1
     comparisons = [
         compare(name, runs, against)
@@ -97,7 +97,7 @@ def _compare(folder: Path, against: str | None, form: RunFormat) -> int:
         if not several or against is None or any(run.label == against for run in runs)
     ]
     if not comparisons:
-        raise InputError(f"no run below {folder} is labelled {against!r}")
+        raise InputError(f"no run in {folder} is labelled {against!r}")
     form.write("comparisons", comparisons)
     if not any(one.compared for one in comparisons):
         print(

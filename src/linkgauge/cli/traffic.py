@@ -94,7 +94,7 @@ def traffic(
     _check_least("--min-device-bandwidth", min_device)
     _check_least("--min-host-bandwidth", min_host)
     if backend == "host" and device:
-        raise InputError(f"there is no device {device[0]}: backend host has threads in its stead")
+        raise InputError(f"there is no device {device[0]}: backend host uses threads instead")
     pieces = make_pieces(parse_size(piece), parse_size(payload), streams)
     at_least_one("--threads", threads)
     at_least_one("--repeat", repeat)
@@ -127,7 +127,7 @@ def _check_duration(duration: float | None, sampling: Sampling) -> None:
     for name in ("samples", "precision", "max_time"):
         if getattr(sampling, name) is not None:
             option = f"--{name.replace('_', '-')}"
-            raise InputError(f"--duration and {option} both tell how long to measure: give one")
+            raise InputError(f"--duration and {option} both set how long to measure: give one")
 
 
 def _check_least(name: str, least: float) -> None:

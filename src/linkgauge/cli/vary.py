@@ -156,7 +156,7 @@ def vary(
         if prefix or len(benchmarks or ()) > 1:
             raise InputError("give benchmarks, or transfers in one argument, joined with '&'")
         if numa_node:
-            raise InputError("--numa-node changes nothing: the transfers name their nodes")
+            raise InputError("--numa-node has no effect: the transfers name their nodes")
         what = Written(transfers[0])
     else:
         mode = requests.host_mode_of(host_mode)

@@ -47,7 +47,7 @@ def check_rounds(rounds: int, significance: str) -> float:
     least = least_rounds(alpha)
     if rounds < least:
         raise InputError(
-            f"--rounds {rounds} tell no difference at a significance of {alpha:.4%}: give "
+            f"--rounds {rounds} find no difference at a significance of {alpha:.4%}: give "
             f"--rounds {least} or more, or a larger --significance"
         )
     if max(rounds, least) > MOST_ROUNDS:

@@ -62,7 +62,7 @@ def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
     combined = list(product(*axes))
     if len(combined) < 2:
         raise InputError(
-            "nothing varies: give an option several values, such as --cpus 0-1 --cpus 0 or "
+            "nothing varies: give one option several values, such as --cpus 0-1 --cpus 0 or "
             "--env NAME=A,B"
         )
     if len(combined) > len(ascii_uppercase):
@@ -136,7 +136,7 @@ def read_cpus(text: str) -> tuple[int, ...]:
     for piece in text.split(","):
         first, _, last = piece.partition("-")
         if int(last or first) < int(first):
-            raise InputError(f"--cpus {text}: {piece} ends before it begins")
+            raise InputError(f"--cpus {text}: {piece} ends before it starts")
         cpus.update(range(int(first), int(last or first) + 1))
     return tuple(sorted(cpus))
 
@@ -155,7 +155,9 @@ def read_variable(text: str) -> tuple[str, tuple[str, ...]]:
 def _on_cpus(text: str, usable: Collection[int]) -> Change:
     cpus = () if text == "all" else read_cpus(text)
     if missing := sorted(set(cpus) - set(usable)):
-        raise InputError(f"--cpus {text}: CPU {missing[0]} is not there or may not be used")
+        raise InputError(
+            f"--cpus {text}: CPU {missing[0]} is absent, or this process may not use it"
+        )
     return lambda request: _surrounded(request, cpus=cpus)
 
 
@@ -200,7 +202,7 @@ def _with_affinity(text: str) -> Change:
 
 def _by_kernel(text: str, simulation: Simulation | None) -> Change:
     if simulation is not None:
-        raise InputError("--host-kernel is of real threads: a simulated machine has none")
+        raise InputError("--host-kernel needs real threads: a simulated machine has none")
     if text == "fastest":
         return lambda request: request
     from linkgauge.backends.host_kernels import check_kernel

@@ -106,7 +106,7 @@ def _report(
     decision = stated(role) if role else decide(found, virtual, domain, uuid, alive)
     if decision.role is None:
         raise InputError(
-            "nothing tells whether this machine is the guest or the host: give --as guest or "
+            "cannot tell whether this machine is the guest or the host: give --as guest or "
             "--as host"
         )
     report = DomainReport(

@@ -134,7 +134,7 @@ class Agent:
     def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
         member = self._member
         if not isinstance(member, SimMember):
-            raise BackendError("simulate", "this member does not")
+            raise BackendError("simulate", "this member cannot simulate")
         if isinstance(command, messages.Virtual):
             return member.clock()
         member.enter(command)

@@ -109,7 +109,7 @@ class CudaMember(BackendMember):
         self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
     ) -> Prepared:
         if operation == "broadcast":
-            raise Unsupported("stores to several GPUs at once take multicast memory (NVLS)")
+            raise Unsupported("stores to several GPUs at once need multicast memory (NVLS)")
         if isinstance(operation, Collective):
             return self._collective(copies, operation, tokens)
         self._ways.clear()

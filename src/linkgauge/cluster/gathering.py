@@ -215,13 +215,15 @@ class Gathering:
         if (card.version, card.protocol) != (__version__, PROTOCOL):
             raise InputError(
                 f"{_rank(card)} has linkgauge {card.version}, rank 0 has {__version__}: "
-                "install the same everywhere"
+                "install the same version everywhere"
             )
         if not 0 <= card.rank < self._launch.size:
-            raise InputError(f"{_rank(card)} is not one of {self._launch.size}")
+            raise InputError(
+                f"{_rank(card)} is beyond the {self._launch.size} ranks of this launch"
+            )
         if card.rank in self._cards:
             raise InputError(
-                f"{_rank(card)} is there twice: {_rank(self._cards[card.rank])} already is"
+                f"{_rank(card)} appears twice: {_rank(self._cards[card.rank])} came first"
             )
 
     @property

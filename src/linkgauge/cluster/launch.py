@@ -71,7 +71,7 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root) -> La
         if written is None:
             return None
         if not written.isdecimal():
-            raise InputError(f"the launcher's {name} is {written!r}: a number is expected")
+            raise InputError(f"the launcher's {name} is {written!r}: expected a number")
         return int(written)
 
     rank, size = number(launcher.rank) or 0, number(launcher.size) or 1

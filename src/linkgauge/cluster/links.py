@@ -196,11 +196,11 @@ class Links:
         except (EOFError, OSError):
             raise self._gone(rank, "ended") from None
         except msgspec.DecodeError as error:
-            raise self._gone(rank, f"is not understood ({error})", "call") from error
+            raise self._gone(rank, f"sent an unreadable message ({error})", "call") from error
         if isinstance(reply, Broke):
             raise self._gone(rank, f"failed ({reply.reason})", "exit")
         if not isinstance(reply, (Done, Refused, Pong)):
-            raise self._gone(rank, "introduces itself again", "call")
+            raise self._gone(rank, "connected again", "call")
         return reply
 
     def _gone(self, rank: int, how: str, kind: OutcomeKind = "crash") -> RankLost:

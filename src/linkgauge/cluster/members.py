@@ -34,7 +34,7 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
 
         opened = open_backend(backend, settings.engines, read_host())
         return open_cuda(launch, opened)
-    raise InputError(f"backend {backend} shares no memory between processes: cuda, mpi do")
+    raise InputError(f"backend {backend} shares no memory between processes: use cuda or mpi")
 
 
 class SimMember(BackendMember):

@@ -39,7 +39,7 @@ from .world import mpi_errors, world
 PACE = Pace(seconds=0.02, loops=2)
 SLOW_CALLS = 50e-6
 """Seconds of a copy below which the calls that Python makes are part of its figure."""
-_BY_PYTHON = "what Python takes to call MPI is part of their time"
+_BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 _ELSEWHERE = Allocated(Placement("", 0), (), b"")

@@ -210,7 +210,7 @@ def check_work(work: Collective, size: int, ranks: int) -> None:
         known = ", ".join(OPERATIONS)
         raise Unsupported(f"MPI has no operation {work.reduction}: give one of {known}")
     if work.graphed:
-        raise Unsupported("MPI launches no graphs: its calls are the host's")
+        raise Unsupported("MPI launches no graphs: the host makes its calls")
     if work.registered is not None:
         raise Unsupported("MPI registers no buffers for collectives")
     for group in work.groups(ranks):
@@ -222,6 +222,6 @@ def _check_group(work: Collective, size: int, ranks: int) -> None:
     if max(counts.send, counts.receive) > MOST_ELEMENTS:
         raise Unsupported(f"MPI counts at most {MOST_ELEMENTS} elements")
     if work.root is not None and work.root >= ranks:
-        raise Unsupported(f"there is no root {work.root} in a group of {ranks} ranks")
+        raise Unsupported(f"no root {work.root} in a group of {ranks} ranks")
     if (why := no_hypercube(work.collective, ranks)) is not None:
         raise Unsupported(why)

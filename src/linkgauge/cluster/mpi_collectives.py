@@ -70,7 +70,7 @@ class Communicators:
         if colors not in self._made:
             world = self.mpi.COMM_WORLD
             if len(colors) != world.size:
-                raise Unsupported(f"of {world.size} ranks, {len(colors)} alone have no collective")
+                raise Unsupported(f"a collective needs all {world.size} ranks, not {len(colors)}")
             with mpi_errors("MPI_Comm_split"):
                 self._made[colors] = world.Split(colors[world.rank], world.rank)
         return self._made[colors]
@@ -119,7 +119,7 @@ class MpiCollective:
         else:
             said.append("MPI has no streams: blocking calls follow each other without a barrier")
         if not self._counts.count:
-            said.append("nothing is moved: a rank's share is a whole number of 16 bytes")
+            said.append("nothing moves: a rank's share is a whole number of 16 bytes")
         if self._work.collective == "broadcast" and not self._work.in_place:
             said.append("the root also copies to its receive buffer (MPI_Allgather of itself)")
         return tuple(said)

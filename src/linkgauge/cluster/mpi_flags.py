@@ -16,7 +16,7 @@ from .world import library
 LIMIT = 5.0
 """Seconds after which a side gives up that hears nothing."""
 _CALL = "flag ping-pong"
-_SILENT = "the other side is silent, or this MPI moves bytes only while it is called,"
+_SILENT = "the other side did not answer, or this MPI moves bytes only while it is called,"
 _WORD = 8
 _NANO = 1e-9
 

@@ -91,7 +91,7 @@ class RankBackend:
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
         if is_part and str(transfer.source) in self._shared:
-            return "ranks share a GPU: NCCL takes one for each"
+            return "ranks share a GPU: NCCL needs one for each"
         if transfer not in self._refusals:
             kind, asked = Reason | None, messages.Refuses(transfer)
             reason = self._links.one(_owner(transfer), asked, kind)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ class RankBackend:
         asked = messages.Remarks(transfer)
         said = self._links.one(_owner(transfer), asked, tuple[str, ...])
         if any(str(memory) in self._shared for memory in transfer.memories):
-            said = (*said, "ranks share a device, and take turns: there are fewer than ranks")
+            said = (*said, "more ranks than devices: ranks share a device and take turns")
         return said if self._group is None else (*said, *self._group.remarks())
 
     def reach(self, memory: Memory, engine: Engine) -> object:

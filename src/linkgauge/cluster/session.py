@@ -41,8 +41,10 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
 def _check(request: RunRequest) -> None:
     """Raises InputError for what ranks cannot do together."""
     for name in request.what.of_one_process[:1]:
-        raise InputError(f"{name} is of one process: run it without a launcher, or by itself")
+        raise InputError(f"{name} uses one process: run it without a launcher")
     if request.devices:
-        raise InputError("--device: each rank has the device of its number on its machine")
+        raise InputError(
+            "--device works with one process only: each rank uses the device of its own number"
+        )
     if request.settings.parallel_pairs:
-        raise InputError("--parallel-pairs is of one process")
+        raise InputError("--parallel-pairs works with one process only")

@@ -79,7 +79,9 @@ def connect_there(host: str, port: int, seconds: float) -> socket.socket:
     try:
         connected = socket.create_connection((host, port), seconds)
     except OSError as error:
-        raise NotReached(f"is not reached at {host}:{port}: {error.strerror or error}") from error
+        raise NotReached(
+            f"cannot be reached at {host}:{port}: {error.strerror or error}"
+        ) from error
     connected.settimeout(None)
     return _prompt(connected)
 

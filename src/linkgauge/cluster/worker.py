@@ -178,10 +178,10 @@ class ClusterWorker:
         return self._worker.measure(cells, size, visit)
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        raise InputError("--tune is of one process: run it without a launcher first")
+        raise InputError("--tune works with one process only: run it first, without a launcher")
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        raise InputError(f"--{profiler} is of one process: run it without a launcher")
+        raise InputError(f"--{profiler} works with one process only: run it without a launcher")
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
         return ()

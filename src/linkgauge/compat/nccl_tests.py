@@ -92,11 +92,11 @@ class _Test:
     def run(self, where: Where) -> int:
         options, several = self._options, launched().size > 1
         if several and options.devices > 1:
-            raise Unable("-t, -g: each process that mpirun started has one device")
+            raise Unable("-t, -g: each process that mpirun starts uses one device")
         if several and "NCCL_TESTS_DEVICE" in os.environ:
-            raise Unable("NCCL_TESTS_DEVICE: each process has the device of its number")
+            raise Unable("NCCL_TESTS_DEVICE: each process uses the device of its own number")
         if self._split is not None and not several:
-            _complain(f"{self._program}: NCCL_TESTS_SPLIT is of processes: there is one")
+            _complain(f"{self._program}: NCCL_TESTS_SPLIT needs several processes")
             self._split = None
         if where.backend is None and where.simulation is None and not several:
             where = replace(where, backend="cuda")
@@ -134,7 +134,7 @@ class _Test:
         if asked is None or launched().rank:
             return None
         if not is_json(asked):
-            _complain(f"{self._program}: -J {asked}: only files whose names end in .json are known")
+            _complain(f"{self._program}: -J {asked}: the file name must end in .json")
             return None
         file = created(asked, print)
         return None if file is None else JsonCopy(file, (self._program, *self._arguments), library)
@@ -329,7 +329,9 @@ class _Table(Quiet):
         if not self._across_ranks or self._options.average == 1:
             return average
         if not cell.iterations:
-            _complain(f"{self._program}: -a: what each rank took is not known: their average")
+            _complain(
+                f"{self._program}: -a: the time of each rank is unknown, so this is their average"
+            )
             return average
         own = [sum(rank.seconds) / len(rank.seconds) for rank in cell.iterations]
         chosen = (own[0], average, min(own), max(own))[self._options.average]

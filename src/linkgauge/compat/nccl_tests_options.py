@@ -35,7 +35,7 @@ _TABLE = (
     ("n", "iters", "<iteration count>", ""),
     ("m", "agg_iters", "<aggregated iteration count>", ""),
     ("w", "warmup_iters", "<warmup iteration count>", "accepted: linkgauge warms up by itself"),
-    ("N", "run_cycles", "<cycle count>", "measure so often (default: 1; 0 without end)"),
+    ("N", "run_cycles", "<cycle count>", "measure this many times (default: 1; 0: endlessly)"),
     ("p", "parallel_init", "<0/1>", "accepted, without effect"),
     ("c", "check", "<check iteration count>", "0: no check"),
     ("o", "op", "<sum/prod/min/max/avg/mulsum/all>", ""),
@@ -56,7 +56,7 @@ _TABLE = (
     ("M", "memory", "<0/1>", "not supported"),
     ("u", "unalign", "<index of first element>", "not supported"),
     ("I", "per_iter_timing", "<0/1>", "times of single iterations"),
-    ("K", "per_iter_skip", "<count>", "leave out the first iterations from what -I reports"),
+    ("K", "per_iter_skip", "<count>", "leave the first iterations out of what -I reports"),
 )  # fmt: skip
 NAMES: Mapping[str, str] = {letter: name for letter, name, _, _ in _TABLE} | {"h": "help"}
 
@@ -168,7 +168,7 @@ def nccl_options(program: str, arguments: Sequence[str]) -> NcclOptions:
     reader = _Reader(program)
     for letter, value in getopt_long(arguments, NAMES, "h"):
         if letter is None:
-            reader.say(f"{value!r} is no option: ignored")
+            reader.say(f"{value!r} is not an option: ignored")
         elif letter in ("h", WRONG):
             return reader.helping(None if letter == "h" else value)
         else:
@@ -244,11 +244,11 @@ class _Reader:
     def _take_unable(self, letter: str, number: int) -> None:
         """What has no effect here, which is said where that matters, or is refused."""
         if letter == "C" and number:
-            raise Unable("-C: linkgauge does not time how long launches take of the CPU")
+            raise Unable("-C: linkgauge does not time the CPU side of launches")
         if letter == "u" and number:
             raise Unable("-u: linkgauge does not misalign buffers")
         if letter == "M" and number:
-            self.say("-M: there is no report of the memory that is used")
+            self.say("-M: linkgauge does not report the memory used")
         if letter == "x" and number >= 0:
             self.say("-x: the library chooses its CTA policy itself")
 

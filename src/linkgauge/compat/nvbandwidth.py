@@ -131,9 +131,7 @@ def _opened(tool: str, options: NvbandwidthOptions, where: Where) -> Iterator[Co
         except InputError as error:
             raise InputError(f"{error}{advice}") from error
         if not context.devices:
-            nothing = (
-                f"there is no accelerator to measure: backend {context.backend} has no devices"
-            )
+            nothing = f"no accelerator to measure: backend {context.backend} has no devices"
             raise InputError(nothing + advice)
         yield context
 
@@ -236,7 +234,7 @@ class _Reporting(Quiet):
             shown = misprint.in_headings(shown)
             self.say(
                 f"{shown.name}: its headings say {misprint.written}, as those of "
-                f"{self._dialect.name} do: {misprint.meant} is meant"
+                f"{self._dialect.name} do, but mean {misprint.meant}"
             )
         self._printer.show(shown)
 

@@ -24,7 +24,7 @@ _WRITE = "Write: the device of the row pushes to the device of the column."
 _PAIRS = "Bandwidth between each pair of devices that reach each other."
 _PAIRS_BOTH = "Both directions at once between each pair of devices; each of them and their total."
 _PREFIX = "multinode_"
-_OF_PROCESSES = "Each device is of another process."
+_OF_PROCESSES = "Each device belongs to another process."
 _TOTAL = "Total bandwidth, from the first copy's start to the last one's end, for each device."
 
 # Rows and columns, with the arrow between them in the heading, and the list text.
@@ -75,12 +75,12 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "host_device_latency_sm": (
         "memory latency SM CPU(row) <-> GPU(column) (ns)",
         "Latency of a device's access to host memory: a pointer chase through 2 MiB.",
-        "--bufferSize does not matter.",
+        "--bufferSize has no effect.",
     ),
     "device_to_device_latency_sm": (
         "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)",
         "Latency of the row's device reaching memory of the column's: a pointer chase through",
-        "2 MiB. --bufferSize does not matter.",
+        "2 MiB. --bufferSize has no effect.",
     ),
     "device_local_copy": (
         "memcpy local GPU(column) bandwidth (GB/s)",

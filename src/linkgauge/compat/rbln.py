@@ -98,11 +98,11 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
     for index in (*options.npus, *source):
         if index not in there:
             known = ", ".join(map(text.label, devices))
-            raise UsageError(f"there is no NPU {index}: there are {known}")
+            raise UsageError(f"no NPU {index}: NPUs are {known}")
     chosen = dict.fromkeys((*source, *(options.npus or there)))
     npus = tuple(there[index] for index in chosen)
     if len(npus) < 2 and (options.only_d2d or CASES[options.case].between):
-        raise UsageError("one NPU is not enough: this test needs two")
+        raise UsageError("this test needs two NPUs, and there is one")
     return CaseRequest(npus, options.reads, not options.only_d2d)
 
 
@@ -181,7 +181,7 @@ def _npus(written: str) -> tuple[int, ...]:
         why = f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2"
         raise UsageError(why) from None
     if len(set(npus)) < len(npus):
-        raise UsageError(f"--npu_id_list {written}: an NPU is there twice")
+        raise UsageError(f"--npu_id_list {written}: NPU listed twice")
     return npus
 
 

@@ -29,8 +29,8 @@ TOOL = "setup_vcpu_benchmarks"
 HELP = """\
 Usage: setup_vcpu_benchmarks
 
-Says what run_vcpu_benchmark uses, what of it is missing, and the commands that install it. Changes
-nothing. Exits with 1 if a GPU is there that cannot be measured, else with 0."""
+Shows what run_vcpu_benchmark uses, what is missing, and the commands that install it. Changes
+nothing. Exits with 1 if there is a GPU that cannot be measured, else with 0."""
 _DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 _NAMES = {NVIDIA: "NVIDIA", AMD: "AMD"}
 _CLASSES = (0x03, 0x12)
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         return 0
     Parser().parse_args(list(arguments))
     if where.simulation is not None:
-        print(f"SIMULATED {where.simulation.machine}: nothing is to be installed")
+        print(f"SIMULATED {where.simulation.machine}: nothing to install")
         return 0
     machine = survey(RunRequest(settings=Settings(sizes=())))
     manager = package_manager()
@@ -106,7 +106,7 @@ def _all_reduce(machine: Machine, nccl: Callable[[], bool]) -> Need:
     if nccl():
         return Need("AllReduce", "ok", f"NCCL, {devices} GPUs")
     own = "pip install '.[nccl]'  # in linkgauge's folder"
-    return Need("AllReduce", "optional", "no NCCL: it is skipped", own=(own,))
+    return Need("AllReduce", "optional", "no NCCL: skipped", own=(own,))
 
 
 def _gpu(machine: Machine, manager: Manager | None) -> Need:
@@ -120,7 +120,7 @@ def _gpu(machine: Machine, manager: Manager | None) -> Need:
     backend = "cuda" if NVIDIA in vendors else "opencl"
     names = " and ".join(_NAMES[vendor] for vendor in vendors)
     why = machine.unavailable.get(backend, "the CPU is the only OpenCL device")
-    return _unusable(f"{names} is on the PCI bus, but {why}", why, backend, manager)
+    return _unusable(f"{names} on the PCI bus, but {why}", why, backend, manager)
 
 
 def _vendors(inventory: Inventory) -> set[int]:
@@ -151,7 +151,7 @@ def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Ne
 
 def lines(needs: Sequence[Need], manager: Manager | None) -> Iterator[str]:
     """A line for each need, then the commands that root would give, and the user."""
-    yield f"{TOOL}: what run_vcpu_benchmark uses (nothing is changed)"
+    yield f"{TOOL}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
     packages = [package for need in needs for package in need.packages]

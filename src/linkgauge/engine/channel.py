@@ -53,7 +53,7 @@ class Channel:
             if deadline is not None and not self._poller.poll(
                 max(0.0, deadline - time.monotonic()) * 1e3
             ):
-                raise TimeoutError("the rest of a message does not come")
+                raise TimeoutError("the rest of a message does not arrive")
             data = self.socket.recv(_CHUNK)
             if not data:
                 raise EOFError

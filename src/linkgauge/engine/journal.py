@@ -150,7 +150,7 @@ class Journal:
                 undo.pop_all()
         except (OSError, InputError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"cannot go on with {path}: {why}: give a run's folder") from error
+            raise InputError(f"cannot resume {path}: {why}: give a run's folder") from error
         return cls(path, file), records
 
     def append(self, record: Record) -> None:
@@ -183,7 +183,9 @@ def _hold(file: BinaryIO, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise DeviceBusy(f"{path.parent} is still being measured by another process") from error
+        raise DeviceBusy(
+            f"{path.parent} is still in progress in another process, so it cannot be resumed"
+        ) from error
     except OSError:
         pass
 
@@ -219,7 +221,7 @@ def opening(records: Sequence[Record]) -> Opened:
     """The first record. Raises InputError if it is not a run's plan."""
     if records and isinstance(records[0], Opened):
         return records[0]
-    raise InputError("the journal does not begin with a run's plan")
+    raise InputError("the journal does not start with a run's plan")
 
 
 def visits_of(records: Sequence[Record]) -> Visits:

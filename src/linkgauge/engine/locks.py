@@ -65,7 +65,7 @@ def hold(
             while (lock := _take(key)) is None:
                 who = f"{devices[key]} ({key}) is being measured by {_holder(key)}"
                 if not wait:
-                    raise DeviceBusy(f"{who}: give --wait to go on when it has ended")
+                    raise DeviceBusy(f"{who}: give --wait to start when it ends")
                 if not reported:
                     tell(f"waiting: {who}")
                     reported = True

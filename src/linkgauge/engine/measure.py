@@ -206,7 +206,7 @@ class _Together:
 
     def _check(self, timings: Sequence[Timing]) -> None:
         if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):
-            raise BackendError("timing", "shorter than the clock tells: give more --loops")
+            raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:
         """What is wrong with what the group computed, if that is to be verified."""

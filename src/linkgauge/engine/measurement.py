@@ -165,7 +165,7 @@ class Measurement:
             same = interferes or (self._is_chase and size >= LARGE_CHASE)
             endless = self.staging.is_endless(transfer) or (self._is_loaded and number > 0)
             if transfer.load != FULL_LOAD and not endless:
-                raise Unsupported(f"{transfer}: a load is for what runs beside a latency")
+                raise Unsupported(f"{transfer}: only what runs beside a latency takes a load")
             seed = first_seed if touches(transfer) else first_seed + number
             if transfer.source in origins:
                 seed = first_seed + list(origins).index(transfer.source)

@@ -21,7 +21,7 @@ def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark
     """The benchmarks, with the cells of drawn pairs alone where there are more pairs. Cells of a
     device with itself stay. Raises InputError if no benchmark is of pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
-        raise InputError("--sample-pairs changes nothing: no benchmark is of pairs of devices")
+        raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
     return tuple(_drawn(one, sample) if one.pairs else one for one in benchmarks)
 
 

@@ -51,7 +51,7 @@ def fabrics(
             raise InputError(f"unknown device {name!r}: devices are {there}")
     if host_node is not None and host_node not in {node.index for node in nodes}:
         there = ", ".join(str(node.index) for node in nodes)
-        raise InputError(f"there is no NUMA node {host_node}: this machine has {there}")
+        raise InputError(f"no NUMA node {host_node}: this machine has {there}")
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
@@ -108,7 +108,7 @@ def lay_out(
     of_host = (DeviceSet("host", tuple(host), profile=profile),) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
-        raise InputError("nothing to measure: none of these benchmarks is of these backends")
+        raise InputError("nothing to measure: these backends have none of these benchmarks")
     return benchmarks
 
 
@@ -144,7 +144,7 @@ def make_plan(
     for size in sizes:
         cells = [cell for sheet in plan if sheet.size == size for cell in sheet.cells]
         if cells and all(cell.reason for cell in cells):
-            raise InputError(f"size {format_size(size)} fits nowhere: {cells[0].reason}")
+            raise InputError(f"size {format_size(size)} does not fit: {cells[0].reason}")
     if parallel_pairs:
         named = {benchmark.name for benchmark in benchmarks if benchmark.pairs}
         plan = [_in_rounds(sheet, rooms) if sheet.benchmark in named else sheet for sheet in plan]
@@ -255,9 +255,9 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
     """Why the buffers of cells that run at once cannot fit, or None. Memory that shares the host's
     DRAM counts there too."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
-        return f"{format_size(size)} are too few to go both ways: give at least 1 KiB"
+        return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.operation in ARRAYS and ARRAYS[c.operation].computes for c in cells):
-        return f"arrays of numbers are multiples of {NUMBER} bytes: {format_size(size)} is none"
+        return f"arrays of numbers take a multiple of {NUMBER} bytes: {format_size(size)} is not"
     for place, need in _buffers(cells, size):
         one = rooms.get(place, _UNKNOWN).one
         if one is not None and need > one:
@@ -279,7 +279,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
     if free is not None and shared > free:
         return (
             f"needs {approximate_size(shared)} of host memory, "
-            f"{approximate_size(free)} are available"
+            f"{approximate_size(free)} is available"
         )
     return None
 
@@ -322,7 +322,7 @@ def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
         for memory in (*transfer.memories, transfer.engine.owner):
             if memory.backend in machine.unavailable:
                 why = machine.unavailable[memory.backend]
-                raise InputError(f"there is no {memory.place}: {memory.backend}: {why}")
+                raise InputError(f"no {memory.place}: {memory.backend}: {why}")
             if memory.place not in rooms:
                 known = ", ".join(map(str, rooms))
                 raise InputError(f"unknown memory {str(memory.place)!r}: there are {known}")

@@ -60,7 +60,7 @@ class ProfiledProcess(WorkerProcess):
                     start_new_session=True,
                 )
             except OSError as error:
-                raise WorkerLost(f"{self._name} cannot be started: {error.strerror}") from error
+                raise WorkerLost(f"cannot start {self._name}: {error.strerror}") from error
             try:
                 return process, Channel(self._admit(door, process))
             except BaseException:
@@ -85,7 +85,7 @@ class ProfiledProcess(WorkerProcess):
         raise WorkerLost(f"{self._name} started no worker ({how}): {self._says()}")
 
     def _says(self) -> str:
-        return f"{self._report.last_words() or 'it says nothing'} ({self._report.log})"
+        return f"{self._report.last_words() or 'no output'} ({self._report.log})"
 
     @property
     def _pid(self) -> int:

@@ -29,7 +29,7 @@ def find(profiler: Profiler) -> str:
     if path is None:
         name = _NAMES[profiler]
         raise InputError(
-            f"--{profiler}: there is no {profiler} on the PATH: install NVIDIA {name} "
+            f"--{profiler}: {profiler} is not on the PATH: install NVIDIA {name} "
             "(CUDA toolkits bring it), or add its folder to the PATH"
         )
     return path
@@ -90,7 +90,7 @@ class Reports:
     def missing(self) -> list[str]:
         """A line for each report that was begun and is not there."""
         return [
-            f"{self.profiler} left no report: {one.last_words() or 'it says nothing'} ({one.log})"
+            f"{self.profiler} left no report: {one.last_words() or 'no output'} ({one.log})"
             for one in self._begun
             if not one.is_there
         ]

@@ -99,7 +99,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         parsed = parse_transfers(self.transfers)
         check_exists(parsed, machine)
         if any(transfer.engine.kind == "ccl" for transfer in parsed):
-            raise InputError("ccl carries out collectives alone: linkgauge run all_reduce")
+            raise InputError("ccl only carries out collectives: linkgauge run all_reduce")
         report = Report.TOTAL if len(parsed) > 1 or parsed[0].both_ways else Report.FIRST
         if any(memory.is_staging for transfer in parsed for memory in transfer.memories):
             report = Report.SUM  # host threads run for as long as others do: loops mean nothing

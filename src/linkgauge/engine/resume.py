@@ -36,12 +36,12 @@ def go_on(
     with closing(journal):
         opened = opening(records)
         if opened.machine.ranks:
-            raise InputError(f"{folder} is of several ranks, and cannot go on: begin a new run")
+            raise InputError(f"{folder} has several ranks and cannot be resumed: start a new run")
         check_same_options(opened.options, given)
         if "--machine" in given:
             _check_same_description(given["--machine"], opened.settings.simulation)
         if any(isinstance(record, Closed) for record in records):
-            observer.say(f"{folder} is complete: nothing is left to measure")
+            observer.say(f"{folder} is complete: nothing left to measure")
             return assemble(records)
         then = opened.machine
         with (
@@ -105,11 +105,11 @@ def check_same_machine(then: Machine, now: Machine) -> None:
     """Raises InputError with the first property in which this machine differs from the run's."""
     was, present = fingerprint(then), fingerprint(now)
     for name in dict.fromkeys((*was, *present)):
-        before, after = (prints.get(name) or "not there" for prints in (was, present))
+        before, after = (prints.get(name) or "absent" for prints in (was, present))
         if before != after:
             raise InputError(
-                f"this is not the machine that the run began on: {name} was {before}, "
-                f"is {after}: start a new run"
+                f"this is not the machine that the run started on: {name} was {before}, "
+                f"is now {after}: start a new run"
             )
 
 

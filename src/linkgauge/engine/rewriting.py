@@ -25,7 +25,7 @@ def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ..
     def placed(cell: Cell) -> Cell:
         return _with_transfers(cell, [_in_memory(one, kind) for one in cell.transfers])
 
-    nothing = f"{kind} memory changes nothing: no transfer has pinned host memory"
+    nothing = f"{kind} memory has no effect: no transfer uses pinned host memory"
     memories = (m for b in benchmarks for c in b.cells for t in c.transfers for m in t.memories)
     return _rewritten(benchmarks, placed, nothing, changes=any(map(_is_pinned, memories)))
 
@@ -53,7 +53,7 @@ def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benc
         return _with_transfers(cell, [_by_engine(one, kind) for one in cell.transfers])
 
     copies = (t for b in benchmarks for c in b.cells if c.operation == "copy" for t in c.transfers)
-    nothing = "--engine changes nothing: no device copies"
+    nothing = "--engine has no effect: no device copies"
     found = _rewritten(benchmarks, driven, nothing, changes=any(map(_is_device_copy, copies)))
     by_name: dict[tuple[str, str], Benchmark] = {}
     for own in found:
@@ -90,7 +90,7 @@ def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
     def launched(cell: Cell) -> Cell:
         return replace(cell, operation="graph-launch") if _is_launch(cell) else cell
 
-    nothing = "--graph changes nothing: only latency_launch launches kernels"
+    nothing = "--graph has no effect: only latency_launch launches kernels"
     launches = (_is_launch(cell) for benchmark in benchmarks for cell in benchmark.cells)
     return _rewritten(benchmarks, launched, nothing, changes=any(launches))
 

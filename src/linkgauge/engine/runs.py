@@ -59,12 +59,12 @@ def latest_run(below: Path, label: str | None = None) -> Path:
     folders = run_folders(below)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
-        raise InputError(f"no run is kept below {below}: measure one with linkgauge run")
+        raise InputError(f"no runs in {below}: measure one with linkgauge run")
     if label is not None:
         folders = [folder for folder in folders if folder.parent.name == label_name(label)]
     if not folders:
         there = ", ".join(labels)
-        raise InputError(f"{label!r} is no file, and no label of a run below {below}: {there}")
+        raise InputError(f"{label!r} is not a file, and not a label of a run in {below}: {there}")
     return max(folders, key=_began)
 
 
@@ -113,7 +113,7 @@ def read_run(path: Path) -> Run:
 def run_of(data: bytes, path: Path) -> Run:
     """The run in the content of a file. Raises InputError, and names the path."""
     if data.count(b",") > MOST_VALUES:
-        raise InputError(f"{path} has more than {MOST_VALUES} values: no run has")
+        raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
         return _checked(assemble(read_records(data)), path)
     try:
@@ -148,7 +148,7 @@ def read_variation(path: Path) -> Variation | None:
     except OSError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a comparison of linkgauge: {error}") from error
+        raise InputError(f"{path} is not a comparison by linkgauge: {error}") from error
 
 
 class _Head(msgspec.Struct):
@@ -163,13 +163,14 @@ def _problem(path: Path, data: bytes, error: Exception) -> InputError:
         schema = msgspec.json.decode(data, type=_Head).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         journal = path.with_name(JOURNAL_FILE)
-        kept = f"; what was measured is also in {journal}" if journal.exists() else ""
-        return InputError(f"{path} is damaged or cut off: {error}{kept}")
+        kept = f"; {journal} also has what was measured" if journal.exists() else ""
+        return InputError(f"{path} is damaged or incomplete: {error}{kept}")
     family, _, version = schema.rpartition("/")
     known, _, own = SCHEMA.rpartition("/")
     if family == known and version.isdecimal() and int(version[:9]) > int(own):
         later = f"{known}/{version[:9]}"
-        return InputError(f"{path} is of a later linkgauge ({later}, not {SCHEMA}): use that one")
+        why = f"comes from a later linkgauge ({later}, not {SCHEMA}): use that version"
+        return InputError(f"{path} {why}")
     return InputError(f"{path} is not a run of linkgauge: {error}")
 
 
@@ -177,5 +178,5 @@ def _checked(run: Run, path: Path) -> Run:
     for result in run.results:
         for cell in result.cells:
             if any(not 0 <= part.transfer < len(cell.transfers) for part in cell.parts):
-                raise InputError(f"{path}: a part of {result.benchmark} is of no transfer")
+                raise InputError(f"{path}: a part of {result.benchmark} belongs to no transfer")
     return run

@@ -192,5 +192,5 @@ def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
     taking = {t.engine.owner.backend for _, cell in able(plan) for t in cell.transfers}
     deaf = ", ".join(sorted(taking - set(SHAPED)))
     if deaf and taking.isdisjoint(SHAPED):
-        raise InputError(f"{names}: only backend {', '.join(SHAPED)} knows this, not {deaf}")
+        raise InputError(f"{names}: only backend {', '.join(SHAPED)} supports this, not {deaf}")
     return f"note: {deaf} ignores {names}" if deaf else None

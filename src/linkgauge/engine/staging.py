@@ -66,10 +66,10 @@ class Staging:
     def _check(self) -> None:
         """Raises Unsupported if these transfers cannot share their buffers."""
         if any(transfer.both_ways for transfer in self._users):
-            why = "'<->' would write what it reads of a staging buffer: join two transfers by '&'"
+            why = "'<->' would overwrite the staging buffer that it reads: join two with '&'"
             raise Unsupported(why)
         if any(t.source.is_staging and t.destination.is_staging for t in self._users):
-            why = "a staging buffer is one end of a transfer: give the other another memory"
+            why = "a staging buffer is one end of a transfer: give another memory for the other"
             raise Unsupported(why)
 
 

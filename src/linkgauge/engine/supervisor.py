@@ -285,7 +285,7 @@ class _Watch:
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
-        what = failure_reason(cell, at.phase, f"no end after {took:.3g} s")
+        what = failure_reason(cell, at.phase, f"still running after {took:.3g} s")
         return unmeasured(cell, "timeout", what, lost.kind, at.phase)
 
 

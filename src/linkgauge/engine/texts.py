@@ -41,7 +41,7 @@ def _spread(result: Result) -> Result:
         if expected.text is None:
             return expected
         if not 0 <= expected.text < len(texts):
-            raise InputError(f"a cell of {result.benchmark} points to a text that is not there")
+            raise InputError(f"a cell of {result.benchmark} refers to a text that is missing")
         return replace(expected, because=texts[expected.text], text=None)
 
     return replace(_with_expected(result, spread), texts=())

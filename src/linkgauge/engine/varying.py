@@ -74,11 +74,11 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
     engines = [variant.request.settings.engines for variant in variants]
     if any(one.numa_node is not None for one in engines) and backends <= {"host", NO_BACKEND}:
         raise InputError(
-            "--numa-node changes nothing: it places the host memory of copies with devices, "
-            "and none of these has any"
+            "--numa-node has no effect: it places the host memory of device copies, and there "
+            "are none"
         )
     if not all(one.affinity for one in engines) and "cuda" not in backends:
-        raise InputError("--affinity changes nothing: only backend cuda has a controlling thread")
+        raise InputError("--affinity has no effect: only backend cuda has a controlling thread")
     return _of_one_size(plans)
 
 

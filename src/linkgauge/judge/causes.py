@@ -51,7 +51,7 @@ class Blame(msgspec.Struct, frozen=True):
 
     @property
     def doubt(self) -> str:
-        return f" (or {', '.join(self.others)}: no cell tells them apart)" if self.others else ""
+        return f" (or {', '.join(self.others)}: no cell distinguishes them)" if self.others else ""
 
 
 def suspects(

@@ -90,7 +90,7 @@ def compare(accelerator: str, runs: Iterable[Run], against: str | None = None) -
     """Compares the labels of these runs. Raises InputError if `against` is none of them."""
     labels = _by_label(runs)
     if against is not None and against not in labels:
-        raise InputError(f"no run is labelled {against!r}: there are {', '.join(labels)}")
+        raise InputError(f"no run is labelled {against!r}: labels are {', '.join(labels)}")
     first = against or _baseline(labels)
     ordered = [first, *(label for label in labels if label != first)]
     groups = [labels[label] for label in ordered]

@@ -176,6 +176,6 @@ def _why(found: Sequence[_Found | None]) -> str | None:
     """Why figures are missing: the first reason of a cell without one."""
     cells = [one.cell for one in found if one is not None]
     if not cells:
-        return "there is no such cell"
+        return "no such cell"
     without = (cell for cell in cells if cell.status != "pass")
     return next((f"{cell.status}: {cell.reason}" for cell in without), None)

@@ -102,20 +102,20 @@ class HostMemory:
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
         """Threads read, write or copy. Raises Unknown."""
         if not _is_local(transfer):
-            raise Unknown("nothing tells what joins the two nodes")
+            raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):
-            raise Unknown("how much fewer threads than CPUs move is theirs")
+            raise Unknown("how much fewer threads than CPUs can move is unknown")
         if _cached(size * transfer.scale, self._machine):
-            raise Unknown("so few bytes stay in the last-level cache")
+            raise Unknown("data this small stays in the last-level cache")
         node, name = str(transfer.engine.owner), _operation(transfer)
         if self._rate is not None:
-            loose = ("how much of it threads reach varies",)
+            loose = ("the share that threads reach varies",)
             return ExpectedPath((self._use(node, self._rate, _TRAFFIC[name]),), loose=loose)
         ceiling = self._ceilings.best.get((transfer.engine.owner.index or 0, name))
         if ceiling is None:
-            raise Unknown("the rate of the DIMMs cannot be read here")
+            raise Unknown("the rate of the DIMMs is unknown")
         # On a machine shared with others, one run's best may be twice the usual figure.
-        return ExpectedPath((_measured(node, ceiling),), loose=("it varies where others use it",))
+        return ExpectedPath((_measured(node, ceiling),), loose=("it varies while others use it",))
 
     def _use(self, node: str, rate: float, weight: float) -> Use:
         nodes = len(self._machine.host.nodes)

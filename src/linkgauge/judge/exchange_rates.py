@@ -77,7 +77,7 @@ class ExchangeRates:
         except Unknown as reason:
             return Bound(because=f"unknown: {reason}")
         if slowest is None or achievable is None:
-            return Bound(because="unknown: the rate of nothing that they cross is known")
+            return Bound(because="unknown: no rate on their way is known")
         pair = achievable.pairs[0]
         path = self._path(pair)
         narrow = max(path.uses, key=lambda use: use.cost / use.segment.rate)
@@ -131,7 +131,7 @@ class ExchangeRates:
     def _links(self, pair: Pair) -> ExpectedPath:
         crossed = self._wiring.route(*pair)
         if crossed is None:
-            raise Unknown(f"nothing tells what joins {pair[0]} and {pair[1]}")
+            raise Unknown(f"the link between {pair[0]} and {pair[1]} is unknown")
         path = ExpectedPath()
         for wire, crossing in crossed:
             if wire.bundle is not None:

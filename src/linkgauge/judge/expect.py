@@ -73,7 +73,7 @@ class Expectations:
             size, unit = size * counted_arrays(cell.operation), BANDWIDTH.symbol
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
         if not bounded or cell.operation == "touch":
-            return _unknown("no bound on this is known")
+            return _unknown("no limit is known")
         readings = cell.readings if isinstance(cell, CellResult) else ()
         try:
             shapes = self._shapes_of(transfers, size, _under_load(readings))
@@ -123,7 +123,7 @@ class Expectations:
                 if meeting.by == "PCIe":
                     by_pcie.add(transfer.engine.owner)
         if len(by_pcie) > 1:
-            return ["nothing tells what the host carries of several devices at once"]
+            return ["how much the host carries for several devices at once is unknown"]
         shared = [node for node, met in nodes.items() if len(met) > 1]
         if not all(map(self._paths.knows_host, shared)):
             return ["the rate of the host's memory, which they share, is unknown"]
@@ -155,7 +155,7 @@ class _Sharing:
         theoretical = self._figure(self._least, queued=False)
         achievable = self._figure(self._cost, queued=True)
         if achievable is not None and self._bytes() / achievable < START:
-            doubts = [*doubts, "so few bytes take no longer than a copy may take to start"]
+            doubts = [*doubts, "copies this small are dominated by the time they take to start"]
         because = self._because(theoretical, achievable, doubts)
         achievable = None if doubts else achievable
         measured = achievable is not None and self._costliest().segment.measured

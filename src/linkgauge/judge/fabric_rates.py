@@ -81,7 +81,7 @@ def fabric_path(ends: tuple[str, str], bundle: LinkBundle, part: float) -> Expec
     segment = Segment(">".join(ends), bundle.rate, bundle.shown)
     if bundle.is_nvlink:
         return ExpectedPath((Use(segment, part, part / PACKET, "packets of 16 in 18 flits"),))
-    why = f"nothing tells what {bundle.kind} adds to payload"
+    why = f"the overhead of {bundle.kind} packets is unknown"
     return ExpectedPath((Use(segment, part, part, why),), loose=(why,))
 
 

@@ -80,8 +80,8 @@ def read_limits(path: Path) -> tuple[Limit, ...]:
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise InputError(f"limits {str(path)!r} cannot be read: {reason}") from error
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise InputError(f"cannot read limits {str(path)!r}: {reason}") from error
     return parse_limits(text, path.name)
 
 
@@ -92,12 +92,12 @@ def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         at = f" line {mark.line + 1}" if mark else ""
-        raise InputError(f"{name}{at}: this is no YAML: {yaml_problem(error)}") from error
+        raise InputError(f"{name}{at}: not YAML: {yaml_problem(error)}") from error
     if not isinstance(root, yaml.MappingNode) or [k.value for k, _ in root.value] != ["limits"]:
-        raise InputError(f"{name}: give a list of limits, below 'limits:'")
+        raise InputError(f"{name}: expected a list of limits below 'limits:'")
     entries = root.value[0][1]
     if not isinstance(entries, yaml.SequenceNode):
-        raise InputError(f"{name} {_line(entries)}: give a list of limits, each after '- '")
+        raise InputError(f"{name} {_line(entries)}: expected a list of limits, each after '- '")
     return tuple(_entry(node, name) for node in entries.value)
 
 
@@ -108,21 +108,23 @@ def _line(node: yaml.Node) -> str:
 def _entry(node: yaml.Node, name: str) -> Limit:
     where = f"{name} {_line(node)}"
     if not isinstance(node, yaml.MappingNode):
-        raise InputError(f"{where}: give {', '.join(_FIELDS)} of each limit")
+        raise InputError(f"{where}: a limit has the fields {', '.join(_FIELDS)}")
     fields: dict[str, str] = {}
     for key, value in node.value:
         at = f"{name} {_line(key)}"
         if not isinstance(key, yaml.ScalarNode):
-            raise InputError(f"{at}: the name of a field is a text: {', '.join(_FIELDS)}")
+            raise InputError(f"{at}: a field name must be one of {', '.join(_FIELDS)}")
         if key.value not in _FIELDS:
-            raise InputError(f"{at}: unknown field {key.value!r}: there are {', '.join(_FIELDS)}")
+            raise InputError(
+                f"{at}: unknown field {key.value!r}: the fields are {', '.join(_FIELDS)}"
+            )
         if key.value in fields:
-            raise InputError(f"{at}: {key.value} is given twice")
+            raise InputError(f"{at}: {key.value} appears twice")
         if not isinstance(value, yaml.ScalarNode) or not value.value:
-            raise InputError(f"{at}: {key.value} is a text")
+            raise InputError(f"{at}: {key.value} must be a string")
         fields[key.value] = value.value
     if "limit" not in fields:
-        raise InputError(f'{where}: a limit is missing, such as limit: "≥ 50 GB/s"')
+        raise InputError(f'{where}: missing limit, such as limit: "≥ 50 GB/s"')
     bound = parse_bound(fields["limit"], f"{where}: ")
     patterns = (fields.get("device", "*"), fields.get("benchmark", "*"))
     return Limit(*patterns, bound, " ".join(fields["limit"].split()), where)
@@ -264,7 +266,7 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
     if bound.of is not None:
         known = getattr(cell.expected, bound.of, None)
         if known is None:
-            why = cell.expected.because if cell.expected else "nothing was expected"
+            why = cell.expected.because if cell.expected else "no figure is expected"
             return replace(cell, notes=(*cell.notes, Unjudged(limit.text, limit.where, why)))
         least = bound.value * known
     statistic, unit = _SLOW.get(bound.statistic, bound.statistic), result.unit

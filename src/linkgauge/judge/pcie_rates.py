@@ -48,7 +48,7 @@ def pcie_path(
     return ExpectedPath(tuple(uses), loose=loose)
 
 
-_IN_FLIGHT = "how many reads a kernel keeps in flight is its device's own"
+_IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):

@@ -58,16 +58,16 @@ class Paths:
     def _find_memory(self, memory: Memory, alone: bool) -> ExpectedPath:
         place = str(memory.place)
         if place in self._shares_host:
-            raise Unknown(f"the memory of {place} is the host's")
+            raise Unknown(f"{place} uses the host's memory")
         if memory.is_host:
             if memory.kind in ("pageable", "managed"):
-                raise Unknown(f"how the driver moves {memory.kind} memory is its own")
+                raise Unknown(f"how the driver moves {memory.kind} memory is unknown")
             return self._host.reached(memory.place, alone=alone)
         rate = self._rates.get(place)
         if not rate:
             return ExpectedPath()
         segment = Segment(place, rate, "memory")
-        why = f"of memory {MEMORY_SHARE:.0%} is reached"
+        why = f"{MEMORY_SHARE:.0%} of memory bandwidth is reachable"
         return ExpectedPath((Use(segment, 1.0, 1.0 / MEMORY_SHARE, why),))
 
     def _leg(
@@ -79,11 +79,11 @@ class Paths:
         bundles = self._wiring.bundles(here, there)
         fabric = [a.links for a in map(self._accelerators.get, (here, there)) if a]
         if len(fabric) == 2 and all(fabric) and not bundles:
-            raise Unknown("no link was found that joins the two directly or over a switch")
+            raise Unknown("no link joins the two directly or through a switch")
         if not (bundles or begin.is_host or end.is_host) and len(fabric) < 2:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
         if crossed is None:
-            raise Unknown(f"nothing tells what joins {here} and {there}")
+            raise Unknown(f"the link between {here} and {there} is unknown")
         path = ExpectedPath()
         for ends, bundle in bundles.items():
             path += fabric_path(ends, bundle, part)
@@ -101,7 +101,7 @@ class Paths:
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         meets = tuple(Meeting(node, "fabric" if bundles else "PCIe") for node in nodes)
         sure = not self._wiring.is_unsure(here, there)
-        doubts = () if sure else ("nothing tells where their links lead",)
+        doubts = () if sure else ("where their links lead is unknown",)
         return path + ExpectedPath(doubts=(*doubts, *self._doubts(crossed, nodes)), meets=meets)
 
     def _doubts(
@@ -111,7 +111,7 @@ class Paths:
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
-            yield "nothing tells what joins the device's node and this one"
+            yield "the link between the device's node and this one is unknown"
         if not nodes and any(crossing.end.startswith("host:") for _, crossing in crossed):
             hidden = "the virtual machine hides what lies between them"
-            yield hidden if self._is_virtual else "their way leads over the host bridge"
+            yield hidden if self._is_virtual else "their route crosses the host bridge"

@@ -197,7 +197,7 @@ def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
 
 
 def _slow(pairs: Sequence[PairRate]) -> str:
-    return f"slow alone, too: {' and '.join(one.pair for one in pairs)}"
+    return f"also slow alone: {' and '.join(one.pair for one in pairs)}"
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:

@@ -69,7 +69,7 @@ def _directions(result: Result) -> Iterator[Finding]:
         f"({cell.row}, {cell.column}) has {_shown(mine, result)}, the way back "
         f"{_shown(theirs, result)} ({share:.0%})"
     )
-    why = "links are built alike both ways: something takes one direction's place"
+    why = "links are as fast both ways, so something slows one direction"
     cells = _named(result, [cell for _, cell, _, _ in one_sided])
     yield Finding("directions", "note", str(cell), found, why, cells=cells)
 
@@ -98,10 +98,12 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
         least, most = _shown(low, result), _shown(high, result)
         found = f"two classes of pairs: {len(slower)} cells at {least}, {len(faster)} at {most}"
         if links >= 2 and abs(ratio / links - 1) <= _TIGHT:
-            found += f", {links} × {least}: {links} times as many links or ways join these"
+            found += (
+                f", {links} × {least}: {links} times as many links or routes join the faster pairs"
+            )
         else:
             found += f" ({ratio:.2f} times)"
-        why = "the machine joins some pairs better than others: place what talks most on these"
+        why = "some pairs are better joined: put what communicates most on those"
         name, cells = result.benchmark, _named(result, faster)
         yield Finding("classes", "note", name, found, why, cells=cells)
 
@@ -203,8 +205,8 @@ class _Bend(msgspec.Struct, frozen=True):
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
     """Curves that fall again behind their peak and stay below it."""
     why = (
-        "small sizes may fit in a cache, too many threads get in each other's way: the plateau is "
-        "what lasts"
+        "small sizes may fit in a cache, and too many threads compete: the plateau is the "
+        "sustained figure"
     )
     for alike in _alike(map(_plateau, curves(evidence))):
         least, most = min(bend.share for bend in alike), max(bend.share for bend in alike)
@@ -226,12 +228,10 @@ def _plateau(curve: Curve) -> _Bend | None:
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
     """Where curves that grew with their setting stop doing so."""
-    why = "something else is the limit from there on"
+    why = "beyond this point something else is the limit"
     for alike in _alike(map(_knee, curves(evidence))):
         who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
-        found = (
-            f"up to {alike[0].at} {who} grow with it, beyond they hardly do: {_range(alike)} there"
-        )
+        found = f"{who} grow up to {alike[0].at} and hardly beyond: {_range(alike)}"
         yield Finding("knee", "note", _subject(alike), found, why, cells=_rest_on(alike))
 
 

@@ -122,28 +122,28 @@ def _slow(
     severity = _severity(share, slow)
     of = _compared(min(slow, key=_log))
     first = min(slow, key=_number).case
-    onset = f"; before {first.name} it was well" if began else ""
+    onset = f"; it was fine before {first.name}" if began else ""
     few = f"{count_of(len(slow))} that touch it reach"
     reach = "1 cell that touches it reaches" if len(slow) == 1 else few
     reach = f"{reach} {share:.0%} of what {of}"
     found = f"{reach}{onset}{blame.doubt}"
-    why = "what all the slow cells share, and the others do not, is what slows them"
+    why = "all the slow cells share this part, and the others do not"
     cells = named(each.case for each in slow)
     return Finding("slow", severity, blame.part, found, why, _remedy(evidence), cells)
 
 
 def _compared(each: RelativeRate) -> str:
     if each.log < math.log(median_of(each.case) / median_of(each.fastest)) - 1e-9:
-        return "the hardware should"
-    return f"equal cells do, as {each.fastest.name}"
+        return "the hardware should reach"
+    return f"equal cells reach, such as {each.fastest.name}"
 
 
 def _drift(blame: Blame, level: float, slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     lowest = min(slow, key=_log)
     at = f"{lowest.case.name} is at {math.exp(lowest.log):.0%}{blame.doubt}"
     found = f"its rate changes by {math.expm1(level):.2%} from cell to cell: {at}"
-    why = "what grows slower as it works heats up, or fills up"
-    remedy = (*tools(evidence, "state"), "measure once more after a pause")
+    why = "a part that slows down as it works may be heating up, or filling up"
+    remedy = (*tools(evidence, "state"), "# Measure again after a pause.")
     cells = named(each.case for each in slow)
     return Finding("drift", "fail", blame.part, found, why, remedy, cells)
 
@@ -154,7 +154,7 @@ def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
     severity = _severity(share, slow)
     few = f"{count_of(len(slow))} that share no part reach down to"
     found = f"{'1 cell reaches' if len(slow) == 1 else few} {share:.0%} of what {of}"
-    why = "a single pair, not a device: look at what only these cells cross"
+    why = "no device is slow by itself: look at the links that only these cells cross"
     cells = named(each.case for each in slow)
     return Finding("slow", severity, str(lowest.case.cell), found, why, _remedy(evidence), cells)
 
@@ -171,7 +171,7 @@ def _log(each: RelativeRate) -> float:
 
 def _remedy(evidence: Evidence) -> tuple[str, ...]:
     return (
-        "linkgauge devices  # links, their speeds and what is above them",
+        "linkgauge devices  # links, their speeds and the bridges above them",
         "sudo lspci -vv | grep -E '^[0-9a-f]|LnkSta:'",
         *tools(evidence, "links"),
     )

@@ -18,6 +18,7 @@ from linkgauge.model.statistics import LEAST_SAMPLES, deviation, slow_percentile
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, Cause, Strength, causes, fewest, remembered, suspects
 from .findings import Evidence, Finding
+from .remedies import BUSIEST, kernel_log
 from .vendor import tools
 
 _SPIKE = 0.08
@@ -153,19 +154,18 @@ def _stall(subject: str, doubt: str, bad: Sequence[Steadiness], count: int) -> F
     worst = _worst(bad)
     name = worst.case.name
     found = (
-        f"in {len(bad)} of {count} cells samples stand out: {name} has {len(worst.spikes)} of "
+        f"samples stand out in {len(bad)} of {count} cells: {name} has {len(worst.spikes)} of "
         f"{len(worst.times)}, the longest lasts {max(worst.times):.2f} times the median"
         f"{_period(worst)}, its slow_p99 is {_slow_p99(worst.case):.0%} of the median{doubt}"
     )
-    why = (
-        "the median hides it, slow_p99 does not: who waits for the slowest transfer waits for these"
-    )
+    why = "a program that waits for its slowest transfer waits for these; the median hides them"
     remedy = (
-        "look for what runs now and then: monitoring that polls the device, links that train anew "
-        "(sudo dmesg -w), interrupts on the measuring CPU, a hypervisor that takes it away"
+        "# Look for monitoring that polls the device, interrupts, CPU steal, or a retraining link:",
+        kernel_log("aer", "pciehp", "xid"),
+        BUSIEST,
     )
     cells = named(cell.case for cell in bad)
-    return Finding("stall", "warn", subject, found, why, (remedy,), cells)
+    return Finding("stall", "warn", subject, found, why, remedy, cells)
 
 
 _LEAST_SPIKY = 0.05
@@ -300,12 +300,12 @@ def _scatter(
 ) -> Finding:
     touching = "1 cell that touches" if len(inside) == 1 else f"{len(inside)} cells that touch"
     found = (
-        f"samples of {touching} it scatter by {scatter:.1%}, those of others "
+        f"samples of {touching} it vary by {scatter:.1%}, those of other cells "
         f"by {usual:.1%}{blame.doubt}"
     )
-    why = "a median of such samples errs; something disturbs the part"
-    clocks = [f"{tool}  # clocks that change" for tool in tools(evidence, "state")]
-    remedy = ("top  # what else uses it", *tools(evidence, "users"), *clocks)
+    why = "something else uses or disturbs the part, so its figures are less certain"
+    clocks = [f"{tool}  # look for changing clocks" for tool in tools(evidence, "state")]
+    remedy = (*tools(evidence, "users"), BUSIEST, *clocks)
     shaken = named(cell.case for cell in inside)
     return Finding("scatter", "warn", blame.part, found, why, remedy, shaken)
 

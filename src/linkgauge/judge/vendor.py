@@ -23,8 +23,8 @@ _TOOLS: dict[Matter, dict[int, str]] = {
     "links": {NVIDIA: "nvidia-smi nvlink -s", AMD: "amd-smi xgmi"},
     "errors": {NVIDIA: "nvidia-smi nvlink -e", AMD: "amd-smi xgmi"},
     "peers": {
-        NVIDIA: "nvidia-smi topo -p2p r  # a virtual machine's GPUs need a common peer clique "
-        "(x-nv-gpudirect-clique)",
+        NVIDIA: "nvidia-smi topo -p2p r  # the GPUs of a virtual machine need a common peer "
+        "clique (x-nv-gpudirect-clique)",
         AMD: "amd-smi topology",
     },
 }

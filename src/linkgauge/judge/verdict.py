@@ -76,7 +76,7 @@ def _shared(estimate: Expectation) -> Expectation:
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
-    because = f"{expected.because}, if alone: other pairs were measured at the same time"
+    because = f"{expected.because}, if measured alone; other pairs ran at the same time"
     return replace(estimate, expected=replace(expected, achievable=None, because=because))
 
 

@@ -44,8 +44,8 @@ _OTHERS = {
     13: "an exception in a program's kernel",
     31: "a program accessed an address that is not mapped",
     43: "a program was stopped after an error of its own",
-    45: "a program's work was removed, after another error or as it was killed",
-    154: "what recovers the GPU has changed",
+    45: "a program's work was removed, after another error or because it was killed",
+    154: "the action that recovers the GPU has changed",
 } | dict.fromkeys(range(144, 151), "an error of its NVLinks")
 _AFTERMATH = (43, 45)
 

@@ -24,7 +24,9 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[str, .
     try:
         return _decoder.decode(text), ()
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        return (), (f"accelerators: {ACCELERATORS} cannot be read: {error}: capture the tree anew",)
+        return (), (
+            f"accelerators: {ACCELERATORS} cannot be read: {error}: capture the machine again",
+        )
 
 
 def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:

@@ -49,7 +49,7 @@ def check_new(path: Path) -> None:
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
     if path != STDOUT and (path.is_file() or path.is_dir()):
-        raise InputError(f"{path} exists and is not overwritten: give another name or remove it")
+        raise InputError(f"{path} exists: give another name, or remove it")
 
 
 def write_archive(path: Path, tree: Captured) -> None:
@@ -123,7 +123,7 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
-        raise InputError(f"{path} is no archive, or is damaged ({error}): {remedy}") from error
+        raise InputError(f"{path} is not an archive, or is damaged ({error}): {remedy}") from error
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
@@ -214,4 +214,4 @@ class _Unpacked:
 
 
 def _too_much(path: Path, what: str) -> InputError:
-    return InputError(f"{path} holds {what}: no captured machine does")
+    return InputError(f"{path} holds {what}: it is not a captured machine")

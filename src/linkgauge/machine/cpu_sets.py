@@ -18,18 +18,18 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
         if match is None:
-            raise ValueError(f"{piece.strip()[:40]!r} is no number or range")
+            raise ValueError(f"{piece.strip()[:40]!r} is not a number or range")
         first, last = int(match[2]), int(match[3] or match[2])
         if last >= MOST:
             raise ValueError(f"{last} is beyond {MOST - 1}, the highest that libvirt takes")
         if last < first or (match[1] and match[3]):
-            raise ValueError(f"{piece.strip()!r} is no range")
+            raise ValueError(f"{piece.strip()!r} is not a range")
         if match[1]:
             found.discard(first)
         else:
             found.update(range(first, last + 1))
     if not found:
-        raise ValueError("it lists nothing")
+        raise ValueError("it is empty")
     return tuple(sorted(found))
 
 

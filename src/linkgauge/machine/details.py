@@ -59,7 +59,7 @@ def read_details(root: Root = ROOT) -> HostDetails:
     )
     reasons = {
         **_missing(details),
-        "hypervisor": (below_is_known, "neither CPU flags nor firmware nor device tree say"),
+        "hypervisor": (below_is_known, "neither CPU flags, firmware nor device tree report it"),
         "memory limit": (limit_is_known, "/proc/self/cgroup is not readable"),
         "locked memory limit": (lock_is_known, "/proc/self/limits is not readable"),
         "IOMMU": (not why_no_iommu, why_no_iommu),
@@ -80,7 +80,7 @@ def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
-        "instruction set": (details.isa, "/proc/cpuinfo does not say"),
+        "instruction set": (details.isa, "/proc/cpuinfo does not report it"),
         "caches": (details.caches, "the kernel shows none (usual in virtual machines)"),
         "NUMA distances": (details.distances, "the kernel shows no nodes with distances"),
         "huge pages": (details.huge_pages, "the kernel shows none (CONFIG_HUGETLBFS)"),
@@ -90,13 +90,16 @@ def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
         ),
         "frequency governor": (details.governor, _why_no_governor(details)),
         "kernel command line": (details.command_line is not None, "/proc/cmdline is not readable"),
-        "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset do not say"),
-        "allowed nodes": (details.allowed_nodes, "/proc/self/status and the cpuset do not say"),
+        "allowed CPUs": (details.allowed_cpus, "/proc/self/status and the cpuset do not report it"),
+        "allowed nodes": (
+            details.allowed_nodes,
+            "/proc/self/status and the cpuset do not report it",
+        ),
         "CPU steal": (details.steal is not None, "/proc/stat does not count it"),
     }
 
 
 def _why_no_governor(details: HostDetails) -> str:
     if details.hypervisor:
-        return f"the hypervisor ({details.hypervisor}) sets the frequency: look on its host"
+        return f"the hypervisor ({details.hypervisor}) sets the frequency: check on the host"
     return "the kernel shows no cpufreq driver (the firmware may set the frequency)"

@@ -86,7 +86,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
     if channels is None:
         return None, (
             f"the firmware's table names {len(dimms)} DIMMs but not their channels: "
-            "an EDAC driver of this memory controller would"
+            "load the EDAC driver of this memory controller"
         )
     if len(widths) > 1:
         return None, "DIMMs of different widths share the channels"
@@ -98,7 +98,7 @@ def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | No
 def _no_dimms(root: Root) -> str:
     tables = names_in(root, TABLE.rpartition("/")[0]) or names_in(root, ENTRIES)
     if not tables:
-        return f"/{TABLE} is not there (a board with a device tree, a virtual machine, a container)"
+        return f"/{TABLE} is missing (a board with a device tree, a virtual machine, a container)"
     if read_bytes(root, TABLE) is None and not _structures(root):
         return f"/{TABLE} is readable by root only: run as root"
     return "the firmware's table describes no DRAM (usual in virtual machines)"

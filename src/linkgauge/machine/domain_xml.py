@@ -66,12 +66,14 @@ def parse_domain(content: bytes) -> Domain:
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
-        raise InputError(f"it has a document type or entities, as no domain has: {_HOW}") from error
+        raise InputError(
+            f"it has a document type or entities, which no domain has: {_HOW}"
+        ) from error
     except (ParseError, ValueError, LookupError, RecursionError) as error:
-        raise InputError(f"it is no XML ({_one_line(error)}): {_HOW}") from error
+        raise InputError(f"it is not XML ({_one_line(error)}): {_HOW}") from error
     _check_depth(root)
     if root.tag != "domain":
-        raise InputError(f"its root is {_short(root.tag)}, not 'domain': {_HOW}")
+        raise InputError(f"its root element is {_short(root.tag)}, not 'domain': {_HOW}")
     _check_lists(root)
     return _domain(root)
 
@@ -274,7 +276,7 @@ def _bus_address(element: Element | None) -> BusAddress | None:
     limits = {"domain": 1 << 32, "bus": 1 << 8, "slot": 1 << 5, "function": 1 << 3}
     for name, value in parts.items():
         if value is not None and value >= limits[name]:
-            raise InputError(f"<address {name}='{value:#x}'> is beyond what PCI has: {_HOW}")
+            raise InputError(f"<address {name}='{value:#x}'> is out of range for PCI: {_HOW}")
     return BusAddress(**{name: value or 0 for name, value in parts.items()})
 
 

@@ -126,7 +126,7 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
     if groups or names_in(root, "sys/class/iommu"):
         if {"iommu=pt", "iommu.passthrough=1"}.intersection(options):
             return "passthrough", None
-        return None, "the kernel shows groups without their type (Linux before 5.11)"
+        return None, "the kernel does not show the type of groups (Linux before 5.11)"
     if "iommu_groups" in names_in(root, "sys/kernel"):
         return "off", None
-    return None, f"there is no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"
+    return None, f"no /{GROUPS} (a kernel without IOMMU, a container, or not captured)"

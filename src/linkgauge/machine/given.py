@@ -28,7 +28,7 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
         if content == begins and size <= most:
             content += _read(file, most + 1 - len(begins))
         if not content and stat.S_ISFIFO(kind):
-            raise InputError(f"{path} is a pipe that nobody writes to")
+            raise InputError(f"{path} is a pipe that no program writes to")
     if len(content) > most or (content == begins and size > most):
         raise InputError(f"{path} has more than {most} bytes: give a smaller file")
     return content
@@ -47,4 +47,4 @@ def yaml_problem(error: Exception) -> str:
     """What is wrong with YAML that was not read, in a few words."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return getattr(error, "problem", None) or "it has a character that no text has"
+    return getattr(error, "problem", None) or "it has a control character"

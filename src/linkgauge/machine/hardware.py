@@ -31,7 +31,7 @@ def hardware_yaml(machine: Machine) -> str:
     """The file's text. A stated value appears at the key that asked for it."""
     stated = dict(machine.inventory.stated) if machine.inventory else {}
     known = known_values(machine)
-    lines = ["# linkgauge devices --yaml; fill in what is empty, then give it by --hardware"]
+    lines = ["# linkgauge devices --yaml; fill in the empty values, then pass it with --hardware"]
     if machine.simulated is not None:
         lines.append(f"# SIMULATED: {machine.simulated}")
     for key, value in known.items():
@@ -88,12 +88,12 @@ def read_hardware(path: Path) -> dict[str, str]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         deep = isinstance(error, RecursionError)
         what = yaml_problem(error) if deep else " ".join(str(error).split())
-        raise InputError(f"{path} is no YAML ({what}): give lines of key: value") from error
+        raise InputError(f"{path} is not YAML ({what}): give lines of key: value") from error
     if not isinstance(values, dict):
-        raise InputError(f"{path} is no hardware.yml: give lines of key: value")
+        raise InputError(f"{path} is not a hardware.yml: give lines of key: value")
     for key, value in values.items():
         if not (isinstance(key, str) and isinstance(value, str)):
-            raise InputError(f"{path}: {key} is no plain value: give lines of key: value")
+            raise InputError(f"{path}: {key} is not a plain value: give lines of key: value")
     return {key: value for key, value in values.items() if value not in _NULLS}
 
 

@@ -54,7 +54,7 @@ def unread(host: Host) -> tuple[str, ...]:
         "processor": (host.cpu_model, "neither /proc/cpuinfo nor a device tree names it"),
         "architecture": (
             host.architecture,
-            "/proc/sys/kernel/arch is not there (Linux before 6.1, or not captured)",
+            "/proc/sys/kernel/arch is missing (Linux before 6.1, or not captured)",
         ),
         "kernel": (host.kernel, "/proc/sys/kernel/osrelease and /proc/version are not readable"),
         "system": (host.system, "/etc/os-release is not readable"),

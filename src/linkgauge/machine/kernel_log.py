@@ -142,7 +142,7 @@ def _open(path: Path) -> int | str:
 
 def _why_closed(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return f"{path} is not there (usual in containers)"
+        return f"{path} is missing (usual in containers)"
     if isinstance(error, PermissionError) and os.geteuid():
         return f"{path}: {error.strerror} (kernel.dmesg_restrict): {NEEDS_ROOT}"
     return f"{path}: {error.strerror}"

@@ -37,7 +37,7 @@ def has_class(root: Root) -> bool:
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
     """The adapters that PCI shows, by their addresses."""
-    why = f"state, rate: there is no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
+    why = f"state, rate: no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(
             name=function.address,
@@ -56,7 +56,7 @@ def _read(root: Root, name: str) -> tuple[Adapter, ...]:
     pci = _address(root, folder)
     unknown = () if pci else ("PCI address: not a PCI device, or its link is missing",)
     if not ports:
-        why = "ports: none are shown (a device made by software, or its folder is missing)"
+        why = "ports: none (a software device, or its folder is missing)"
         return (Adapter(name=name, pci=pci, unknown=(*unknown, why)),)
     return tuple(
         _port(root, f"{folder}/ports/{port}", f"{name}:{port}" if len(ports) > 1 else name, pci,
@@ -73,7 +73,7 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[st
     )
     layer = read_text(root, f"{folder}/link_layer")
     missing = tuple(
-        f"{what}: /{folder}/{what} is not readable or says something else"
+        f"{what}: /{folder}/{what} is not readable, or has an unknown format"
         for what, value in (("state", state), ("rate", rate), ("link_layer", layer))
         if not value
     )

@@ -53,7 +53,7 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
     if names is None and functions:
-        unread.append("names of PCI functions: there is no PCI ID database (package pci.ids)")
+        unread.append("names of PCI functions: no PCI ID database (package pci.ids)")
     known: dict[tuple[int | None, int | None], str] = dict((names or {}).items())
     named = (
         msgspec.structs.replace(function, name=known.get(pair))
@@ -70,7 +70,7 @@ def _find(root: Root) -> tuple[dict[str, _Location], list[str]]:
     if not names:
         unread.append(
             f"PCI functions: /{DEVICES} lists none (no PCI bus, or a container that hides it: "
-            "then run on the host)"
+            "run on the host)"
         )
     for name in sorted(names):
         folder = resolve(root, f"{DEVICES}/{name}")
@@ -123,7 +123,7 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
     if line[-1:] != [address] or len(set(line)) < len(line):
         return {address: _Location(folder, None, f"its link leads to {folder!r}")}
     if not (first and _HOST_BRIDGE.fullmatch(steps[first - 1])):
-        why = "no host bridge stands in its path (a tree copied without its links?)"
+        why = "its path has no host bridge (a tree copied without its links?)"
         return {address: _Location(folder, None, why)}
     parents: list[str | None] = [None, *line]
     return {
@@ -203,7 +203,7 @@ class _FunctionReader:
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
             return register if value is None else value
-        found = "sysfs has no attribute" if text is None else f"{name} says {_short(text)}"
+        found = "sysfs has no attribute" if text is None else f"{name} is {_short(text)}"
         self._unknown(field or name, f"{found}, and {self._config.why}")
         return None
 
@@ -228,9 +228,9 @@ class _FunctionReader:
         if text is not None and re.fullmatch("[0-9]{1,6}", text):
             return int(text)
         if text == "-1":
-            why = "numa_node says -1: the firmware names none"
+            why = "numa_node is -1: the firmware names none"
         else:
-            why = "sysfs has no attribute" if text is None else f"numa_node says {_short(text)}"
+            why = "sysfs has no attribute" if text is None else f"numa_node is {_short(text)}"
         self._unknown("numa_node", why)
         return None
 
@@ -238,7 +238,7 @@ class _FunctionReader:
         name = link_name(self._root, f"{self._seat.folder}/iommu_group")
         if name is not None and re.fullmatch("[0-9]{1,9}", name):
             return int(name)
-        none = "the function is in none: no IOMMU is in use, or none is shown"
+        none = "the function is in no group: no IOMMU is in use, or none is visible"
         self._unknown("iommu_group", none if name is None else f"its link leads to {_short(name)}")
         return None
 
@@ -254,7 +254,9 @@ class _FunctionReader:
 
     def _why_no_counters(self) -> str:
         if self._config.aer:
-            return "the function has AER, but the kernel counts nothing (firmware handles errors?)"
+            return (
+                "the function has AER, but the kernel does not count it (firmware handles errors?)"
+            )
         if self._config.aer is None:
             return "sysfs has no aer_dev_* counters"
         return "the function has no AER capability"

@@ -29,8 +29,8 @@ _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
 """Bits of ACS Control that send peer requests and completions up to the root (lspci: ReqRedir,
 CmpltRedir)."""
 NO_EXPRESS = "the function has no PCI Express capability"
-NO_MEANING = "its register is absent or holds a value without a meaning in PCI Express"
-VIRTUAL = "this is a virtual function: its physical one's registers count, which do not show here"
+NO_MEANING = "its register is absent, or its value has no meaning in PCI Express"
+VIRTUAL = "this is a virtual function: only its physical function, not visible here, reports it"
 
 
 class Config(PciFunction, frozen=True, kw_only=True):

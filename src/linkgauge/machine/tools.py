@@ -61,7 +61,7 @@ def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> T
         problem = f"cannot be run: {error.strerror}"
     except subprocess.TimeoutExpired as late:
         out, err = late.stdout or b"", late.stderr or b""
-        problem = f"no end after {seconds:g} s"
+        problem = f"still running after {seconds:g} s"
     stem = f"{FOLDER}/{'_'.join(command).replace('/', '_')}"
     names = {f"{stem}.txt": out, f"{stem}.err.txt": err}
     files |= {name: text for name, text in names.items() if text}

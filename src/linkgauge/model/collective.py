@@ -256,7 +256,7 @@ def has_root(name: CollectiveName) -> bool:
 def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
     """Why so many ranks do not carry it out, if it is a hypercube; else None."""
     if name == "hypercube" and ranks & (ranks - 1):
-        return f"a hypercube has a power of two of ranks, these are {ranks}"
+        return f"a hypercube needs a power of two of ranks, not {ranks}"
     return None
 
 

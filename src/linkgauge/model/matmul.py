@@ -80,4 +80,4 @@ def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -
     """Says which signed sum of a product is wrong: that of `block` (from 0) in a row."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
-    return f"the product is wrong in {where}: a sum of them is {found:.6g} and not {expected:.6g}"
+    return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"

@@ -237,7 +237,7 @@ class _TransferParser:
         if source.is_null and destination.is_null and not _computes(engine):
             raise NotationError("null to null moves nothing", self.text, middle)
         if len({memory.is_cpu for memory in (source, destination, engine.owner)}) > 1:
-            problem = "the caches of a CPU exchange lines with another CPU's alone"
+            problem = "a CPU's caches exchange lines only with another CPU"
             raise NotationError(problem, self.text, start)
         scale = 1
         if self.take("x"):

@@ -134,7 +134,7 @@ def _sizes_of(part: str) -> Iterator[int]:
         raise InputError(f"size {part!r} is not understood: a sweep is 1K:1G:x2 or 64K:1M:+64K")
     size, end = parse_size(first), parse_size(last)
     if size > end:
-        raise InputError(f"size {part!r} begins above its end: give the smaller size first")
+        raise InputError(f"size {part!r} starts above its end: give the smaller size first")
     if step[0] == "+":
         yield from _adding(part, size, end, step[1:])
     else:

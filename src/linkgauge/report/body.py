@@ -36,7 +36,7 @@ from .sweep_text import EXTREMES, line_lines
 
 FEW_LINES = 4
 """Of more paths, lines over sizes are summed up."""
-HINT = "--matrix shows more: percentiles, and why which figure is expected"
+HINT = "--matrix shows more: percentiles, and how the expected figures are derived"
 
 
 def body_lines(run: Run, *, whole: bool) -> Iterator[RenderableType]:

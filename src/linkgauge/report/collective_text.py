@@ -67,7 +67,7 @@ def _block(sides: Sequence[Side]) -> Iterator[RenderableType]:
         yield Text(how, "dim")
     yield _sides(names, sides, _FIGURES, _figures)
     if any(cell.iterations for side in sides for cell in side.values()):
-        single = "single iterations; last: the rank that the others wait for, and how long"
+        single = "single iterations; last: the rank that the others wait for, and for how long"
         yield Hanging(Text(single), 2)
         yield _sides(names, sides, _SINGLES, _singles)
 

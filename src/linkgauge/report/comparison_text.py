@@ -53,8 +53,8 @@ def _lines(one: Comparison) -> Iterator[Text]:
     for table in tables:
         yield from table
     if one.compared:
-        doubt = "; a difference in (…) is not proven" if len(labels) > 1 else ""
-        yield Text(f"±: what another run may differ by{doubt}", "dim")
+        doubt = "; a difference in (…) is not significant" if len(labels) > 1 else ""
+        yield Text(f"±: by how much another run may differ{doubt}", "dim")
     widest = max((len(line) for table in tables for line in table), default=0)
     yield from _facts(one, labels, max(LINE, widest))
 
@@ -137,7 +137,7 @@ def _facts(one: Comparison, labels: Sequence[str], columns: int) -> Iterator[Tex
     if one.facts:
         yield Text("what differs", "bold")
     elif len(labels) > 1:
-        yield Text("machines and settings are alike as far as they are known")
+        yield Text("machines and settings are the same, as far as known")
     room = max((len(fact.name) for fact in one.facts), default=0) + 4
     for fact in one.facts:
         owners: dict[str | None, list[str]] = {}

@@ -32,7 +32,7 @@ _LEGEND = {
     "PHB": "a PCIe host bridge",
     "NODE": "host bridges of one NUMA node",
     "SYS": "the link between NUMA nodes",
-    UNKNOWN: "not known: a bridge above or a NUMA node is hidden, or made up by a hypervisor",
+    UNKNOWN: "unknown: a hypervisor hides or emulates a bridge or a NUMA node",
 }
 
 
@@ -171,7 +171,7 @@ def legend(matrix: DistanceMatrix, kinds: Mapping[str, str]) -> Text:
         f"{short}#: # active {name} links" for short, name in kinds.items() if _has(matrix, short)
     ]
     if any(text.endswith(UNKNOWN) and text != UNKNOWN for text in matrix.order):
-        parts.append("#?: links that lead to an unknown place")
+        parts.append("#?: links whose other end is unknown")
     parts += [f"{text}: {_LEGEND[text]}" for text in matrix.order if text in _LEGEND]
     return Text("; ".join(parts), "dim")
 

@@ -64,7 +64,7 @@ def _heading(report: DomainReport) -> Text:
         what = Text.assemble("domain ", (shown_name(report.domain.name), "bold"))
     role = report.decision.role or "unknown"
     beside = f", beside its {role}" if report.domain else f", read as a {role}"
-    reasons = "; ".join(report.decision.reasons) or "nothing speaks of a hypervisor"
+    reasons = "; ".join(report.decision.reasons) or "no sign of a hypervisor"
     return what.append(beside).append(f" ({' '.join(reasons.split())})", "dim")
 
 
@@ -75,10 +75,10 @@ def shown_name(name: str) -> str:
 
 
 def _how_to_get_one(report: DomainReport) -> Iterator[Text]:
-    yield Text("This is a host: give the domain to compare with it.")
+    yield Text("This machine is a host: give the domain to compare it with.")
     names = [shown_name(name) for name in report.running]
     if names:
-        yield Text(f"running here (names as systemd shortens them): {', '.join(names)}")
+        yield Text(f"running here (names as shortened by systemd): {', '.join(names)}")
     if report.defined:
         yield Text(f"defined here: {', '.join('/' + shown_name(path) for path in report.defined)}")
     yield Text("  virsh list --all")
@@ -95,23 +95,23 @@ def _placement_lines(report: DomainReport) -> Iterator[Text]:
         return
     yield Text()
     if judged.too_much:
-        less = "the host has fewer free CPUs than the domain vCPUs, or too little memory"
-        yield Text(f"No placement fits: {less}. Give the domain less.")
+        less = "the host has too few free CPUs or too little memory"
+        yield Text(f"No placement fits: {less}. Reduce the domain.")
         return
     if not elements:
         yield Text(
-            "The domain's placement is the best that fits: no XML mends what is named above."
+            "The domain's placement is already the best that fits: no XML fixes the findings above."
         )
         return
     name = quote(domain.name) if domain.name.isprintable() else "NAME"
-    where = f"virsh edit {name}; in place of its own elements, controllers added"
+    where = f"virsh edit {name}; replace its own elements, and add the controllers"
     yield Text(f"XML to use ({where}):", "bold")
     for element in elements:
         yield from (Text(line) for line in element.splitlines())
     if judged.suited and judged.suited.device_cells and not has_expanders(domain):
         yield Text(
-            f"The machine type {shown_name(domain.machine or '')} has no pxb-pcie: with q35 the "
-            "guest would know which node each device is near."
+            f"The machine type {shown_name(domain.machine or '')} has no pxb-pcie. With q35, the "
+            "guest would know which node is near each device."
         )
 
 

@@ -38,5 +38,5 @@ def plan_lines(dry: DryRun) -> Iterator[Text]:
             yield line if reason is None else line.append(f"  skip: {reason}", "yellow")
     count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
     held = ", ".join(f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items())
-    time = "time as the samples take" if seconds is None else f"at most about {seconds:.0f} s"
+    time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"
     yield Text(f"{count} cells; at once at most {held or 'nothing'}; {time}")

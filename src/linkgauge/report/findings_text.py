@@ -20,7 +20,7 @@ from .wrapping import Hanging
 
 INDENT = 4
 """Columns before what is said of a finding."""
-TO_MEND = "    to mend it:"
+TO_FIX = "    to fix it:"
 _STYLES: dict[Severity, str] = {
     "fail": "bold red",
     "warn": "yellow",
@@ -89,7 +89,7 @@ def finding_lines(findings: Sequence[Finding], by: str = "doctor") -> Iterator[R
 def brief_lines(groups: Sequence[Group], below: Group | None = None) -> Iterator[RenderableType]:
     """Of each check its first finding in full: its headline, why it matters, a remedy of one
     command, and what it explains; of others their subjects alone, as of warnings of the check that
-    is told `below`."""
+    is reported `below`."""
     by_check: dict[tuple[str, Severity], list[Group]] = {}
     for group in groups:
         by_check.setdefault((group.first.check, group.first.severity), []).append(group)
@@ -110,7 +110,7 @@ def _brief(group: Group) -> Iterator[RenderableType]:
         yield _said("why", group.first.why)
     remedy = tuple(steps(group.first.remedy))
     if len(remedy) == 1 and isinstance(remedy[0], Command):
-        yield Block(remedy, len(TO_MEND) + 1, Text(TO_MEND, "dim"))
+        yield Block(remedy, len(TO_FIX) + 1, Text(TO_FIX, "dim"))
     for alike in group.explained:
         yield Hanging(Text("    explains ").append_text(headline(alike)), 2 * INDENT)
 
@@ -156,10 +156,10 @@ def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Renderab
     if not first.remedy:
         return
     if earlier is not None:
-        yield _said("to mend it", f"as {earlier}, above")
+        yield _said("to fix it", f"as {earlier}, above")
         return
     whose = f" (of {one_line(first.subject)})" if len(alike) > 1 else ""
-    yield Text(f"    to mend it{whose}:", "dim")
+    yield Text(f"    to fix it{whose}:", "dim")
     yield remedy_block(first.remedy, INDENT)
 
 

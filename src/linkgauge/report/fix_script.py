@@ -13,13 +13,13 @@ from .sentences import first_of
 
 _HEAD = """\
 #!/bin/sh
-# What mends the findings of linkgauge's doctor: {of}.
-# Read it to the end, remove what you do not want and fill in what is missing; then set
-# confirmed=yes. "needs root" stands above each command that does.
+# Remedies for the findings of linkgauge's doctor: {of}.
+# Read all of it, remove what you do not want and fill in what is missing. Then set
+# confirmed=yes. Commands that need root are marked "needs root".
 set -eu
 confirmed=no
 if [ "$confirmed" != yes ]; then
-    echo "$0: nothing was done: read it first, then set confirmed=yes" >&2
+    echo "$0: did nothing: read the script first, then set confirmed=yes" >&2
     exit 1
 fi
 """
@@ -45,7 +45,7 @@ def fix_script(findings: Sequence[Finding], of: str) -> str:
             for step in steps(first.remedy):
                 lines += _lines(step)
         lines.append("")
-    return "\n".join(lines if given else (*lines, "# nothing is to be mended\n"))
+    return "\n".join(lines if given else (*lines, "# nothing to fix\n"))
 
 
 def _comment(text: str) -> str:

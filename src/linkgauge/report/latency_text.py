@@ -100,7 +100,7 @@ def falling_lines(result: Result) -> Iterator[Text]:
     falls = [fall for cells in several.values() for fall in _falls(cells, result.unit)]
     known = [cell for cells in several.values() for cell in cells if _interval(cell)]
     if len(known) > 1 and not falls:
-        yield Text("no latency falls as the load grows, by more than its interval", "dim")
+        yield Text("no latency falls by more than its interval as the load grows", "dim")
     yield from (Text(f"falls as the load grows: {fall}", "yellow") for fall in falls)
 
 

@@ -200,7 +200,7 @@ def _remark_lines(
         files = f"files of {run.settings.profiler}: {', '.join(run.profiler_files)}"
         yield Hanging(Text(files), 4)
     for limit in unused(run, display.limits):
-        yield Hanging(Text(f"note: no cell is of the limit at {limit.where}"), 4)
+        yield Hanging(Text(f"note: no cell matches the limit at {limit.where}"), 4)
     yield from _finding_lines(run, outcome, folder)
 
 
@@ -219,4 +219,4 @@ def _finding_lines(run: Run, outcome: Outcome, folder: Path | None) -> Iterator[
 
 def how_to_go_on(folder: Path) -> str:
     """The command that resumes an interrupted run."""
-    return f"what was measured is kept; to go on: linkgauge run --resume {quote(str(folder))}"
+    return f"measured cells are kept; to resume: linkgauge run --resume {quote(str(folder))}"

@@ -106,7 +106,7 @@ def _heading(machine: Machine) -> Iterator[RenderableType]:
     known = known_values(machine)
     for key, value in machine.inventory.stated.items():
         machine_says = known.get(key)
-        beside = f"; the machine says {machine_says}" if machine_says else ""
+        beside = f"; the machine reports {machine_says}" if machine_says else ""
         yield Hanging(Text.assemble((f"{key}: ", "cyan"), f"{value} (stated{beside})"), 4)
 
 

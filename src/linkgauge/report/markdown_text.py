@@ -85,7 +85,7 @@ def _finding(finding: Finding, first: str) -> Iterator[str]:
     if finding.why:
         yield f"  why: {_plain(finding.why)}"
     if finding.remedy and first != finding.check:
-        yield f"  To mend it: as {_plain(first)} above."
+        yield f"  To fix it: as {_plain(first)} above."
     elif finding.remedy:
         lines = "\n".join(finding.remedy).translate(UNSEEN).splitlines()
         fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))

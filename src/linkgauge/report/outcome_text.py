@@ -25,7 +25,7 @@ from .remedies import Command, Step, one_line, steps
 from .remedy_text import Block
 from .run_notes import Missed, missed_precision, naming
 from .run_text import simulated
-from .sentences import QUIETEN, first_of
+from .sentences import QUIET, first_of
 from .shading import STATUS_STYLES
 from .wrapping import Hanging
 
@@ -65,7 +65,7 @@ def outcome_lines(
     if outcome.verdict:
         yield from _lowest_lines(run)
     if (missed := missed_precision(run)) is not None:
-        yield _named("precision", Text(f"{_precision(missed)}; {QUIETEN}"))
+        yield _named("precision", Text(f"{_precision(missed)}; {QUIET}"))
     if (command := next_command(run, wrong, kept, by_doctor=by_doctor)) is not None:
         yield Block((command,), INDENT, _label("next"))
     yield Hanging(_tally(run, outcome), INDENT)
@@ -81,7 +81,7 @@ def uncounted_lines(outcome: Outcome) -> Iterator[RenderableType]:
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
-        text = f"not counted, since the run did not measure it: {one_line(names)}"
+        text = f"not counted, because the run did not measure it: {one_line(names)}"
         yield Hanging(Text(text), INDENT)
 
 
@@ -162,7 +162,7 @@ def _nothing_wrong(run: Run) -> Text:
     """Nothing measured is not well."""
     if not any(cell.status == "pass" for _, cell in _cells(run)):
         return Text("nothing was measured", STATUS_STYLES["skip"])
-    before = "" if run.finished else " in what was measured before it was interrupted"
+    before = "" if run.finished else " before it was interrupted"
     return Text.assemble(("ok", "green"), f": nothing wrong was found{before}")
 
 
@@ -180,7 +180,7 @@ def _worst_cell(run: Run, *, known: bool) -> Text | None:
     if not low:
         return None
     share, _, where = low[0]
-    why = "" if known else "; no check tells why"
+    why = "" if known else "; no check explains it"
     return Text.assemble(
         ("low", STYLES["low"]), f" {where} {share:.0%} of what is expected{_more(low)}{why}"
     )

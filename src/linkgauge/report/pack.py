@@ -40,7 +40,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> Packed:
     Raises InputError for what is no run's folder, MissingPackage without Zstandard.
     """
     if not folder.is_dir() or not is_run(folder):
-        raise InputError(f"{folder} is no run's folder: give what --out was written to")
+        raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
     files = _files(folder)
     files.setdefault(RUN_FILE, json_document(run).encode())

@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 LOOKING = frozenset({
-    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "journalctl", "linkgauge", "ls",
-    "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "rbln-smi", "top",
+    "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
+    "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "ras-mc-ctl", "rbln-smi", "top",
 })  # fmt: skip
 """Programs that change nothing without root."""
 CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
 BY_HAND = frozenset({"top", "ulimit"})
 """Programs that a person looks at, or that matter to the shell that starts them."""
+_AFTERWARDS = {"virsh": {"shutdown", "start"}, "systemctl": {"enable"}}
+"""What these programs do only once a person has done something else."""
 _WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
 """Below these `tee` may write."""
 _EXPANDING = frozenset("$`\\~*?{")
@@ -59,7 +61,9 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def by_hand(self) -> bool:
-        return not BY_HAND.isdisjoint(self.words)
+        words = set(self.words)
+        waits = any(program in words and verbs & words for program, verbs in _AFTERWARDS.items())
+        return waits or bool(BY_HAND & words)
 
     @property
     def placeholders(self) -> tuple[str, ...]:

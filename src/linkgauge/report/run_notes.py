@@ -17,7 +17,7 @@ from linkgauge.model.statistics import relative_error
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .matrix import shown
-from .sentences import NAMED, QUIETEN, near_cache, sentence
+from .sentences import NAMED, QUIET, near_cache, sentence
 
 CellNotes = list[Note]
 """Notes of one cell."""
@@ -103,7 +103,7 @@ def _idle_faults(run: Run) -> Iterator[Noted]:
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
 
     for fault, why in missed(as_one(run)):
-        yield Noted(f"fault {fault} struck nothing: {why}")
+        yield Noted(f"fault {fault} had no effect: {why}")
 
 
 def mode_lines(result: Result) -> Iterator[Text]:
@@ -140,7 +140,7 @@ class Missed(NamedTuple):
         rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
         rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
         named = ", ".join((*self.cells[:NAMED], *rest))
-        return Noted(f"precision of ±{self.asked:.2%} missed: {named}; {QUIETEN}", self.number)
+        return Noted(f"precision of ±{self.asked:.2%} missed: {named}; {QUIET}", self.number)
 
 
 def missed_precision(run: Run) -> Missed | None:

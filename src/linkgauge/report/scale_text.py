@@ -108,12 +108,14 @@ def _floor(scaling: Scaling) -> Text:
 def _knee(scaling: Scaling) -> Text:
     several = [count for count in scaling.counts if count.plateau is not None]
     if not several:
-        return Text("one GPU: it has no link to share, so that only time and algbw mean anything")
+        return Text("one GPU shares no link: only time and algbw mean anything")
     knee = scaling.knee
     if knee is None:
         most = several[-1].gpus
-        return Text(f"no knee: up to {most} GPUs, none is below {FALLEN:.0%} of the best before it")
-    why = knee.because or "nothing in the machine's map says why"
+        return Text(
+            f"no knee: up to {most} GPUs, no count is below {FALLEN:.0%} of the best before it"
+        )
+    why = knee.because or "the machine's map does not explain it"
     return Text.assemble(
         ("knee", "yellow"),
         f" at {knee.gpus} GPUs: {knee.left:.0%} of the busbw of {knee.best}: {why}",
@@ -135,7 +137,7 @@ def _pairs(scaling: Scaling) -> Iterator[Text]:
         line = Text(f"  {one.pair} alone: {_rate(one.rate)} GB/s{expected}")
         yield line.append("  slow link", "bold red") if one.slow else line
     if scaling.pairs and not any(one.slow for one in scaling.pairs):
-        yield Text("  each pair alone is as fast as it should be: together they are not")
+        yield Text("  each pair alone is as fast as expected, but not all together")
 
 
 def scale_csv(scaling: Scaling) -> str:

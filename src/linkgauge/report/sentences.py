@@ -16,7 +16,7 @@ from linkgauge.model.notes import (
 )
 from linkgauge.model.units import approximate_size, format_size
 
-QUIETEN = "give more --max-time or quieten the machine"
+QUIET = "raise --max-time or quiet the machine"
 NAMED = 6
 """Most cells or subjects that are named."""
 
@@ -33,15 +33,15 @@ def sentence(note: Note) -> str:
             return f"measured at the same time as {others} other pairs"
         case Imprecise(asked, reached, samples):
             found = "no interval" if reached is None else f"±{reached:.2%}"
-            return f"precision of ±{asked:.2%} missed: {found} after {samples} samples; {QUIETEN}"
+            return f"precision of ±{asked:.2%} missed: {found} after {samples} samples; {QUIET}"
         case NotRevisited(reason):
             return f"not visited again: {reason}"
         case Unjudged(limit, where, why):
-            return f"limit {limit} ({where}) cannot be judged: {why}"
+            return f"cannot judge limit {limit} ({where}): {why}"
         case NearCache(size):
             return near_cache(note, [size])
         case Profiled(by):
-            return f"measured under {by}: not to be compared with other figures"
+            return f"measured under {by}: do not compare it with other figures"
         case Remark(text):
             return text
 
@@ -49,9 +49,9 @@ def sentence(note: Note) -> str:
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
     """What is to be said of buffers of these sizes, as of the note's."""
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
-    how = "fit into" if note.fits else f"are less than {note.times} times"
+    how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
     return (
         f"{ends} {how} the last-level cache ({approximate_size(note.cache)}): "
-        f"{'' if note.fits else 'part of '}the {figures} may be the cache's"
+        f"the {figures} may be{'' if note.fits else ' partly'} the cache's"
     )

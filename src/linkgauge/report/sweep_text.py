@@ -21,7 +21,7 @@ from .run_text import MOST_COLUMNS, UNKNOWN, hanging, matrix_lines, simulated, w
 
 MOST_PATHS = 16
 """Of more paths, the lowest, the median and the highest figures are shown."""
-UNTOLD = "these sizes do not tell latency from bandwidth"
+UNTOLD = "these sizes do not separate latency from bandwidth"
 LEAST_SHOWN = 0.001
 """A line that is closer to the times is said to be within this."""
 EXTREMES: dict[str, Callable[[list[float]], float]] = {

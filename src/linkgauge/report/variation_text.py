@@ -23,7 +23,7 @@ FINE = 0.002
 """Of an interval that is narrower than this, another digit is shown."""
 VAGUE = 0.1
 """Of an interval that reaches further, no difference found does not mean that there is none."""
-QUIETEN = "give more --rounds or --max-time, or quieten the machine"
+QUIET = "raise --rounds or --max-time, or quiet the machine"
 _STYLES: dict[Direction, str] = {"better": "green", "worse": "red", "same": "dim", "unknown": "dim"}
 
 
@@ -205,7 +205,7 @@ def _outcome(variation: Variation, setting: Setting) -> Iterator[Text]:
         yield Text(f"  most: {percent} {cell.benchmark} {_at(cell, several=len(sizes) > 1)}")
     vague = max((_reach(one) for _, one in known if one.direction == "same"), default=0.0)
     if vague > VAGUE:
-        yield Text(f"  ~ may be up to {vague:.0%}: {QUIETEN}", "yellow")
+        yield Text(f"  ~ may be up to {vague:.0%}: {QUIET}", "yellow")
 
 
 def _reach(one: Compared) -> float:
@@ -227,9 +227,9 @@ def _promise(variation: Variation) -> Iterator[Text]:
     alpha, done = variation.significance, done_rounds(variation)
     count = sum(one.direction != "unknown" for c in variation.cells for one in c.settings[1:])
     if not count and variation.finished is not None and done < variation.rounds:
-        yield Text("ended after one round: no cell can be measured under A and another setting")
+        yield Text("ended after one round: no cell has figures under A and another setting")
     elif done < (least := least_rounds(alpha)):
-        yield Text(f"to tell a difference at {100 * alpha:.4g}% takes {least} rounds")
+        yield Text(f"finding a difference at {100 * alpha:.4g}% takes {least} rounds")
     elif count:
-        chance = f"chance calls {count * alpha:.2g} different on average"
-        yield Text(f"at {100 * alpha:.4g}% each: of {count} where nothing differs, {chance}")
+        chance = f"chance alone makes {count * alpha:.2g} of {count} differ, on average"
+        yield Text(f"at {100 * alpha:.4g}% each, {chance}")

@@ -104,7 +104,7 @@ class CudaBackend:
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         owner = transfer.engine.owner
         if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
-            return f"there is no {owner}: this machine has {len(self._devices)} CUDA devices"
+            return f"no {owner}: this machine has {len(self._devices)} CUDA devices"
         if transfer.engine.kind == ENGINE:
             return self.collectives.refusal(transfer)
         for held in () if transfer.engine.kind == "sm" else of_load(transfer):
@@ -137,7 +137,7 @@ class CudaBackend:
         if memory.rank is not None:  # whoever opens another process's memory finds out
             return None
         if not 0 <= (memory.index or 0) < len(self._devices):
-            return f"there is no {memory}: this machine has {len(self._devices)} CUDA devices"
+            return f"no {memory}: this machine has {len(self._devices)} CUDA devices"
         return None if self.device_of(memory) is owner else self._no_access(owner, memory, transfer)
 
     def _no_access(
@@ -159,8 +159,8 @@ class CudaBackend:
         if transfer.engine.kind == ENGINE:
             return self.collectives.remarks()
         remarks = [
-            f"{kind} memory: the driver may work on the calling thread, so the host's part is in "
-            "the time, taken by the host's clock"
+            f"{kind} memory: the driver may copy on the calling thread, so the host's clock times "
+            "the copy, with the host's share"
             for kind in sorted(UNGATED & {memory.kind for memory in transfer.memories})
         ]
         remarks += self._products.remarks(transfer)
@@ -170,7 +170,7 @@ class CudaBackend:
         if self._engines.pieces is not None and not transfer.both_ways:
             return (*remarks, self._engines.pieces.describe(transfer.engine.kind))
         if self._is_left_to_the_driver(transfer):
-            return (*remarks, "without peer access: the driver's own copy, by way of the host")
+            return (*remarks, "without peer access: the driver copies by way of the host")
         settings = self.settings_of(transfer)
         if settings.in_place:
             remarks.append(
@@ -278,13 +278,15 @@ class CudaBackend:
         if isinstance(copying, CudaGroup):
             return beside_kernel(self._driver, self.device_of(first.transfer.engine.owner), copying)
         copying.close()
-        raise Unsupported("only copies that a gate holds back begin with a kernel")
+        raise Unsupported("only copies behind a gate begin with a kernel")
 
     def _enqueuing(self, copy: Copy) -> EnqueuingGroup:
         """The host's part of a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
         transfer = copy.transfer
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
-            raise Unsupported(f"{transfer}: only copies that the driver takes at once are enqueued")
+            raise Unsupported(
+                f"{transfer}: only copies that the driver accepts at once are enqueued"
+            )
         self._settle((copy,))
         self._connect(transfer)
         device = self.device_of(transfer.engine.owner)

@@ -49,7 +49,7 @@ def array_work(
         return KernelWork(device, kernel, in_kernel=False)
     if ARRAYS[operation].read > 1 and copy.size % UNIT:
         size = format_size(copy.size)
-        raise Unsupported(f"{operation} by a kernel takes a multiple of {UNIT} bytes: not {size}")
+        raise Unsupported(f"{operation} by a kernel takes a multiple of {UNIT} bytes, not {size}")
     word = new_word(device) if kind == "read" else 0
     ends = destination, source, source + copy.size
     try:

@@ -57,7 +57,7 @@ class Collectives:
         """Why a rank's part cannot be carried out."""
         owner = transfer.engine.owner
         if any(memory != owner for memory in (transfer.source, transfer.destination)):
-            return f"{transfer}: a rank's part of a collective is from its memory to the same one"
+            return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
         try:
             self.nccl  # noqa: B018  # loads it
         except Unsupported as refusal:
@@ -148,7 +148,7 @@ class Collectives:
 def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
     """Raises Unsupported for what these devices do not do."""
     if len({device.index for device in devices}) < len(devices):
-        raise Unsupported("ranks share a GPU: NCCL takes one for each")
+        raise Unsupported("ranks share a GPU: NCCL needs one for each")
     oldest = min(device.capability for device in devices)
     if work.type in ("f8e4m3", "f8e5m2") and oldest < _OLDEST_OF_EIGHT_BITS:
-        raise Unsupported(f"{work.type} takes compute capability 9.0: the oldest device has less")
+        raise Unsupported(f"{work.type} needs compute capability 9.0: the oldest device has less")

@@ -105,8 +105,7 @@ def _open_nvrtc() -> Any:
     except (ImportError, RuntimeError) as error:
         first = str(error).partition("\n")[0]
         raise Unsupported(
-            f"NVRTC is not to be had ({first}): pip install '.[cuda13]', or cuda12 for "
-            "drivers of CUDA 12"
+            f"NVRTC is missing ({first}): pip install '.[cuda13]', or cuda12 for drivers of CUDA 12"
         ) from error
     return nvrtc
 

@@ -144,7 +144,7 @@ def open_cublas(driver: Driver) -> CuBlas:
             failures.append(str(error))
     why = f": {failures[-1]}" if failures else ""
     remedy = _REMEDY.format(major=13 if newest >= MAJORS[0] else 12)
-    raise Unsupported(f"there is no cuBLAS for CUDA {driver.version()}{why}: {remedy}")
+    raise Unsupported(f"no cuBLAS for CUDA {driver.version()}{why}: {remedy}")
 
 
 def _paths(majors: list[int]) -> Iterator[str]:

@@ -98,7 +98,7 @@ class EnqueuingGroup:
         seconds, self._seconds, self._loops = self._seconds, None, 0
         self._device.call("cuStreamSynchronize", self._stream)
         if self._gate.gave_up and not self._may_block:
-            raise BackendError("gate", "it opened before all calls were made")
+            raise BackendError("gate", "the gate opened before all calls were made")
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def close(self) -> None:

@@ -93,7 +93,7 @@ class FlagGroup(Gated):
         """Raises TookTooLong if a flag does not come back."""
         loops, laps = self.pass_gate()
         if loops * laps > MOST:
-            raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} are recorded")
+            raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} can be recorded")
         count = WARM_UPS + loops * laps
         if self._answerer is not None:
             self._answerer.start(self.next, count)

@@ -81,7 +81,7 @@ class Load:
         deadline = time.monotonic() + LIMIT
         while not self._signals[0]:
             if time.monotonic() > deadline:
-                raise TookTooLong("load", f"not begun within {LIMIT:g} s")
+                raise TookTooLong("load", f"did not start within {LIMIT:g} s")
 
     def stop(self) -> float:
         """Ends it. Its rate in bytes/s; 0 if it had ended by itself before."""
@@ -126,7 +126,7 @@ class LoadedGroup:
         finally:
             rates = [load.stop() for load in begun]
         if not all(rates):
-            raise BackendError("load", "it ended before what it was to load")
+            raise BackendError("load", "the load ended before what it loads")
         beside = tuple(
             size * self._count / rate for size, rate in zip(self._sizes, rates, strict=True)
         )

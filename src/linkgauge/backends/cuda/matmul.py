@@ -72,7 +72,7 @@ class Products:
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
             name = PRODUCTS[operation].name
-            raise Unsupported(f"{name} takes compute capability {least}: {device.model} has less")
+            raise Unsupported(f"{name} needs compute capability {least}: {device.model} has less")
         if device.index not in self._handles:
             self._library = self._library or open_cublas(self._driver)
             self._handles[device.index] = BlasHandle(self._library, device)

@@ -116,7 +116,7 @@ def allocate(
         release = partial(home.driver.call, "cuMemFree", start)
         return CudaBuffer(memory, size, start + shift, home, release)
     if node is None:
-        raise Unsupported(f"there is no node {memory.place} on this machine")
+        raise Unsupported(f"no node {memory.place} on this machine")
     if memory.kind in native.KINDS:
         return _native_memory(memory, size, home, node, alone)
     if memory.kind == "managed":

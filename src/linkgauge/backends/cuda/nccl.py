@@ -66,7 +66,7 @@ class Nccl:
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
         if status == _INVALID_ARGUMENT:
-            return Unsupported(": ".join([f"NCCL {self.version} does not take it: {name}", said]))
+            return Unsupported(": ".join([f"NCCL {self.version} does not accept it: {name}", said]))
         return BackendError(name, ": ".join([said, *why]))
 
     @contextmanager
@@ -181,10 +181,10 @@ def open_nccl() -> Nccl:
         library = core.get_version().libnccl
         path = None if library is None else library.path
     except Exception as error:
-        raise Unsupported(f"NCCL cannot be loaded ({error}): {_REMEDY}") from error
+        raise Unsupported(f"cannot load NCCL ({error}): {_REMEDY}") from error
     if path is None:
-        raise Unsupported(f"libnccl.so.2 is not found: {_REMEDY}")
+        raise Unsupported(f"libnccl.so.2 not found: {_REMEDY}")
     try:
         return Nccl(core, str(path))
     except (OSError, AttributeError) as error:
-        raise Unsupported(f"NCCL cannot be loaded ({error}): {_REMEDY}") from error
+        raise Unsupported(f"cannot load NCCL ({error}): {_REMEDY}") from error

@@ -48,13 +48,13 @@ def open_library() -> Any:
         library = import_module("pynvml")
     except ImportError:
         raise Unsupported(
-            "nvidia-ml-py is not installed: pip install nvidia-ml-py, to learn of links, clocks "
-            "and errors"
+            "nvidia-ml-py, which reads links, clocks and errors, is not installed: pip install "
+            "nvidia-ml-py"
         ) from None
     try:
         library.nvmlInit()
     except library.NVMLError as error:
-        raise Unsupported(f"nvmlInit: {error}: see that nvidia-smi runs here") from error
+        raise Unsupported(f"nvmlInit: {error}: check that nvidia-smi works here") from error
     return library
 
 
@@ -177,7 +177,7 @@ class NvmlTelemetry:
                     raise DeviceLost("NVML", f"cuda:{device.index}: {error}") from error
                 raise Unsupported(
                     f"NVML does not know cuda:{device.index} ({device.pci_address()}): {error}: "
-                    "see that nvidia-smi shows it here"
+                    "check that nvidia-smi shows it here"
                 ) from error
         return Questions(library, self._handles[device.index])
 
@@ -298,7 +298,5 @@ def _processes(asked: Questions) -> tuple[int, ...] | None:
         return None
     found = others({int(process.pid) for some in known for process in some})
     if found is None:
-        asked.miss(
-            "processes: they are of another PID namespace: look from outside of the container"
-        )
+        asked.miss("processes: they are in another PID namespace: look outside the container")
     return found

@@ -176,7 +176,7 @@ class OpenCL:
         for unit in {id(unit): unit for unit, _ in work if makes is not None}.values():
             if not unit.has_doubles:
                 place = unit.facts.device.memory
-                raise Unsupported(f"{place} has no double precision, which {operation} takes")
+                raise Unsupported(f"{place} has no double precision, which {operation} needs")
         return OpenCLGroup([CopyLane(unit, copy, pieces, makes) for unit, copy in work])
 
     def _keep(self, group: OpenCLGroup) -> OpenCLGroup:

@@ -72,5 +72,5 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
     if size > device.largest_buffer:
         raise AllocationError(
             "clCreateBuffer",
-            f"{device.memory} gives at most {device.largest_buffer} bytes at once, not {size}",
+            f"{device.memory} allocates at most {device.largest_buffer} bytes at once, not {size}",
         )

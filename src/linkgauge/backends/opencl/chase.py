@@ -89,7 +89,7 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
-        yield f"{format_size(size)} fit into {held}: the figure may be the cache's"
+        yield f"{format_size(size)} fit in {held}: the figure may be the cache's"
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:

@@ -41,8 +41,8 @@ def _library() -> ctypes.CDLL:
     it is not to be found."""
     found = _LIBRARY.search(read_text(ROOT, "proc/self/maps") or "")
     if found is None:
-        raise Unsupported("the OpenCL library that is loaded cannot be found (/proc/self/maps)")
+        raise Unsupported("cannot find the loaded OpenCL library (/proc/self/maps)")
     try:
         return ctypes.CDLL(found[1])
     except OSError as error:
-        raise Unsupported(f"the OpenCL library that is loaded cannot be opened: {error}") from None
+        raise Unsupported(f"cannot open the loaded OpenCL library: {error}") from None

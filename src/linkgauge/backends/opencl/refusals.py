@@ -64,12 +64,12 @@ def _unreachable(memory: Memory, devices: int, nodes: Sequence[int]) -> Iterator
     elif memory.is_host:
         if memory.index not in nodes:
             there = ", ".join(f"host:{node}" for node in nodes)
-            yield f"there is no {place} here: there is {there}"
+            yield f"no {place} here: there is {there}"
     elif memory.space != SPACE:
         yield f"OpenCL does not reach {place}"
     elif memory.index is None or not 0 <= memory.index < devices:
         there = ", ".join(f"{SPACE}:{index}" for index in range(devices))
-        yield f"there is no {place} here: there is {there}"
+        yield f"no {place} here: there is {there}"
 
 
 def _wrong_engine(transfer: Transfer) -> Iterator[str]:
@@ -77,27 +77,27 @@ def _wrong_engine(transfer: Transfer) -> Iterator[str]:
     if engine.kind == "cpu":
         yield "host threads do not reach the memory of an OpenCL device: use ce or sm"
     if not engine.owner.is_device:
-        yield f"an OpenCL device does the work, {engine.owner} cannot"
+        yield f"only an OpenCL device can do this, not {engine.owner}"
     yield from of_copy_engine(transfer)
 
 
 def _wrong_ends(transfer: Transfer) -> Iterator[str]:
     ends = transfer.memories
     if transfer.both_ways and len(ends) < 2:
-        yield "both ways takes two memories"
+        yield "a copy both ways needs two memories"
     devices = {memory.place for memory in ends if memory.is_device}
     if len(ends) == 2 and not devices:
-        yield "neither end is an OpenCL device's memory"
+        yield "neither end is the memory of an OpenCL device"
     if len(ends) == 2 and devices and transfer.engine.owner.place not in devices:
-        yield f"{transfer.engine.owner} holds neither end: OpenCL copies at one of the two"
+        yield f"{transfer.engine.owner} holds neither end: an OpenCL copy runs on one of the two"
 
 
 def _host_reasons(memory: Memory, transfer: Transfer, owner: Facts, nodes: int) -> Iterator[str]:
     if memory.kind == "huge":
-        yield "OpenCL allocates pinned memory itself, and cannot be told to use huge pages"
+        yield "OpenCL allocates pinned memory itself, and offers no huge pages"
     elif memory.kind == "mapped":
         yield (
-            f"OpenCL has no mapping of its own: by sm, {memory.place} is reached in place "
+            f"OpenCL has no mapped memory: by sm, {memory.place} is reached in place "
             "where the device shares memory"
         )
     elif memory.kind not in ("", "pageable", STAGING):

@@ -241,8 +241,8 @@ def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
         names = ", ".join(platform.name.strip() for platform in platforms)
         why = f" ({'; '.join(complaints)})" if complaints else ""
         raise Unsupported(
-            f"the OpenCL runtime has no device: {names}{why} (PoCL needs a cache folder that it "
-            "can write: set POCL_CACHE_DIR)"
+            f"the OpenCL runtime has no device: {names}{why} (PoCL needs a writable cache "
+            "folder: set POCL_CACHE_DIR)"
         )
     return tuple(units)
 

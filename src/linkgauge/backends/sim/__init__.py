@@ -342,5 +342,5 @@ class SimBackend:
 
 def _own(buffer: Buffer) -> SimBuffer:
     if not isinstance(buffer, SimBuffer):
-        raise BackendError("buffer", f"{buffer.memory} is not of this machine")
+        raise BackendError("buffer", f"{buffer.memory} does not belong to this machine")
     return buffer

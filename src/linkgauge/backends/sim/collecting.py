@@ -185,7 +185,7 @@ def _altered(work: Collective, copy: Copy, ranks: int) -> list[int]:
 def _buffer(copy: Copy) -> SimBuffer:
     """A rank's receive buffer."""
     if not isinstance(copy.destination, SimBuffer):
-        raise BackendError("buffer", f"{copy.transfer} has none of this machine")
+        raise BackendError("buffer", f"{copy.transfer} uses no buffers of this machine")
     return copy.destination
 
 

@@ -256,7 +256,7 @@ def parse_description(text: str) -> Description:
         where = f"line {mark.line + 1}: " if mark else ""
         raise InputError(f"not YAML: {where}{yaml_problem(error)}") from error
     if not isinstance(tree, dict):
-        raise InputError("a machine is described by a mapping with the fields host, devices, …")
+        raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
         return msgspec.convert(tree, Description, dec_hook=_quantity)
     except msgspec.ValidationError as error:
@@ -312,5 +312,5 @@ def load(name: str) -> tuple[str, str]:
     try:
         return path.stem, read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
+        reason = getattr(error, "strerror", None) or "not a text file"
         raise InputError(f"machine {name!r} cannot be read: {reason}") from error

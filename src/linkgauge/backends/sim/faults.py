@@ -83,7 +83,7 @@ class Drift(Fault, frozen=True):
 class Jitter(Fault, frozen=True):
     """`sigma` is relative and adds to the machine's own noise."""
 
-    meaning = "the samples scatter more"
+    meaning = "the samples vary more"
     example = "jitter sim:1 sigma=5%"
 
     sigma: float = 0.05
@@ -92,7 +92,7 @@ class Jitter(Fault, frozen=True):
 class Stall(Fault, frozen=True):
     """Samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
 
-    meaning = "every so many samples the transfer stands still: shows in slow_p99"
+    meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
 
     every: int = 5
@@ -134,7 +134,7 @@ class Crash(Strike, frozen=True):
 class Lost(Strike, frozen=True):
     """The device is lost in `phase` of the first cell, and from the start of every later cell."""
 
-    meaning = "the device is lost in that cell and from there on: every call that touches it fails"
+    meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:3 cells=10"
 
 
@@ -216,7 +216,7 @@ def _cells(text: str) -> Cells:
         raise InputError(f"expected {form}")
     cells = Cells(int(first), int(last) if last else None if dots else int(first))
     if cells.last is not None and cells.last < cells.first:
-        raise InputError(f"there are no cells {text}: the last comes before the first")
+        raise InputError(f"no cells {text}: the last comes before the first")
     return cells
 
 
@@ -236,22 +236,22 @@ def _phase(phase: Phase) -> str:
 PARAMETERS: dict[str, Parameter] = {
     "cells": Parameter("the cells it strikes, counted from 0 over the whole plan", _cells, str),
     "phase": Parameter(
-        "what is being done to the cell as it strikes",
+        "the phase of the cell in which it strikes",
         # In the first phase, `plan`, a cell has touched nothing yet.
         _named({_phase(phase): phase for phase in PHASES[1:]}),
         _phase,
     ),
-    "rate": Parameter("the rate that is left", _fraction, _decimal),
+    "rate": Parameter("the remaining rate", _fraction, _decimal),
     "per_cell": Parameter("change of the rate, -0.1% or 0.1%", _signed_fraction, _decimal),
     "sigma": Parameter("standard deviation, relative", _fraction, _decimal),
     "every": Parameter(
-        "samples from one to the next", _whole(1, 10**9, "a number of samples, 1 or more"), str
+        "samples between two of them", _whole(1, 10**9, "a number of samples, 1 or more"), str
     ),
     "for": Parameter("how long", _seconds, _decimal),
     "offset": Parameter("the byte", lambda text: 0 if text == "0" else parse_size(text), str),
     "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
-        "what the worker dies of",
+        "the signal that kills the worker",
         _named({"SEGV": Signals.SIGSEGV, "KILL": Signals.SIGKILL}),
         lambda signal: str(signal.name).removeprefix("SIG"),
     ),
@@ -289,14 +289,14 @@ def parse_fault(text: str) -> Fault:
         raise NotationError(problem, text, tokens[0].start())
     if len(tokens) == 1 or _ASSIGNMENT.fullmatch(tokens[1][0]):
         at = len(text) if len(tokens) == 1 else tokens[1].start()
-        problem = f"expected what {tokens[0][0]} strikes: a device such as sim:0, a link or *"
+        problem = f"expected the target of {tokens[0][0]}: a device such as sim:0, a link or *"
         raise NotationError(problem, text, at)
     known = {field.encode_name: field.name for field in _parameters(kind)}
     values: dict[str, Any] = {}
     for token in tokens[2:]:
         name, value = _read_parameter(kind, token)
         if known[name] in values:
-            raise NotationError(f"{name} is given twice", text, token.start())
+            raise NotationError(f"{name} appears twice", text, token.start())
         values[known[name]] = value
     return kind(tokens[1][0], **values)
 
@@ -314,7 +314,7 @@ def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
     except InputError as error:
         raise NotationError(f"{match[1]}: {error}", text, at) from error
     if kind is Lost and match[1] == "cells" and value.last != value.first:
-        raise NotationError("a lost device does not come back: give one cell", text, at)
+        raise NotationError("a lost device stays lost: give one cell", text, at)
     return match[1], value
 
 

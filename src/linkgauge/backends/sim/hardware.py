@@ -88,7 +88,7 @@ def build(description: Description) -> Hardware:
     for what, names in (("switches", places), ("links", [link.name for link in links])):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
-            raise _wrong(f"{what}: there are two of the name {twice}")
+            raise _wrong(f"{what}: several have the name {twice}")
     return Hardware(nodes, devices, switches, links)
 
 
@@ -159,13 +159,13 @@ def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
             raise _wrong(f"unknown kind {group.kind!r}: there are {known}", where)
         pairs = list(_pairs(group, where))
         if group.name is not None and len(pairs) != 1:
-            raise _wrong("name is of a single link", where)
+            raise _wrong("only a single link has a name", where)
         for a, b in pairs:
             if a == b:
                 raise _wrong(f"a link from {a!r} to itself", where)
             for end in (a, b):
                 if end not in names:
-                    raise _wrong(f"there is no {end!r}", where)
+                    raise _wrong(f"no {end!r}", where)
             rate = _rate(group.kind, kind)
             name = group.name or f"{a}-{b}"
             yield SimLink(name, a, b, kind.kind, group.kind, kind, rate)

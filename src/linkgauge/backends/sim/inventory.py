@@ -93,15 +93,15 @@ def _unknown(about: HostDescription, grouped: bool) -> list[str]:
     """Why fields are empty, in the readers' words."""
     reasons = []
     if about.architecture not in _ISA:
-        reasons.append("instruction set: /proc/cpuinfo does not say")
+        reasons.append("instruction set: /proc/cpuinfo does not report it")
     if about.hypervisor:
-        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: look on its host"
+        sets = f"the hypervisor ({about.hypervisor}) sets the frequency: check on the host"
         reasons.append(f"frequency governor: {sets}")
     if not grouped:
         why = "(a kernel without IOMMU, a container, or not captured)"
-        reasons.append(f"IOMMU: there is no /{GROUPS} {why}")
+        reasons.append(f"IOMMU: no /{GROUPS} {why}")
     where = "(a board with a device tree, a virtual machine, a container)"
-    reasons.append(f"DIMM rate: /{TABLE} is not there {where}")
+    reasons.append(f"DIMM rate: /{TABLE} is missing {where}")
     return reasons
 
 

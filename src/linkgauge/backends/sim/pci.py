@@ -67,11 +67,11 @@ def functions(
 def unread(hardware: Hardware) -> tuple[str, ...]:
     """What cannot be read about PCI as a whole, in the readers' words."""
     if not hardware.devices:
-        none = "(no PCI bus, or a container that hides it: then run on the host)"
+        none = "(no PCI bus, or a container that hides it: run on the host)"
         return (f"PCI functions: /{DEVICES} lists none {none}",)
     if _models(hardware):
         return ()
-    return ("names of PCI functions: there is no PCI ID database (package pci.ids)",)
+    return ("names of PCI functions: no PCI ID database (package pci.ids)",)
 
 
 class _BusNumbering:
@@ -168,7 +168,7 @@ class _BusNumbering:
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[str]:
         """Why fields are empty, as readers say it; of a link, that nothing describes it."""
         if not self._grouped:
-            yield "iommu_group: the function is in none: no IOMMU is in use, or none is shown"
+            yield "iommu_group: the function is in no group: no IOMMU is in use, or none is visible"
         if link is None:
             yield f"{_OF_LINK}{_OF_PACKETS if port == 'endpoint' else ''}: {NOT_DESCRIBED}"
 

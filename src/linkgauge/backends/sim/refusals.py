@@ -28,7 +28,7 @@ def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iter
     if transfer.both_ways and len(transfer.memories) < 2:
         yield "nothing to move: an end is null"
     if transfer.load != FULL_LOAD:
-        yield f"a simulated machine holds nothing to {transfer.load}% of its rate"
+        yield f"a simulated machine cannot limit a transfer to {transfer.load}% of its rate"
     of_kind = _of_threads if transfer.engine.kind == "cpu" else _of_device
     yield from of_kind(transfer, hardware)
     owner = str(transfer.engine.owner)
@@ -39,13 +39,13 @@ def _reasons(transfer: Transfer, hardware: Hardware, topology: Topology) -> Iter
 
 def _absent(place: Memory, hardware: Hardware) -> Iterator[str]:
     if place.rank is not None:
-        yield f"{place} belongs to another process: a simulated machine is one"
+        yield f"{place} belongs to another process: a simulated machine has only one"
     units = hardware.nodes if place.is_host else hardware.devices
     if not place.is_host and place.space != SPACE:
         yield f"a simulated machine has no {place.place}"
     elif place.index is None or place.index >= len(units):
         there = ", ".join(unit.name for unit in units) or "no device"
-        yield f"there is no {place.place}: this machine has {there}"
+        yield f"no {place.place}: this machine has {there}"
 
 
 def _of_threads(transfer: Transfer, hardware: Hardware) -> Iterator[str]:

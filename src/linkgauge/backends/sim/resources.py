@@ -130,7 +130,9 @@ class Resources:
         rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
         if rate is None:
-            raise Unsupported(f"nothing tells how fast {owner} multiplies {name} matrices")
+            raise Unsupported(
+                f"the description does not say how fast {owner} multiplies {name} matrices"
+            )
         return Demand(Flow((), rate), 0.0, None, frozenset({str(owner)}), 0.0)
 
     @property

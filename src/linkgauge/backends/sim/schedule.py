@@ -24,7 +24,7 @@ def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
         if not fault.aims_at(names):
             shown = [*list(names)[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])]
             raise InputError(
-                f"fault '{fault}': there is no {fault.target}; there are {', '.join(shown)} and *"
+                f"fault '{fault}': no {fault.target}: targets are {', '.join(shown)} and *"
             )
 
 

@@ -19,7 +19,7 @@ POWER_CAP = "power cap"
 
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
-    why = "the driver is loaded anew for each program: it starts late, settings are lost"
+    why = "the driver is loaded again for each program: programs start late, and settings are lost"
     for device in evidence.accelerators.values():
         if device.persistence is False:
             remedy = nvidia(evidence, device.memory, "sudo nvidia-smi -pm 1")
@@ -46,7 +46,7 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
             hottest = max(degrees, default=device.temperature)
             found = f"clocks are held down: {', '.join(shown)}"
             found += f" (at {hottest:.0f} °C)" if hottest is not None else ""
-            remedy = (*tools(evidence, "state"), "see to power and cooling")
+            remedy = (*tools(evidence, "state"), "# Check the device's power supply and cooling.")
             yield Finding("clocks", "warn", device.memory, found, why, remedy)
         locked, most = device.locked_clock, device.max_clock
         if locked and most and locked < most:
@@ -66,25 +66,25 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
     for device in evidence.accelerators.values():
         now = latest[device.memory]
         if now.remap_pending or device.remap_pending:
-            found = "rows of its memory wait to be remapped"
-            why = "the broken rows are in use until it is reset"
-            remedy = _set(evidence, device, "--gpu-reset  # nothing may use it")
+            found = "rows of its memory are waiting to be remapped"
+            why = "the broken rows stay in use until the device is reset"
+            remedy = _set(evidence, device, "--gpu-reset  # stop the programs that use it first")
             yield Finding("row-remap", "fail", device.memory, found, why, remedy)
         before, rose = device.ecc_errors or 0, (now.ecc_errors or 0) - (device.ecc_errors or 0)
         shown = nvidia(evidence, device.memory, "nvidia-smi -q -d ECC,ROW_REMAPPER")
         if rose > 0:
-            found = f"{rose} memory errors that ECC cannot correct, during the run"
+            found = f"ECC could not correct {rose} memory errors during the run"
             why = "its memory returns wrong bytes"
-            remedy = (*shown, "have the card replaced if they recur")
+            remedy = (*shown, "# If the errors recur, replace the card.")
             yield Finding("ecc", "fail", device.memory, found, why, remedy)
         elif before:
-            found = f"{before} memory errors that ECC cannot correct, before the run"
+            found = f"ECC could not correct {before} memory errors before the run"
             why = "its memory may return wrong bytes"
             yield Finding("ecc", "warn", device.memory, found, why, shown)
 
 
 def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
-    why = "a second process is refused; peers and workers cannot open it"
+    why = "a second process cannot open the device, so workers and peers fail"
     for device in evidence.accelerators.values():
         mode = (device.compute_mode or "").lower()
         if "exclusive" in mode or "prohibited" in mode:
@@ -95,7 +95,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_processes(evidence: Evidence) -> Iterator[Finding]:
-    why = "they share its links, memory and engines: figures fall and scatter"
+    why = "they share its links, memory and engines, so figures fall and scatter"
     for device in evidence.accelerators.values():
         if device.processes:
             listed = [str(process) for process in device.processes[:8]]
@@ -105,10 +105,10 @@ def check_processes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_mig(evidence: Evidence) -> Iterator[Finding]:
-    why = "an instance has its part of the memory's bandwidth and engines, and no peers"
+    why = "each instance gets part of the memory bandwidth and engines, and no peer access"
     for device in evidence.accelerators.values():
         if device.mig:
-            remedy = _set(evidence, device, "-mig 0  # nothing may use it")
+            remedy = _set(evidence, device, "-mig 0  # stop the programs that use it first")
             yield Finding("mig", "note", device.memory, "it is partitioned (MIG)", why, remedy)
 
 
@@ -125,17 +125,17 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
         driver = _DRIVER.search(device.driver or "")
         library = _DRIVER.search(device.library or "")
         if driver and library and driver.groups() != library.groups():
-            found = f"the kernel's driver is {device.driver}, the library {device.library}"
+            found = f"the kernel driver is version {device.driver}, the library {device.library}"
             yield _mismatch(device.memory, found)
 
 
 def _mismatch(subject: str, found: str) -> Finding:
-    why = "calls fail, or behave otherwise than either version does"
+    why = "calls fail, or behave as neither version does"
     remedy = (
-        "reboot after a driver update (or unload and load the module); in a container, use the "
-        "host's libraries"
+        "# After a driver update, reboot, or unload the kernel module and load it again.",
+        "# In a container, use the host's libraries.",
     )
-    return Finding("driver", "fail", subject, found, why, (remedy,))
+    return Finding("driver", "fail", subject, found, why, remedy)
 
 
 CHECKS = (

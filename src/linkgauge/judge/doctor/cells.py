@@ -8,6 +8,7 @@ from linkgauge.judge.cases import cases_of, named
 from linkgauge.judge.causes import BEGAN, causes
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.judge.logged import broken
+from linkgauge.judge.remedies import DEVICE_LOST, LESS_MEMORY, RESET, kernel_log
 from linkgauge.judge.vendor import tools
 from linkgauge.model.errors import OutcomeKind
 from linkgauge.model.units import count_of
@@ -40,43 +41,40 @@ def _found(
 def check_wrong_bytes(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
         "wrong-bytes", evidence, "wrong-bytes", "copied wrong bytes",
-        "what is computed there is wrong, without an error",
-        "linkgauge run with these benchmarks once more; sudo dmesg | grep -iE 'xid|aer|edac|mce'; "
-        "if it recurs, take the part out of service",
+        "programs compute wrong results and see no error",
+        kernel_log("xid", "aer", "edac", "mce"),
+        "# Measure these benchmarks again. If it recurs, take the part out of service.",
     )  # fmt: skip
 
 
 def check_hangs(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
         "hang", evidence, "timeout", "never came back",
-        "a transfer that does not end blocks whoever waits for it",
-        "sudo dmesg | grep -iE 'xid|hung|timeout'; reset the device",
+        "a transfer that never ends blocks every program that waits for it",
+        kernel_log("xid", "hung", "timeout"), RESET,
     )  # fmt: skip
 
 
 def check_crashes(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
         "crash", evidence, "crash", "ended the process that measured them",
-        "a driver or a library fails there: SIGKILL may also be the kernel's, out of memory",
-        "sudo dmesg | grep -iE 'segfault|oom|xid'; coredumpctl list",
+        "a driver or a library failed, or the kernel ran out of memory and sent SIGKILL",
+        kernel_log("segfault", "oom", "xid"), "coredumpctl list",
     )  # fmt: skip
 
 
 def check_lost(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
         "lost", evidence, "lost", "found the device lost",
-        "nothing reaches the device until it is reset",
-        "sudo dmesg | grep -iE 'xid|fallen off'; reset the device or power the machine off and on; "
-        "if it recurs, look at its power supply and its seat",
+        "nothing reaches the device until it is reset", *DEVICE_LOST,
     )  # fmt: skip
 
 
 def check_memory(evidence: Evidence) -> Iterator[Finding]:
     yield from _found(
-        "out-of-memory", evidence, "memory", "got no memory, although there looked to be enough",
-        "another process takes it, or a limit does",
-        *tools(evidence, "users"),
-        "cat /sys/fs/cgroup/memory.max; ulimit -a; measure with a smaller --size",
+        "out-of-memory", evidence, "memory", "got no memory, although enough seemed to be free",
+        "another process uses the memory, or a limit applies",
+        *tools(evidence, "users"), *LESS_MEMORY, "ulimit -a",
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from linkgauge.judge.counters import bundles, fabric_errors
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import nvidia, tools
 from linkgauge.judge.wiring import is_memory
 from linkgauge.model.errors import OutcomeKind
@@ -17,6 +18,7 @@ from .pcie_chains import latest_accelerators
 
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use some of their links to switches."""
+_RESEAT = "# Reseat the baseboard or the bridge."
 _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 """Models whose links, where they lead to switches, join several hosts: GB200, GB300 and later."""
 
@@ -34,8 +36,8 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
         if len(devices) > 1 and all(down):
             counts = [f"{d.memory} {n}" for d, n in zip(devices, down, strict=True)]
             found = f"each of {len(devices)} devices has lost links to it: {', '.join(counts[:8])}"
-            why = "what they share is likelier to be at fault than each of them"
-            restart = "power the machine off and on; see to the switch's board and its supply"
+            why = "a fault in the shared part is likelier than one in each device"
+            restart = "# Power the machine off and on. Check the switch board and its power supply."
             remedy = (*_manager(evidence, devices[0]), restart)
             yield Finding("switch", "fail", name, found, why, remedy)
 
@@ -47,8 +49,8 @@ def _lost(evidence: Evidence, device: Accelerator) -> int:
 
 
 def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
-    restart = "systemctl status nvidia-fabricmanager; sudo systemctl restart nvidia-fabricmanager"
-    return nvidia(evidence, device.memory, restart)
+    restart = "sudo systemctl restart nvidia-fabricmanager"
+    return nvidia(evidence, device.memory, FABRIC_MANAGER, restart)
 
 
 def check_inactive(evidence: Evidence) -> Iterator[Finding]:
@@ -65,7 +67,7 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             found = f"{len(down)} of {len(all_links)} {down[0].kind} links are not active"
             if name == device.memory and _is_as_built(evidence, device):
                 if device.model not in reported:
-                    why = f"each {device.model} here lacks as many: none are there, or no bridge is"
+                    why = f"each {device.model} here has as many inactive links: it was built so"
                     yield Finding("fabric-links", "note", name, found, why)
                 reported.add(device.model)
                 continue
@@ -74,8 +76,8 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
             why = "copies between devices go over PCIe"
             if up:
                 why = f"copies over them reach {len(up) / len(all_links):.0%} of the rate"
-            look = "linkgauge devices  # what each link leads to; reseat the board or the bridge"
-            remedy = (*tools(evidence, "links"), *_manager(evidence, device), look)
+            look = "linkgauge devices  # where each link leads"
+            remedy = (*tools(evidence, "links"), *_manager(evidence, device), look, _RESEAT)
             yield Finding("fabric-links", "fail", name, found, why, remedy)
 
 
@@ -105,10 +107,10 @@ def _unused(device: Accelerator) -> Counter[str]:
 
 
 def check_errors(evidence: Evidence) -> Iterator[Finding]:
-    why = "what arrives broken is sent again: the rate falls"
-    remedy = (*tools(evidence, "errors"), "reseat the baseboard or the bridge")
+    why = "broken packets are sent again, which lowers the rate"
+    remedy = (*tools(evidence, "errors"), _RESEAT)
     for name, count in fabric_errors(evidence).items():
-        found = f"{count} errors of its links during the run"
+        found = f"its links counted {count} errors during the run"
         yield Finding("fabric-errors", "warn", name, found, why, remedy)
 
 
@@ -121,7 +123,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
             continue
         restart = _manager(evidence, device)
         if not any(word in state for word in ("completed", "success")):
-            found = f"its fabric is not set up: {device.fabric_state}"
+            found = f"the fabric manager has not set it up: {device.fabric_state}"
             why = "copies between devices over NVSwitch are refused"
             yield Finding("fabric-state", "fail", device.memory, found, why, restart)
         elif _SPANS_HOSTS.search(device.model) and device.fabric_cluster is not None:
@@ -130,8 +132,8 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
                 continue
             what = f"clique {device.fabric_clique} of cluster {device.fabric_cluster}"
             found = f"it has joined no NVLink domain: {what}"
-            why = "memory of other hosts is out of reach, and of devices here it may be"
-            partition = "see that the NVLink switches have it in a partition (NMX-C)"
+            why = "it cannot reach the memory of other hosts, and perhaps of devices on this one"
+            partition = "# Check that the NVLink switches list it in a partition (NMX-C)."
             look = nvidia(evidence, device.memory, "nvidia-smi -q | grep -A6 Fabric", partition)
             severity: Severity = "warn" if joined else "fail"
             yield Finding("fabric-state", severity, device.memory, found, why, (*look, *restart))
@@ -154,16 +156,16 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
         "peer-access", evidence, "peer",
         "copies between the devices go through host memory, or not at all",
         *tools(evidence, "peers"),
-        "linkgauge doctor  # on a virtual machine's host, too: acs, iommu",
+        "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too",
     )  # fmt: skip
 
 
 def check_imex(evidence: Evidence) -> Iterator[Finding]:
     yield from _unmeasured(
         "imex", evidence, "imex",
-        "memory of other nodes is reached by fabric handles, which need an IMEX channel",
-        "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels (load nvidia with "
-        "NVreg_CreateImexChannel0=1)",
+        "fabric handles reach the memory of other nodes and need an IMEX channel",
+        "systemctl status nvidia-imex; ls /dev/nvidia-caps-imex-channels",
+        "# Load the module nvidia with NVreg_CreateImexChannel0=1.",
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.remedies import HUGE_PAGES, IOMMU_PT, NEAR_NODE, kernel_log
 from linkgauge.model.inventory import HostDetails, gaps_of
 
 from .pcie_chains import shown
@@ -31,36 +32,36 @@ def _why_unknown(evidence: Evidence, field: str) -> str:
 def check_iommu(evidence: Evidence) -> Iterator[Finding]:
     host = evidence.inventory.host
     if host.iommu == "translating":
-        found = "the IOMMU translates addresses of devices"
+        found = "the IOMMU translates the addresses that devices use"
         why = (
-            "each transfer looks its addresses up; copies between devices may go through the "
+            "each transfer looks up its addresses, and copies between devices may go through the "
             "root complex"
         )
-        remedy = "boot with iommu=pt on the kernel's command line"
+        remedy: tuple[str, ...] = (IOMMU_PT,)
         if "iommu=pt" in (host.command_line or "").split():
             remedy = (
-                "iommu=pt is on the kernel's command line already: see which groups translate, "
-                "grep . /sys/kernel/iommu_groups/*/type"
+                "# The kernel's command line already has iommu=pt. To see which groups translate:",
+                "grep -r --include=type . /sys/kernel/iommu_groups",
             )
-        yield Finding("iommu", "warn", "host", found, why, (remedy,))
+        yield Finding("iommu", "warn", "host", found, why, remedy)
     elif host.iommu is None:
-        found = f"whether the IOMMU translates cannot be read{_why_unknown(evidence, 'IOMMU')}"
-        why = "if it does, each transfer looks its addresses up"
-        remedy = "cat /proc/cmdline; sudo dmesg | grep -iE 'iommu|dmar'"
-        yield Finding("iommu", "unknown", "host", found, why, (remedy,))
+        found = f"cannot read whether the IOMMU translates{_why_unknown(evidence, 'IOMMU')}"
+        why = "if it does, each transfer looks up its addresses"
+        remedy = ("cat /proc/cmdline", kernel_log("iommu", "dmar"))
+        yield Finding("iommu", "unknown", "host", found, why, remedy)
 
 
 def check_governor(evidence: Evidence) -> Iterator[Finding]:
     governor = evidence.inventory.host.governor
     if governor is None:
         reason = _why_unknown(evidence, "frequency governor")
-        found = f"the CPU frequency governor cannot be read{reason}"
-        why = "threads that start slow make latencies and small copies vary"
-        remedy = "cpupower frequency-info  # of a virtual machine, on its host"
+        found = f"cannot read the CPU frequency governor{reason}"
+        why = "if threads start at a low frequency, latencies and small copies vary"
+        remedy = "cpupower frequency-info  # on the host, if this is a virtual machine"
         yield Finding("governor", "unknown", "host", found, why, (remedy,))
     elif not _slow_governors(evidence.inventory.host).isdisjoint(governor.split(", ")):
         found = f"the CPU frequency governor is {governor}"
-        why = "threads start slow: latencies and small copies vary"
+        why = "threads start at a low frequency, so latencies and small copies vary"
         remedy = "sudo cpupower frequency-set -g performance"
         yield Finding("governor", "warn", "host", found, why, (remedy,))
 
@@ -76,10 +77,9 @@ def check_transparent_huge_pages(evidence: Evidence) -> Iterator[Finding]:
     # The kernel lists all choices and brackets the one in force.
     chosen = pages[pages.find("[") + 1 : pages.find("]")] if pages and "[" in pages else pages
     if chosen == "never":
-        found = "transparent huge pages are never used"
-        why = "copies by host threads miss the TLB: several percent of bandwidth"
-        remedy = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-        yield Finding("transparent-huge-pages", "warn", "host", found, why, (remedy,))
+        found = "transparent huge pages are off"
+        why = "copies by host threads miss the TLB and lose several percent of bandwidth"
+        yield Finding("transparent-huge-pages", "warn", "host", found, why, (HUGE_PAGES,))
 
 
 def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
@@ -87,8 +87,8 @@ def check_huge_pages(evidence: Evidence) -> Iterator[Finding]:
     if pages is not None and not pages[0]:
         # vm.nr_hugepages counts pages of the default size, which may be 512 MiB or 1 GiB.
         pool = f"/sys/kernel/mm/hugepages/hugepages-{HUGE >> 10}kB/nr_hugepages"
-        found = "no huge pages of 2 MiB are set aside"
-        why = "host:N/huge rests on transparent ones then, of which the kernel may find too few"
+        found = "no huge pages of 2 MiB are reserved"
+        why = "host:N/huge then needs transparent ones, and the kernel may find too few"
         yield Finding("huge-pages", "note", "host", found, why, (f"echo 1024 | sudo tee {pool}",))
 
 
@@ -100,8 +100,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
     unlocked = sum(cell.locked is False for cell in evidence.cells())
     found = f"this process may lock {limit >> 10} KiB of memory"
     found += f": the buffers of {unlocked} cells were not locked" if unlocked else ""
-    why = "memory that is not locked may move while it is measured"
-    remedy = "ulimit -l unlimited  # or memlock in /etc/security/limits.conf"
+    why = "the kernel may move unlocked memory while it is measured"
+    remedy = "ulimit -l unlimited  # or set memlock in /etc/security/limits.conf"
     yield Finding("memlock", "warn" if unlocked else "note", "host", found, why, (remedy,))
 
 
@@ -112,8 +112,8 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
     if steal is not None and steal > MUCH_STEAL:
         found = f"the hypervisor took {steal:.0%} of the CPUs' time {when}"
-        why = "threads stand still meanwhile: latencies and slow_p99 suffer"
-        remedy = "on the hypervisor, pin the virtual CPUs (<vcpupin>) to CPUs of their own"
+        why = "threads stand still during that time, which shows in latencies and slow_p99"
+        remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
         yield Finding("steal", "warn", "host", found, why, (remedy,))
 
 
@@ -133,18 +133,16 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
     for device, function in shown(evidence):
         node = function.numa_node
         if node is None and len(nodes) > 1:
-            found = "its NUMA node is not told"
+            found = "its NUMA node is unknown"
             if evidence.inventory.host.hypervisor:
                 found += " (a virtual machine hides it)"
             why = "memory on the far node costs bandwidth"
-            remedy = "linkgauge run --numa-node N for each N shows which one is near"
-            yield Finding("near-node", "unknown", device, found, why, (remedy,))
+            yield Finding("near-node", "unknown", device, found, why, (NEAR_NODE,))
         elif node is not None and node not in nodes:
-            found = f"its node {node} has no memory, or none that shows here"
+            found = f"its node {node} has no memory that this system can see"
             why = "buffers lie on a remote node: transfers cross the link between sockets"
-            populate = "populate that socket's memory slots"
-            remedy = "linkgauge run --numa-node N for each N shows which one is nearest till then"
-            yield Finding("near-node", "warn", device, found, why, (populate, remedy))
+            populate = "# Fit DIMMs to that socket. Until then:"
+            yield Finding("near-node", "warn", device, found, why, (populate, NEAR_NODE))
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
@@ -163,12 +161,12 @@ def check_allowed(evidence: Evidence) -> Iterator[Finding]:
             missing.append("memory")
         if missing:
             what = " and ".join(missing)
-            found = f"this process may not use {what} of node {node}, which is near it"
+            found = f"this process may not use the {what} of node {node}, the nearest one"
             remedy = (
-                f"numactl --cpunodebind={node} --membind={node} linkgauge run …, or widen the "
-                "cpuset of the container (docker run --cpuset-cpus --cpuset-mems)"
+                f"numactl --cpunodebind={node} --membind={node} linkgauge run",
+                "# In a container, widen its cpuset: docker run --cpuset-cpus --cpuset-mems.",
             )
-            yield Finding("allowed", "fail", device, found, why, (remedy,))
+            yield Finding("allowed", "fail", device, found, why, remedy)
 
 
 CHECKS = (

@@ -8,6 +8,15 @@ import msgspec
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.logged import severity_of
+from linkgauge.judge.remedies import (
+    FABRIC_MANAGER,
+    IOMMU_PT,
+    LESS_MEMORY,
+    RESEAT,
+    RESET,
+    kernel_log,
+    link_state,
+)
 from linkgauge.judge.xids import CATALOG, meaning_of_xid
 from linkgauge.model.inventory import gaps_of
 from linkgauge.model.kernel_log import LogKind, LogLine
@@ -29,47 +38,46 @@ class _About(msgspec.Struct, frozen=True):
     remedy: tuple[str, ...]
 
 
-_RESET = "reset the device, or power the machine off and on; if it recurs, have it replaced"
 _ABOUT: dict[LogKind, _About] = {
     "xid": _About(
         "Xid",
-        "the driver met an error of the GPU, or of a program on it",
-        (f"see what {CATALOG} advises",),
+        "the driver reported an error of the GPU, or of a program on it",
+        (f"# Look it up in {CATALOG}.",),
     ),
     "sxid": _About(
         "an error of an NVSwitch (SXid)",
-        "copies between GPUs cross it",
-        ("systemctl status nvidia-fabricmanager; nvidia-smi nvlink -e",),
+        "copies between GPUs go through the switch",
+        (FABRIC_MANAGER, "nvidia-smi nvlink -e"),
     ),
     "aer": _About(
         "errors of PCI Express (AER)",
-        "packets that arrive broken are sent again or lost: the link or its contacts are bad",
-        ("reseat the card and its riser or cable; sudo lspci -vv -s ADDRESS | grep -E 'Sta:'",),
+        "broken packets are sent again or lost: the link or its contacts are bad",
+        (RESEAT, link_state("ADDRESS", "Sta:")),
     ),
     "hotplug": _About(
         "a change of a slot (pciehp)",
         "the link went down or the card lost its power",
-        ("see to the card's seat, its cables and its supply",),
+        ("# Check the card's seat, its cables and its power supply.",),
     ),
     "hardware": _About(
         "errors of memory or processors",
-        "what is read from there may be wrong, or slow to correct",
-        ("ras-mc-ctl --errors  # of rasdaemon; replace the DIMM that recurs",),
+        "reads from there may be wrong, or slow while they are corrected",
+        ("ras-mc-ctl --errors  # from rasdaemon", "# Replace a DIMM whose errors recur."),
     ),
     "iommu": _About(
         "faults of the IOMMU",
-        "a device accessed an address that it may not: what it copied did not arrive",
-        ("update the driver; boot with iommu=pt on the kernel's command line",),
+        "a device used an address that it may not access, so its copy did not arrive",
+        ("# Update the driver.", IOMMU_PT),
     ),
     "out-of-memory": _About(
-        "a process killed for want of memory",
-        "the machine, or a container, ran out of memory meanwhile",
-        ("cat /sys/fs/cgroup/memory.max; measure with a smaller --size",),
+        "a process killed to free memory",
+        "the machine or a container ran out of memory during the run",
+        LESS_MEMORY,
     ),
     "driver": _About(
         "messages of the driver",
-        "drivers warn of what disturbs or slows their devices",
-        ("sudo dmesg -T  # what came before and after",),
+        "drivers report what disturbs or slows their devices",
+        ("sudo dmesg -T  # look at the lines around them",),
     ),
 }
 
@@ -79,9 +87,9 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
     log = evidence.log
     if log is None:
         return
-    look = ("sudo dmesg -T | grep -iE 'xid|aer|edac|mce|oom'",)
+    look = (kernel_log("xid", "aer", "edac", "mce", "oom"),)
     for gap in gaps_of(log.unknown):
-        found = f"what the kernel logged during the run cannot be read: {gap.why}"
+        found = f"cannot read what the kernel logged during the run: {gap.why}"
         yield Finding("kernel-log", "unknown", "host", found, remedy=look)
     names = _names(evidence)
     by_subject: dict[str, list[LogLine]] = {}
@@ -90,9 +98,9 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
     for name, lines in by_subject.items():
         yield _finding(name, lines)
     if log.more or log.lost:
-        texts = [f"{log.more} more lines like those kept"] if log.more else []
-        texts += ["some that the kernel overwrote before they were read"] if log.lost else []
-        found = f"the kernel logged too much to keep: {', '.join(texts)}"
+        texts = [f"{log.more} more lines of the same kinds"] if log.more else []
+        texts += ["lines that the kernel overwrote before they were read"] if log.lost else []
+        found = f"the kernel logged more lines than are kept: {', '.join(texts)}"
         why = "a flood of messages is itself a sign of trouble"
         yield Finding("kernel-log", "note", "host", found, why, look)
 
@@ -129,7 +137,7 @@ def _finding(name: str, lines: Sequence[LogLine]) -> Finding:
     about = _ABOUT[first.kind]
     remedy = tuple(text.replace("ADDRESS", first.pci or "ADDRESS") for text in about.remedy)
     if severity == "fail" and first.kind in ("xid", "sxid"):
-        remedy += (_RESET,)
+        remedy += (RESET,)
     texts = tuple(f"{line.seconds:.3f} s: {line.text}" for line in lines)
     return Finding("kernel-log", severity, name, found, about.why, remedy, lines=texts)
 

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from linkgauge.judge.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
 from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciLink, gaps_of
 
@@ -31,18 +32,18 @@ def check_switches(evidence: Evidence) -> Iterator[Finding]:
         slow = [hop for hop in beside if hop.is_slow]
         worn = [h for h in beside if h.is_slow or _rose(h, counted) or h.name in again]
         if len(slow) > 1 and not any(hop.is_slow is False for hop in beside):
-            what, of = "that was in use is slow", slow
+            what, of = "that was used is slow", slow
         elif len(worn) >= LEAST_WORN and len(worn) == len(beside):
             what, of = "is slow or counted errors", worn
         else:
             continue
         links = ", ".join(hop.subject for hop in of[:6])
-        found = f"each of its links {what}, {len(of)} of them: {links}"
-        why = "what they share is likelier to be at fault than each of them"
+        found = f"every link {what} ({len(of)}): {links}"
+        why = "a fault in the shared part is likelier than one in each link"
         remedy = (
-            "in the firmware's setup, look for a limit of its links' speed or width",
-            "update its firmware; power the machine off and on; see to its seat and supply",
-            f"sudo lspci -vv -s {of[0].function.address} | grep -E 'Lnk(Cap|Sta|Ctl2)'",
+            link_state(of[0].function.address),
+            "# In the firmware's setup, look for a limit on the speed or width of its links.",
+            f"# Update its firmware. {POWER_CYCLE.removeprefix('# ')}",
         )
         yield Finding("switch", "fail", name, found, why, remedy)
 
@@ -70,15 +71,14 @@ def _joins(hop: PcieChain) -> Iterator[str]:
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
     """A device gone from the bus reads as ones; the kernel wakes a sleeping one to read it."""
     named = {address: name for name, address in evidence.addresses.items()}
-    found = "it does not answer: its registers read as ones"
-    why = "it fell off the bus, lost its power or was taken out: nothing reaches it"
+    found = "it does not answer: every register reads as ones"
+    why = "it fell off the bus, lost power or was removed, so nothing reaches it"
     for function in evidence.functions.values():
         if function.silent:
             at = function.address
             remedy = (
-                f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold: asleep, not lost",
-                "sudo dmesg | grep -iE 'xid|fallen|aer|pciehp'",
-                "power the machine off and on; see to the card's seat and supply",
+                f"cat /sys/bus/pci/devices/{at}/power_state  # D3cold means asleep, not lost",
+                *DEVICE_LOST,
             )
             yield Finding("silent", "fail", subject(named.get(at, at), at), found, why, remedy)
 
@@ -94,7 +94,7 @@ def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
             yield _slow(hop, at, best, evidence)
         elif idle is not None and idle < best:
             found = f"{idle:g} GT/s while idle, {at:g} GT/s under load"
-            why = "the link saves power while nothing crosses it: figures are not affected"
+            why = "the link saves power while idle, which does not affect the figures"
             yield Finding("link-speed", "note", hop.subject, found, why)
 
 
@@ -102,12 +102,12 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     loaded = hop.loaded_speed is not None
     when = "under load" if loaded else "while idle"
     if hop.fastest and hop.fastest > at:
-        when = f"under load, having run at {hop.fastest:g} before"
+        when = f"under load, after {hop.fastest:g} earlier"
     sure = loaded or hop.name not in evidence.addresses
-    doubt = "" if sure else ": or it saves power and speeds up under load, which a run would show"
+    doubt = "" if sure else "; it may only be saving power, which a run under load would show"
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
-    why = f"it moves {at / best:.0%} of what it could"
+    why = f"it reaches {at / best:.0%} of its possible rate"
     remedy = retrain.lines(hop.port, hop.function, best, virtual=is_virtual(evidence))
     return Finding("link-speed", severity, hop.subject, found, why, remedy)
 
@@ -115,14 +115,14 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
 def _able(both: bool, most: str) -> str:
     """The maximum of a link, as far as its ends report it."""
     if both:
-        return f"both ends can do {most}"
-    return f"its lower end can do {most}, what is above it does not say"
+        return f"both ends support {most}"
+    return f"its lower end supports {most}, the upper end is unknown"
 
 
 def check_link_width(evidence: Evidence) -> Iterator[Finding]:
-    reseat = (
-        "reseat the card and its riser, clean the contacts, try another slot; in the firmware's "
-        "setup, see that the slot is not bifurcated"
+    remedy = (
+        f"{RESEAT} Clean the contacts, or try another slot.",
+        "# In the firmware's setup, check that the slot is not bifurcated.",
     )
     for hop in hops(evidence):
         at, best = hop.loaded_width or hop.link.width, hop.width
@@ -130,9 +130,9 @@ def check_link_width(evidence: Evidence) -> Iterator[Finding]:
             yield _unread(hop, "width")
         elif at < best:
             severity: Severity = "fail" if hop.both_widths else "warn"
-            found = f"the link has x{at} lanes; {_able(hop.both_widths, f'x{best:g}')}"
-            why = f"it moves {at / best:.0%} of what it could"
-            yield Finding("link-width", severity, hop.subject, found, why, (reseat,))
+            found = f"the link runs at x{at}; {_able(hop.both_widths, f'x{best:g}')}"
+            why = f"it reaches {at / best:.0%} of its possible rate"
+            yield Finding("link-width", severity, hop.subject, found, why, remedy)
 
 
 def _unread(hop: PcieChain, what: str) -> Finding:
@@ -140,16 +140,16 @@ def _unread(hop: PcieChain, what: str) -> Finding:
     gaps = gaps_of(hop.function.unknown)
     known = [gap.why for gap in gaps if not fields.isdisjoint(gap.fields)]
     reasons = "; ".join(known or hop.function.unknown)
-    found = f"the link's {what}, or the highest that it can have, cannot be read"
+    found = f"cannot read the link's {what} or its maximum"
     found += f": {reasons}" if reasons else ""
-    remedy = (f"sudo lspci -vv -s {hop.function.address}",)
+    remedy = (link_state(hop.function.address),)
     return Finding(f"link-{what}", "unknown", hop.subject, found, remedy=remedy)
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     """Each bridge above a device should be as fast as the device."""
-    why = "no setting makes the device faster than what is above it"
-    remedy = ("move the card to a slot of its own generation and width",)
+    why = "the device cannot be faster than the bridge above it"
+    remedy = ("# Move the card to a slot of its own generation and width.",)
     for device, function in shown(evidence):
         own = _capacity(function.link)
         for bridge in chain(evidence, function.address)[1:]:
@@ -157,8 +157,8 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
             if own is not None and most is not None and most < own:
                 able, link = bridge.link, function.link
                 found = (
-                    f"{bridge.address} above it can do {able.max_speed:g} GT/s x{able.max_width}, "
-                    f"the device {link.max_speed:g} GT/s x{link.max_width}"
+                    f"{bridge.address} above it supports {able.max_speed:g} GT/s "
+                    f"x{able.max_width}, the device {link.max_speed:g} GT/s x{link.max_width}"
                 )
                 yield Finding("bridge", "warn", device, found, why, remedy)
                 break
@@ -183,10 +183,10 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             continue
         if port.link.target < hop.speed:
             held = hop.link.speed is None or hop.link.speed <= port.link.target
-            asked = f"asks for {port.link.target:g} GT/s at most (LnkCtl2)"
+            asked = f"limits the link to {port.link.target:g} GT/s (LnkCtl2)"
             able = _able(hop.both_speeds, f"{hop.speed:g}")
             found = f"the port above it, {port.address}, {asked}; {able}"
-            why = "the link trains no faster than that at every start"
+            why = "the link trains to no more than that at every boot"
             remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
             severity: Severity = "fail" if held else "note"
             yield Finding("target-speed", severity, hop.subject, found, why, remedy)
@@ -197,16 +197,16 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
     for hop in hops(evidence):
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
-            found = "MaxPayload of both ends cannot be read"
-            above = "is the hypervisor's" if is_virtual(evidence) else "does not show"
+            found = "cannot read MaxPayload of both ends"
+            above = "belongs to the hypervisor" if is_virtual(evidence) else "is not visible"
             found += f": the port above it {above}" if port is None else ""
-            look = f"sudo lspci -vv -s {hop.function.address} | grep MaxPayload"
+            look = link_state(hop.function.address, "MaxPayload")
             yield Finding("payload", "unknown", hop.subject, found, remedy=(look,))
         elif own != port.max_payload:
             severity: Severity = "fail" if own > port.max_payload else "warn"
-            found = f"MaxPayload is {own} bytes, that of {port.address} {port.max_payload}"
-            why = "a packet longer than the other end takes is an error: transfers fail or crawl"
-            remedy = ("boot with pci=pcie_bus_safe on the kernel's command line",)
+            found = f"MaxPayload is {own} bytes here and {port.max_payload} at {port.address}"
+            why = "the other end rejects longer packets, so transfers fail or crawl"
+            remedy = ("# Boot with pci=pcie_bus_safe on the kernel's command line.",)
             yield Finding("payload", severity, hop.subject, found, why, remedy)
 
 
@@ -217,9 +217,9 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
             continue  # a switch requests nothing itself; a device without a PCIe link uses none
         if size is not None and size < LEAST_READ_REQUEST:
             found = f"MaxReadReq is {size} bytes"
-            why = "reads ask in small pieces and stay below the link's rate"
+            why = "small read requests keep reads below the link's rate"
             remedy = f"sudo setpci -s {hop.function.address} CAP_EXP+8.w=5000:7000"
-            remedy += "  # 4096 bytes; lost at the next start"
+            remedy += "  # 4096 bytes, until the next boot"
             yield Finding("read-request", "warn", hop.subject, found, why, (remedy,))
 
 
@@ -239,17 +239,17 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
                 redirecting.setdefault(port, []).append(f"{one}-{other}")
     for port, pairs in redirecting.items():
         how = ", ".join(evidence.functions[port].acs or ())
-        found = f"ACS redirects peer traffic of {', '.join(pairs[:4])}: {how}"
+        found = f"ACS redirects the peer traffic of {', '.join(pairs[:4])}: {how}"
         why = "copies between devices below one switch go up to the root complex and back"
         remedy = f"sudo setpci -s {port} ECAP_ACS+6.w=0:1c"
-        remedy += "  # not where devices are passed to VMs: there it isolates them"
+        remedy += "  # not if devices are passed to VMs: it isolates them"
         yield Finding("acs", "warn", port, found, why, (remedy,))
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
     """Error counters that rose during the run, at either end of a link."""
-    why = "packets that arrive broken are sent again: the link or its contacts are bad"
-    remedy = ("reseat the card and its riser or cable; sudo dmesg | grep -i aer",)
+    why = "broken packets are sent again: the link or its contacts are bad"
+    remedy = (kernel_log("aer"), RESEAT)
     counted, again = pci_errors(evidence), replays(evidence)
     for hop in hops(evidence):
         rose = _rose(hop, counted)
@@ -258,7 +258,7 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
             for end, counts in rose.items()
         ]
         if hop.name in again:
-            texts.append(f"{again[hop.name]} packets were sent again")
+            texts.append(f"{again[hop.name]} packets sent again")
         grave = any(set(counts) != {"correctable"} for counts in rose.values())
         if texts:
             severity: Severity = "fail" if grave else "warn"

@@ -7,11 +7,12 @@ Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no 
 
 from __future__ import annotations
 
+from linkgauge.judge.remedies import link_state
 from linkgauge.model.inventory import PciFunction
 from linkgauge.model.pcie import generation
 
 _ON_THE_HOST = (
-    "# In a virtual machine: on its host; `lspci -tv` shows DEVICE there, and the PORT above it:"
+    "# On the virtual machine's host, where `lspci -tv` shows DEVICE and the PORT above it:"
 )
 
 
@@ -26,9 +27,10 @@ def lines(
     if code is None or above is None:
         return (
             (
-                f"the port above {function.address} does not show here: on the host, find it with "
-                "`lspci -tv` and look at LnkSta and LnkCtl2 of `sudo lspci -vv -s PORT`"
+                f"# The port above {function.address} is not visible here. On the host, find it "
+                "with `lspci -tv`, then:"
             ),
+            link_state("PORT"),
         )
     target = f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
     start = f"setpci -s {above} CAP_EXP+10.w=20:20"
@@ -36,13 +38,13 @@ def lines(
     return (
         *([_ON_THE_HOST] if virtual else ()),
         (
-            "# Not while a virtual machine or a program uses the device: the link goes down for a "
-            "moment, which crashes or hangs whoever uses it."
+            "# First stop the virtual machines and programs that use the device: the link goes "
+            "down for a moment, and they would crash or hang."
         ),
         f"sudo {target}  # target speed {speed:g} GT/s",
         f"sudo {start}  # retrain",
-        f"sudo lspci -vv -s {device} | grep LnkSta:",
-        f"# To repeat it at each start, /etc/systemd/system/{service}:",
+        link_state(device, "LnkSta:"),
+        f"# To repeat this at each boot, write /etc/systemd/system/{service}:",
         "[Unit]",
         f"Description=Retrain the PCIe link of {device}",
         "Before=libvirtd.service virtqemud.service",
@@ -55,10 +57,10 @@ def lines(
         "",
         "[Install]",
         "WantedBy=multi-user.target",
-        f"# then: sudo systemctl enable {service}",
+        "# Then enable it:",
+        f"sudo systemctl enable {service}",
         (
-            "# (A unit found on the web writes 0x0060 to LnkCtl2 of the card itself: that is "
-            "target speed 0, which no link has, and nothing in it starts the training. Do not "
-            "copy it.)"
+            "# Do not copy the unit found on the web that writes 0x0060 to LnkCtl2 of the card: "
+            "that sets target speed 0, which no link has, and does not start the training."
         ),
     )

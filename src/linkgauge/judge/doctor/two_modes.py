@@ -10,7 +10,7 @@ from linkgauge.model.units import unit_of
 
 
 def check_modes(evidence: Evidence) -> Iterator[Finding]:
-    why = "one figure stands for two: an average of them is a value that never occurs"
+    why = "samples fall into two groups: their average is a value that never occurs"
     for case in cases_of(evidence):
         if case.cell.modes:
             remedy = (f"linkgauge run {case.result.benchmark} --samples 60",)

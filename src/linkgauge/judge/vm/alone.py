@@ -13,9 +13,10 @@ from linkgauge.judge.doctor.host_setup import (
 from linkgauge.judge.doctor.links import CHECKS as LINKS
 from linkgauge.judge.doctor.pcie_chains import shown
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.remedies import COMPARE_ON_HOST
 from linkgauge.model.units import format_size
 
-from .described import FEW_SOCKETS
+from .described import FEW_SOCKETS, one_socket
 from .guest_devices import MADE_UP
 
 
@@ -25,12 +26,8 @@ def check_sockets(evidence: Evidence) -> Iterator[Finding]:
     if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
     found = f"each of its {host.sockets} vCPUs is a socket of its own"
-    why = "the guest's scheduler takes no two of them to share a cache or a core"
-    remedy = (
-        f"in the domain: <cpu …><topology sockets='1' dies='1' cores='{host.sockets}' "
-        "threads='1'/></cpu>; threads='2' where vCPUs are pinned to both threads of cores"
-    )
-    yield Finding("sockets", "warn", "guest", found, why, (remedy,))
+    why = "the guest's scheduler assumes that no two vCPUs share a cache or a core"
+    yield Finding("sockets", "warn", "guest", found, why, one_socket(host.sockets))
 
 
 def check_one_node(evidence: Evidence) -> Iterator[Finding]:
@@ -41,9 +38,8 @@ def check_one_node(evidence: Evidence) -> Iterator[Finding]:
         total = nodes[0].memory_total
         size = "" if total is None else f" with {format_size(total >> 30 << 30)}"
         found = f"it has one NUMA node{size} and {len(devices)} devices"
-        why = "if the host has them on several nodes, nothing in the guest can know which is near"
-        remedy = "on the host: virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml"
-        yield Finding("cells", "note", "guest", found, why, (remedy,))
+        why = "if they are on several nodes of the host, the guest cannot know which is near"
+        yield Finding("cells", "note", "guest", found, why, COMPARE_ON_HOST)
 
 
 def check_links(evidence: Evidence) -> Iterator[Finding]:

@@ -23,26 +23,26 @@ def check_pins_of_none(case: Comparison) -> Iterator[Finding]:
     domain = case.domain
     vcpus = tuple(vcpu for vcpu in domain.vcpu_pins if vcpu >= domain.vcpus)
     if vcpus:
-        found = f"{several(len(vcpus), 'vCPU')} pinned that the domain does not have"
-        found += f": {ranges(vcpus)} of 0-{domain.vcpus - 1}"
-        why = "libvirt ignores such a <vcpupin>: the list was made for another number of vCPUs"
-        remedy = "remove it, or raise <vcpu>"
+        found = (
+            f"pins of vCPUs that the domain does not have: {ranges(vcpus)} of 0-{domain.vcpus - 1}"
+        )
+        why = "libvirt ignores these <vcpupin>: they were written for another number of vCPUs"
+        remedy = "# Remove these <vcpupin>, or raise <vcpu>."
         yield Finding("pin-of-none", "warn", "vcpupin", found, why, (remedy,))
     threads = tuple(one for one in domain.iothread_pins if one not in domain.iothreads)
     if threads:
-        found = f"{several(len(threads), 'IO thread')} pinned that the domain does not have"
-        found += f": {ranges(threads)}"
-        why = "libvirt refuses such a domain"
-        remedy = "remove the <iothreadpin>, or raise <iothreads>"
+        found = f"pins of IO threads that the domain does not have: {ranges(threads)}"
+        why = "libvirt refuses to define the domain"
+        remedy = "# Remove these <iothreadpin>, or raise <iothreads>."
         yield Finding("pin-of-none", "fail", "iothreadpin", found, why, (remedy,))
 
 
 def check_topology_product(case: Comparison) -> Iterator[Finding]:
     topology, vcpus = case.domain.topology, case.domain.vcpus
     if topology is not None and topology.vcpus != vcpus:
-        found = f"the topology makes {topology.vcpus} vCPUs ({product(topology)}), <vcpu> {vcpus}"
-        why = "libvirt refuses a domain of which the two differ"
-        remedy = "make the product of <topology> the number in <vcpu>"
+        found = f"the topology has {topology.vcpus} vCPUs ({product(topology)}), <vcpu> has {vcpus}"
+        why = "libvirt refuses to define the domain while the two differ"
+        remedy = "# Make <vcpu> equal to the product of <topology>."
         yield Finding("topology-product", "fail", "topology", found, why, (remedy,))
 
 
@@ -50,12 +50,18 @@ def check_topology_none(case: Comparison) -> Iterator[Finding]:
     """QEMU makes each vCPU a socket if nobody says otherwise."""
     vcpus = case.domain.vcpus
     if case.domain.topology is None and vcpus >= FEW_SOCKETS:
-        found = f"there is none: QEMU makes each of the {vcpus} vCPUs a socket"
-        why = "the guest's scheduler takes no two of them to share a cache or a core"
-        remedy = f"<topology sockets='1' dies='1' cores='{vcpus}' threads='1'/> in <cpu>"
-        if vcpus % 2 == 0:
-            remedy += f"; cores='{vcpus // 2}' threads='2' if pinned to both threads of cores"
-        yield Finding("topology-none", "note", "topology", found, why, (remedy,))
+        found = f"the domain has none, so QEMU makes each of the {vcpus} vCPUs a socket"
+        why = "the guest's scheduler assumes that no two vCPUs share a cache or a core"
+        yield Finding("topology-none", "note", "topology", found, why, one_socket(vcpus))
+
+
+def one_socket(vcpus: int) -> tuple[str, ...]:
+    """The topology that makes vCPUs the cores of one socket, or its threads."""
+    element = "# In <cpu>: <topology sockets='1' dies='1' cores='{}' threads='{}'/>{}"
+    if vcpus % 2:
+        return (element.format(vcpus, 1, ""),)
+    pinned = ", if vCPUs are pinned to both threads of cores"
+    return element.format(vcpus, 1, ""), element.format(vcpus // 2, 2, pinned)
 
 
 def product(topology: Topology) -> str:
@@ -79,16 +85,16 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
     absent = tuple(sorted(vcpu for vcpu in counts if vcpu >= domain.vcpus))
     twice = tuple(sorted(vcpu for vcpu, count in counts.items() if count > 1))
     left = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in counts)
-    refused = "libvirt refuses such a domain"
+    refused = "libvirt refuses to define the domain"
     problems: tuple[tuple[tuple[int, ...], str, Severity, str], ...] = (
-        (absent, "beyond the last", "fail", refused),
+        (absent, "that the domain does not have", "fail", refused),
         (twice, "in several cells", "fail", refused),
-        (left, "in no cell", "warn", "libvirt puts them into the first cell"),
+        (left, "in no cell", "warn", "libvirt puts them in the first cell"),
     )
     for vcpus, what, severity, why in problems:
         if vcpus:
             found = f"vCPUs {what}: {ranges(vcpus)}"
-            remedy = "list each vCPU in the cell of the node that it is pinned to"
+            remedy = "# List each vCPU in the cell of the node that it is pinned to."
             yield Finding("cell-list", severity, "cells", found, why, (remedy,))
 
 
@@ -106,8 +112,8 @@ def check_cells_of_none(case: Comparison) -> Iterator[Finding]:
         strange = tuple(sorted(set(cells) - known))
         if strange:
             found = f"refers to cell {ranges(strange)}, which the domain does not have"
-            why = "libvirt refuses such a domain"
-            remedy = "refer to a <cell> of <numa>, or add one"
+            why = "libvirt refuses to define the domain"
+            remedy = "# Refer to a <cell> of <numa>, or add one."
             yield Finding("cell-of-none", "fail", what, found, why, (remedy,))
 
 
@@ -116,8 +122,8 @@ def check_memory_sum(case: Comparison) -> Iterator[Finding]:
     asked, summed = case.domain.memory, case.domain.bytes
     if asked is None or summed is None or abs(asked - summed) < _ROUNDING:
         return
-    found = f"<memory> says {sized(asked)}, cells and memory devices {sized(summed)}"
-    why = "libvirt takes the sum of the cells"
+    found = f"<memory> is {sized(asked)}, but cells and memory devices add up to {sized(summed)}"
+    why = "libvirt uses the sum of the cells"
     yield Finding("memory-sum", "note", "memory", found, why)
 
 
@@ -125,7 +131,7 @@ def check_mediated(case: Comparison) -> Iterator[Finding]:
     count = len(case.domain.mediated)
     if count:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
-        look = "ls -l /sys/bus/mdev/devices  # on the host: each one's parent, and its numa_node"
+        look = "ls -l /sys/bus/mdev/devices  # on the host: the parent of each, and its numa_node"
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))
 
 

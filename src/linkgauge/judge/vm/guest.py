@@ -8,6 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Finding
+from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cell, Cpus
 
@@ -18,27 +19,25 @@ from .words import plural, sized
 
 
 def again(case: Comparison) -> tuple[str, ...]:
-    """How a definition comes into force."""
+    """How a definition takes effect."""
     name = case.name
-    return (
-        f"virsh shutdown {name}, then virsh start {name}: a reboot inside keeps the definition",
-        f"virsh dumpxml {name}  # as it runs; with --inactive as it will start",
-    )
+    shown = f"virsh dumpxml {name}  # as it runs; with --inactive, as it will start"
+    return ("# On the host:", shown, *restarted(name))
 
 
 def check_uuid(case: Comparison) -> Iterator[Finding]:
     own, asked = case.uuid, case.domain.uuid
     if own and asked and not is_same_uuid(own, asked):
-        found = f"the guest's firmware has the UUID {own}, the domain {asked}"
-        why = "this is another guest's domain: what follows compares the wrong two"
-        remedy = "virsh dumpxml of the domain that virsh list --uuid shows under the first"
-        yield Finding("domain-uuid", "fail", "domain", found, why, (remedy,))
+        found = f"the guest's firmware has the UUID {own}, the domain has {asked}"
+        why = "this domain belongs to another guest, so the findings below compare the wrong two"
+        remedy = (f"# On the host, find the name of {own}:", "virsh list --uuid --name")
+        yield Finding("domain-uuid", "fail", "domain", found, why, (*remedy, *COMPARE_ON_HOST[1:]))
 
 
 def check_vcpus(case: Comparison) -> Iterator[Finding]:
     domain, online = case.domain, len(case.cpus)
     if not online:
-        yield Finding("vcpus", "unknown", "vCPUs", "which CPUs are online cannot be read")
+        yield Finding("vcpus", "unknown", "vCPUs", "cannot read which CPUs are online")
         return
     asked = len(domain.enabled)
     if online == asked:
@@ -46,12 +45,10 @@ def check_vcpus(case: Comparison) -> Iterator[Finding]:
     found = f"the guest has {plural(online, 'CPU')} online, the domain asks for {asked}"
     if domain.vcpus > asked:
         found += f" of at most {domain.vcpus}"
-    why = "threads and pins are planned for CPUs that are not there"
-    offline = (
-        "cat /sys/devices/system/cpu/offline  # echo 1 | sudo tee …/cpuN/online brings one back"
-    )
+    why = "threads and pins are planned for CPUs that the guest does not have"
+    offline = "cat /sys/devices/system/cpu/offline  # to bring one back, write 1 to its cpuN/online"
     if online > asked:
-        why = "more CPUs than were planned share what the domain was given"
+        why = "more CPUs than planned share what the domain has"
         offline = f"virsh setvcpus {case.name} COUNT --live  # or --config, for the next start"
     yield Finding("vcpus", "fail", "vCPUs", found, why, (offline, *again(case)))
 
@@ -64,12 +61,12 @@ def check_topology(case: Comparison) -> Iterator[Finding]:
     asked = topology.of(vcpus_of(case.domain, case.cpus).values())
     given = product(topology)
     if host.sockets is None or host.cores is None or host.threads_per_core is None:
-        found = f"the guest's kernel does not show all of its topology; the domain asks for {given}"
+        found = f"the guest's kernel shows only part of its topology; the domain asks for {given}"
         yield Finding("topology", "unknown", "topology", found)
         return
     if host.sockets != asked.sockets:
         found = f"the guest sees {plural(host.sockets, 'socket')}; the domain asks for {given}"
-        why = "what shares a cache, and where programs place threads, is mistaken"
+        why = "the kernel misjudges which CPUs share a cache, and programs place threads wrongly"
         yield Finding("sockets", "fail", "topology", found, why, again(case))
     if host.threads_per_core != asked.threads or host.cores != asked.cores:
         found = (
@@ -86,7 +83,9 @@ def _threads_remedy(case: Comparison, threads: int) -> tuple[str, ...]:
     hidden = case.host.threads_per_core == 1 and threads > 1
     lacks = case.domain.features.get("topoext") not in ("require", "force")
     if hidden and case.host.cpu_vendor == "AuthenticAMD" and lacks:
-        line = "<feature policy='require' name='topoext'/> in <cpu>: else AMD's CPUs hide threads"
+        line = (
+            "# In <cpu>, to show threads of AMD's CPUs: <feature policy='require' name='topoext'/>"
+        )
         return (line, *again(case))
     return again(case)
 
@@ -128,16 +127,16 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
     nodes = _nodes(case)
     seen, asked = len(nodes.vcpus), len(nodes.cells) or 1
     if seen != asked and case.cpus:
-        found = f"the guest sees {plural(seen, 'NUMA node')}, the domain makes {asked}"
-        why = "programs cannot place threads and memory as the host has them"
-        off = "look for numa=off or acpi=off in /proc/cmdline"
+        found = f"the guest sees {plural(seen, 'NUMA node')}, the domain defines {asked}"
+        why = "programs cannot place threads and memory by the host's nodes"
+        off = "grep -E 'numa=off|acpi=off' /proc/cmdline  # in the guest: both hide the nodes"
         yield Finding("cells", "fail", "cells", found, why, (off, *again(case)))
     for cell in nodes.cells:
         node = nodes.node_of.get(cell.index)
         if node is not None and set(nodes.vcpus[node]) != set(cell.vcpus):
             has, wants = ranges(nodes.vcpus[node]) or "none", ranges(cell.vcpus) or "none"
-            found = f"node {node} of the guest has the vCPUs {has}, the domain gives it {wants}"
-            why = "threads are placed on the wrong side of the host's NUMA link"
+            found = f"node {node} of the guest has vCPUs {has}, the domain gives it {wants}"
+            why = "threads run on the wrong side of the host's NUMA link"
             yield Finding("cell-vcpus", "fail", f"cell {cell.index}", found, why, again(case))
 
 
@@ -154,7 +153,7 @@ def check_distances(case: Comparison) -> Iterator[Finding]:
         ]
         if wrong:
             found = f"the guest sees a distance of {'; '.join(wrong)}"
-            why = "the kernel's balancing and allocation follow the distances"
+            why = "the kernel balances and allocates by the distances"
             yield Finding("cell-distances", "fail", f"cell {cell.index}", found, why, again(case))
 
 
@@ -186,12 +185,12 @@ def _sized(
         return
     if total < least_visible(least, case.virtual.crash_kernel):
         found = f"the guest has {sized(total)}, the domain gives {sized(least)}"
-        why = "less fits than was planned, or a balloon took it"
-        remedy = f"virsh setmem {case.name} SIZE --live  # gives a balloon's memory back"
+        why = "less fits than planned, or a balloon took the rest"
+        remedy = f"virsh setmem {case.name} SIZE --live  # takes memory back from a balloon"
         yield Finding(check, "fail", subject, found, why, (remedy, *again(case)))
     elif total > most + _ROUNDING:
         found = f"the guest has {sized(total)}, the domain gives at most {sized(most)}"
-        why = "the guest was started with another definition"
+        why = "the guest was started from another definition"
         yield Finding(check, "fail", subject, found, why, again(case))
 
 
@@ -204,10 +203,9 @@ def check_pages(case: Comparison) -> Iterator[Finding]:
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
-        found = "the domain is backed by huge pages, the guest's kernel uses none"
-        why = "the TLB caches translations of the smaller page of both: little is gained"
-        remedy = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled  # or always"
-        yield Finding("guest-pages", "warn", "huge pages", found, why, (remedy,))
+        found = "the domain is backed by huge pages, but the guest's kernel uses none"
+        why = "the TLB holds translations of the smaller of the two pages, so little is gained"
+        yield Finding("guest-pages", "warn", "huge pages", found, why, (HUGE_PAGES,))
 
 
 def check_beyond(case: Comparison) -> Iterator[Finding]:
@@ -222,9 +220,8 @@ def check_beyond(case: Comparison) -> Iterator[Finding]:
     }
     there = ", ".join(f"<{name}>" for name, value in asked.items() if value)
     if there:
-        found = f"whether {there} took effect does not show inside the guest"
-        remedy = "on the host: virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml"
-        yield Finding("beyond-guest", "unknown", "host", found, remedy=(remedy,))
+        found = f"a guest cannot see whether {there} took effect"
+        yield Finding("beyond-guest", "unknown", "host", found, remedy=COMPARE_ON_HOST)
 
 
 CHECKS = (

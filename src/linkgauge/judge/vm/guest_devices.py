@@ -11,6 +11,7 @@ from linkgauge.judge.doctor.links import (
     check_target_speed,
 )
 from linkgauge.judge.findings import Finding
+from linkgauge.judge.remedies import kernel_log
 from linkgauge.model.domain import HostDevice, Route
 from linkgauge.model.virtual import BusFunction
 
@@ -71,22 +72,24 @@ def check_devices(case: Comparison) -> Iterator[Finding]:
         return
     functions = case.virtual.functions
     if functions is None or not all(function.is_known for function in functions):
-        found = "the guest's PCI functions cannot be read, or not all of them"
-        yield Finding("device", "unknown", "devices", found, remedy=("run it in the guest itself",))
+        found = "cannot read all of the guest's PCI functions"
+        yield Finding(
+            "device", "unknown", "devices", found, remedy=("# Run it in the guest itself.",)
+        )
         return
     there = matched(case)
-    why = "the guest measures and uses what is left"
-    look = "lspci -nn; sudo dmesg | grep -iE 'pci|vfio'"
+    why = "the guest has fewer devices than the domain passes through"
+    look = f"lspci -nn; {kernel_log('pci', 'vfio')}"
     for device in devices:
         if case.domain.route_to(device) is not None and device.source not in there:
-            found = f"it is passed through, but not {_where(device)} in the guest"
+            found = f"it is passed through, but the guest does not show it{_where(device)}"
             yield Finding("device", "fail", device.source, found, why, (look, *again(case)))
     yield from _check_count(case, there, (look, *again(case)))
 
 
 def _where(device: HostDevice) -> str:
     at = device.guest
-    return f"at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}" if at else "there"
+    return f" at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}" if at else ""
 
 
 def _check_count(
@@ -98,9 +101,9 @@ def _check_count(
     taken = {function.address for function in there.values()}
     free = [f for f in case.virtual.functions or () if is_real(f) and f.address not in taken]
     if len(free) < len(anywhere):
-        found = f"{several(len(anywhere), 'device')} passed through, of which the guest shows "
+        found = f"{several(len(anywhere), 'device')} passed through, but the guest shows only "
         found += f"{len(free)}: {', '.join(anywhere[:4])}"
-        why = "the guest measures and uses what is left"
+        why = "the guest has fewer devices than the domain passes through"
         yield Finding("device", "fail", "devices", found, why, remedy)
 
 
@@ -113,13 +116,15 @@ def check_device_nodes(case: Comparison) -> Iterator[Finding]:
         node = None if cell is None else node_of_cell(case, cell)
         if node is not None and len(case.cells) > 1 and function.numa_node != node:
             sees = "no node" if function.numa_node is None else f"node {function.numa_node}"
-            found = f"the guest sees it at {sees}; its expander is of cell {cell}, node {node}"
-            why = "drivers and linkgauge take buffers from another node"
+            found = f"the guest sees it at {sees}; its expander belongs to cell {cell}, node {node}"
+            why = "drivers and linkgauge place buffers on another node"
             yield Finding("device-node", "fail", subject, found, why, again(case))
         elif cell is None and len(case.cells) > 1 and function.numa_node is None:
-            found = f"the guest does not know which of its {len(case.cells)} nodes it is near"
-            why = "drivers and linkgauge take buffers from any node"
-            remedy = "run linkgauge vm on the host: it prints an expander (pxb-pcie) for each node"
+            found = f"the guest does not know which of its {len(case.cells)} nodes is near"
+            why = "drivers and linkgauge place buffers on any node"
+            remedy = (
+                "# Run linkgauge vm on the host: it prints an expander (pxb-pcie) for each node."
+            )
             yield Finding("device-node", "warn", subject, found, why, (remedy,))
 
 

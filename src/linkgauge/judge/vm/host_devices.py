@@ -13,14 +13,15 @@ from linkgauge.judge.doctor.links import (
     check_target_speed,
 )
 from linkgauge.judge.findings import Finding
+from linkgauge.judge.remedies import NEAR_NODE
 from linkgauge.machine.tree import ranges
 from linkgauge.model.virtual import BusFunction
 
 from .comparison import Comparison
 from .host_memory import vcpu_nodes
 
-BELOW = ("take the <cputune> and the <numatune> below",)
-_PXB = "take the expanders (pxb-pcie) and the devices' addresses below"
+BELOW = ("# Use the <cputune> and the <numatune> below.",)
+_PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
 
 
 def _there(case: Comparison) -> Iterator[tuple[str, BusFunction]]:
@@ -32,14 +33,16 @@ def _there(case: Comparison) -> Iterator[tuple[str, BusFunction]]:
 
 def check_present(case: Comparison) -> Iterator[Finding]:
     if case.domain.devices and case.virtual.functions is None:
-        found = "the host's PCI bus cannot be read"
-        yield Finding("device", "unknown", "devices", found, remedy=("run it on the host itself",))
+        found = "cannot read the host's PCI bus"
+        yield Finding(
+            "device", "unknown", "devices", found, remedy=("# Run it on the host itself.",)
+        )
         return
     for device in case.domain.devices:
         if device.source not in case.functions:
-            found = "it is to be passed through, but the host has nothing at this address"
-            why = "the domain does not start; addresses move when cards or the firmware change"
-            remedy = "lspci -Dnn  # and correct the <source> of the <hostdev>"
+            found = "the domain passes it through, but the host has no device at this address"
+            why = "the domain does not start; addresses change with cards and firmware"
+            remedy = "lspci -Dnn  # then correct the <source> of the <hostdev>"
             yield Finding("device", "fail", device.source, found, why, (remedy,))
 
 
@@ -47,8 +50,11 @@ def check_iommu(case: Comparison) -> Iterator[Finding]:
     for address, function in _there(case):
         if function.is_known and function.iommu_group is None:
             found = "it is in no IOMMU group"
-            why = "VFIO passes nothing through without one: the domain does not start"
-            remedy = "intel_iommu=on or amd_iommu=on, and VT-d or AMD-Vi in the firmware's setup"
+            why = "VFIO needs one, so the domain does not start"
+            remedy = (
+                "# Enable VT-d or AMD-Vi in the firmware's setup, and boot with intel_iommu=on or "
+                "amd_iommu=on."
+            )
             yield Finding("device-iommu", "fail", address, found, why, (remedy,))
 
 
@@ -63,14 +69,16 @@ def check_driver(case: Comparison) -> Iterator[Finding]:
         if runs and case.alive is not None:
             found, why = (
                 f"the domain runs, but its device has {driver}",
-                "the guest does not have it",
+                "the guest cannot use it",
             )
             remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
             yield Finding("device-driver", "fail", address, found, why, (remedy,))
         else:
             found = f"it has {driver}, and libvirt does not manage it"
             why = "the domain does not start until vfio-pci has the device"
-            remedy = "<hostdev … managed='yes'>, or virsh nodedev-detach"
+            remedy = (
+                "# Set <hostdev … managed='yes'>, or detach the device with virsh nodedev-detach."
+            )
             yield Finding("device-driver", "warn", address, found, why, (remedy,))
 
 
@@ -89,8 +97,7 @@ def check_far(case: Comparison) -> Iterator[Finding]:
         if node is None:
             if several:
                 found = "the host does not know its NUMA node"
-                look = "the firmware's setup; linkgauge run --numa-node N on the host shows it"
-                yield Finding("device-far", "unknown", address, found, remedy=(look,))
+                yield Finding("device-far", "unknown", address, found, remedy=(NEAR_NODE,))
             continue
         far = []
         if everyone and node not in everyone:
@@ -98,7 +105,7 @@ def check_far(case: Comparison) -> Iterator[Finding]:
         if memory and node not in memory:
             far.append(f"the memory is on node {ranges(memory)}")
         if far:
-            found = f"it is at node {node}; {', '.join(far)}"
+            found = f"it is on node {node}; {', '.join(far)}"
             why = "every transfer and every interrupt crosses the link between the nodes"
             yield Finding("device-far", "warn", address, found, why, BELOW)
 
@@ -109,9 +116,9 @@ def check_hidden(case: Comparison) -> Iterator[Finding]:
     at = vcpu_nodes(case, vcpus)
     is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
     if len(case.cells) < 2 and len(at) > 1 and is_fixed:
-        found = f"its vCPUs run on nodes {ranges(at)}, the guest sees a single one"
-        why = "the guest cannot place threads near their memory, nor either near a device"
-        remedy = "take the <cpu> with <numa>, the <cputune> and the <numatune> below"
+        found = f"its vCPUs run on nodes {ranges(at)}, but the guest sees only one"
+        why = "the guest cannot place threads and memory near each other, or near a device"
+        remedy = "# Use the <cpu> with <numa>, the <cputune> and the <numatune> below."
         yield Finding("cells-hidden", "warn", "cells", found, why, (remedy,))
 
 
@@ -119,17 +126,19 @@ def check_cells(case: Comparison) -> Iterator[Finding]:
     """The cell that the guest sees a device at, where it has several."""
     if len(case.cells) < 2:
         return
-    why = "drivers in the guest take memory and CPUs of another node than the device's"
+    why = "drivers in the guest use memory and CPUs of another node than the device's"
     for device in case.domain.devices:
         node, cell = case.node_of_device(device.source), case.domain.cell_of(device)
         home = () if node is None else _cell_at(case, node)
         if not home:
             continue
         if cell is None:
-            found = "it is below no expander: the guest does not know which cell it is near"
+            found = "it is below no expander, so the guest does not know which cell is near"
             yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
         elif cell not in home:
-            found = f"its expander is of cell {cell}; at its node {node} is cell {ranges(home)}"
+            found = (
+                f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
+            )
             yield Finding("device-node", "warn", device.source, found, why, (_PXB,))
 
 

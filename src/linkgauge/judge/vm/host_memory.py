@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
+from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cpus
 
 from .comparison import Comparison
 from .words import plural, sized
 
-BELOW = ("take the <numatune> below",)
+BELOW = ("# Use the <numatune> below.",)
 _KIB, _MIB = 1 << 10, 1 << 20
 
 
@@ -40,7 +41,7 @@ def check_nodes(case: Comparison) -> Iterator[Finding]:
         if absent:
             there = ranges(case.node_memory)
             found = f"bound to node {ranges(absent)}; the host has memory on {there}"
-            why = "the domain does not start, or takes what is left of the list"
+            why = "the domain does not start, or uses the rest of the list"
             yield Finding("memory-node", "fail", subject, found, why, BELOW)
 
 
@@ -53,15 +54,19 @@ def check_bound(case: Comparison) -> Iterator[Finding]:
             how = (
                 "numad chooses its nodes"
                 if policy or case.domain.automatic
-                else "is bound to no node"
+                else "it is bound to no node"
             )
-            found = f"{how}: it may come from any of {len(case.node_memory)}"
-            why = "what lies on another node than the vCPUs and devices crosses the link between"
+            found = f"{how}: it may come from any of {len(case.node_memory)} nodes"
+            why = "vCPUs and devices reach memory on another node over the link between nodes"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
         elif policy.mode in ("preferred", "interleave"):
-            found = f"its policy is {policy.mode}, on nodes {ranges(policy.nodes)}"
-            why = "preferred memory spills when the node is full, interleaved is remote in part"
-            remedy = "<memory mode='strict' …> keeps it on the node, or the domain does not start"
+            found = f"its policy is {policy.mode} on nodes {ranges(policy.nodes)}"
+            why = (
+                "preferred memory spills when the node is full; interleaved memory is partly remote"
+            )
+            remedy = (
+                "# Set <memory mode='strict' …>: the domain starts only if the node has the memory."
+            )
             yield Finding("memory-policy", "note", subject, found, why, (remedy,))
 
 
@@ -71,7 +76,7 @@ def check_remote(case: Comparison) -> Iterator[Finding]:
         policy = case.domain.policy_of(index)
         at = vcpu_nodes(case, vcpus)
         if policy and policy.nodes and at and at.isdisjoint(policy.nodes):
-            found = f"bound to node {ranges(policy.nodes)}, its vCPUs run on node {ranges(at)}"
+            found = f"bound to node {ranges(policy.nodes)}, but its vCPUs run on node {ranges(at)}"
             why = "every access crosses the link between the nodes"
             yield Finding("memory-remote", "warn", subject, found, why, BELOW)
 
@@ -88,7 +93,7 @@ def check_size(case: Comparison) -> Iterator[Finding]:
         known = sum(one or 0 for one in sizes)
         if None not in sizes and size > known:
             found = f"{sized(size)} are bound to node {ranges(nodes)}, which has {sized(known)}"
-            why = "the domain does not start, or is killed when it has filled the node"
+            why = "the domain does not start, or is killed when the node is full"
             yield Finding("memory-size", "fail", "memory", found, why, BELOW)
 
 
@@ -98,11 +103,9 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
         return
     if policy.mode in ("strict", "restrictive") and not set(alive.nodes) <= set(policy.nodes):
         found = f"bound to node {ranges(policy.nodes)}, but may come from {ranges(alive.nodes)}"
-        why = "the domain runs with another definition"
-        remedy = (
-            f"virsh numatune {case.name}; virsh shutdown {case.name}, then virsh start {case.name}"
-        )
-        yield Finding("live-memory", "fail", "memory", found, why, (remedy,))
+        why = "the running domain has another definition"
+        remedy = (f"virsh numatune {case.name}  # as it runs", *restarted(case.name))
+        yield Finding("live-memory", "fail", "memory", found, why, remedy)
 
 
 def _page_size(case: Comparison, index: int) -> int | None:
@@ -132,7 +135,7 @@ def check_pools(case: Comparison) -> Iterator[Finding]:
             found = f"asks for pages of {sized(page)}; the host has pools of {sizes}"
             why, look = (
                 "the domain does not start",
-                "hugepagesz=1G on the host's kernel command line",
+                "# Boot the host with hugepagesz=1G hugepages=N on its kernel's command line.",
             )
             yield Finding("huge-pages", "fail", "huge pages", found, why, (look,))
         else:
@@ -149,12 +152,12 @@ def _pool(case: Comparison, page: int, nodes: Cpus, need: int) -> Iterator[Findi
     runs = case.alive is not None or case.domain.running
     if total < need:
         found = f"needs {need} pages of {sized(page)}{where}; the host has {total}"
-        why = "the domain does not start, or has its memory in other pages"
-        remedy = f"echo {need} | sudo tee {pool}  # before memory is fragmented, best at the start"
+        why = "the domain does not start, or gets its memory in other pages"
+        remedy = f"echo {need} | sudo tee {pool}  # soon after boot, before memory is fragmented"
         yield Finding("huge-pages", "fail", "huge pages", found, why, (remedy,))
     elif free < need and not runs:
         found = f"needs {need} pages of {sized(page)}{where}; {free} of the host's {total} are free"
-        why = "the domain does not start while others have them (unless it runs itself)"
+        why = "the domain does not start while others use them (unless it is running)"
         remedy = f"echo {total + need - free} | sudo tee {pool}"
         yield Finding("huge-pages", "warn", "huge pages", found, why, (remedy,))
 
@@ -165,12 +168,15 @@ def check_no_pages(case: Comparison) -> Iterator[Finding]:
         return
     choice = case.host.transparent_huge_pages
     severity: Severity = "note"
-    found = "the domain's memory is in base pages or transparent huge ones"
+    found = "the domain's memory is in base pages or transparent huge pages"
     if choice == "never":
-        severity, found = "warn", "the domain's memory is in base pages, transparent ones are off"
-    why = "the TLB holds less: bandwidth and above all latency of large working sets suffer"
+        severity, found = (
+            "warn",
+            "the domain's memory is in base pages, and transparent huge pages are off",
+        )
+    why = "the TLB covers less memory, which costs bandwidth and above all latency"
     pages = plural(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
-    remedy = f"<memoryBacking><hugepages/></memoryBacking>, and a pool of {pages} of 2 MiB"
+    remedy = f"# Set <memoryBacking><hugepages/></memoryBacking>, and reserve {pages} of 2 MiB."
     yield Finding("huge-pages-none", severity, "huge pages", found, why, (remedy,))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
+from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.domain import Cpus
 
 from .comparison import Comparison
 from .words import plural, several
 
-BELOW = ("take the <cputune> below",)
+BELOW = ("# Use the <cputune> below.",)
 """The remedy where a placement is printed after the findings."""
 
 
@@ -24,7 +25,7 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
     """Pins to CPUs that the host does not have online."""
     domain, online = case.domain, set(case.cpus)
     if not online:
-        yield Finding("pinned-cpus", "unknown", "pins", "which CPUs are online cannot be read")
+        yield Finding("pinned-cpus", "unknown", "pins", "cannot read which CPUs are online")
         return
     own = {n: pin for n, pin in domain.vcpu_pins.items() if n < domain.vcpus}
     lost = {vcpu: absent for vcpu, pin in own.items() if (absent := {*pin} - online)}
@@ -35,7 +36,7 @@ def check_pinned_cpus(case: Comparison) -> Iterator[Finding]:
         absent = pin - online
         if absent:
             found = f"pinned to CPU {ranges(absent)}; the host has {ranges(case.cpus)} online"
-            why = "the domain does not start, or runs on what is left of the list"
+            why = "the domain does not start, or runs on the rest of the list"
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
@@ -46,10 +47,10 @@ def check_unpinned(case: Comparison) -> Iterator[Finding]:
         return
     nodes = len([node for node, cpus in case.node_cpus.items() if cpus])
     where = f"any of {len(case.cpus)} CPUs" + (f" of {nodes} nodes" if nodes > 1 else "")
-    found = f"{several(len(free), 'vCPU')} pinned to none: {where} may run them"
+    found = f"{several(len(free), 'vCPU')} not pinned: they may run on {where}"
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
-    why = "the host's scheduler moves them, away from their caches, their memory and the devices"
+    why = "the host's scheduler moves them away from their caches, memory and devices"
     yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
@@ -68,8 +69,8 @@ def check_across(case: Comparison) -> Iterator[Finding]:
             yield Finding("pins-across", "warn", subject, found, why, BELOW)
         else:
             found = f"share the CPUs {ranges(pin)} of one node"
-            why = "the host's scheduler moves them among these, away from their caches"
-            remedy = "give each vCPU a CPU of its own: a <vcpupin> with one CPU"
+            why = "the host's scheduler moves them among these CPUs, away from their caches"
+            remedy = "# Give each vCPU a <vcpupin> with one CPU."
             yield Finding("pins-wide", "note", subject, found, why, (remedy,))
 
 
@@ -78,10 +79,10 @@ def check_shared(case: Comparison) -> Iterator[Finding]:
     by_cpu: dict[int, list[int]] = {}
     for vcpu, cpu in _exact(case).items():
         by_cpu.setdefault(cpu, []).append(vcpu)
-    why = "one waits while another runs: steal in the guest, stalls in its locks"
+    why = "one waits while another runs, which shows as steal and stalled locks in the guest"
     for cpu, vcpus in by_cpu.items():
         if len(vcpus) > 1:
-            subject, found = f"vCPUs {ranges(vcpus)}", f"are all pinned to CPU {cpu}"
+            subject, found = f"vCPUs {ranges(vcpus)}", f"all pinned to CPU {cpu}"
             yield Finding("pins-shared", "warn", subject, found, why, BELOW)
     pins = case.pins
     union = {cpu for pin in pins.values() for cpu in pin}
@@ -119,7 +120,7 @@ def check_emulator(case: Comparison) -> Iterator[Finding]:
             found = f"may run on CPU {ranges(shared)}, to which vCPUs are pinned"
         else:
             continue
-        why = "the vCPU on that CPU stands still meanwhile"
+        why = "the vCPU on that CPU waits while it runs"
         severity: Severity = "warn" if subject == "emulator" else "note"
         yield Finding("emulator", severity, subject, found, why, BELOW)
 
@@ -129,7 +130,7 @@ def check_threads(case: Comparison) -> Iterator[Finding]:
     exact, siblings = _exact(case), case.virtual.siblings
     topology = case.domain.topology
     threads = topology.threads if topology else 1
-    why = "the guest's scheduler shares out cores that are not there, or leaves shared ones unknown"
+    why = "the guest's scheduler mistakes which vCPUs share a core"
     guests: dict[int, list[int]] = {}
     hosts: dict[Cpus, list[int]] = {}
     for vcpu, cpu in exact.items():
@@ -139,13 +140,14 @@ def check_threads(case: Comparison) -> Iterator[Finding]:
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
     if split:
         pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
-        found = f"{plural(len(split), 'core')} of the guest on CPUs of several cores: vCPUs {pairs}"
+        cores = plural(len(split), "core")
+        found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
     joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
     if joined and not split:
         pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
         cores = plural(len(joined), "core")
-        found = f"the guest takes threads of {cores} for cores of their own: vCPUs {pairs}"
+        found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
 
 
@@ -162,10 +164,10 @@ def check_alive(case: Comparison) -> Iterator[Finding]:
     pins["emulator"] = (domain.emulator_pin, alive.emulator)
     for thread in domain.iothreads:
         pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
-    why = "the domain runs with another definition, or somebody pinned it anew"
+    why = "the running domain has another definition, or its pins were changed"
     remedy = (
         f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
-        f"virsh shutdown {case.name}, then virsh start {case.name}: the definition takes effect",
+        *restarted(case.name),
     )
     for subject, (asked, runs) in pins.items():
         if asked is not None and runs is not None and set(asked) != set(runs):

@@ -66,7 +66,7 @@ class Format(NamedTuple):
         if isinstance(rendered, bytes):
             from linkgauge.model.errors import InputError
 
-            raise InputError(f"{self.flag} is no text for stdout: give a file with -o")
+            raise InputError(f"{self.flag} is not text: give a file with -o")
         from linkgauge.report.console import make_console
 
         console = make_console()

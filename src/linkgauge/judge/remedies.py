@@ -1,0 +1,43 @@
+"""Remedies that several checks give: the same situation gives the same commands.
+
+Each line is a command that a shell takes as it stands or, behind `# `, prose. Which programs a
+command may start is written in `report/remedies.py`.
+"""
+
+from __future__ import annotations
+
+POWER_CYCLE = (
+    "# Power the machine off and on. Check the card's seat, its cables and its power supply."
+)
+RESEAT = "# Reseat the card and its riser or cable."
+RESET = "# Reset the device, or power the machine off and on. If it recurs, replace the device."
+LESS_MEMORY = ("cat /sys/fs/cgroup/memory.max", "# Measure with a smaller --size.")
+IOMMU_PT = "# Boot with iommu=pt on the kernel's command line."
+HUGE_PAGES = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+NEAR_NODE = "# Run with --numa-node N for each node N: the fastest one is the nearest."
+BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # the programs that use the CPUs most"
+FABRIC_MANAGER = "systemctl status nvidia-fabricmanager"
+COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml")
+
+
+def kernel_log(*words: str) -> str:
+    """The kernel's lines that hold one of these words."""
+    return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
+
+
+DEVICE_LOST = (kernel_log("xid", "fallen off", "aer", "pciehp"), POWER_CYCLE)
+"""For a device that no longer answers."""
+
+
+def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
+    """What lspci shows of a PCI function's link."""
+    return f"sudo lspci -vv -s {address} | grep -E '{fields}'"
+
+
+def restarted(name: str) -> tuple[str, ...]:
+    """How the definition of the domain of this name, quoted for a shell, takes effect."""
+    return (
+        "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
+        f"virsh shutdown {name}",
+        f"virsh start {name}  # once it is shut off",
+    )
