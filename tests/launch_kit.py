@@ -16,6 +16,11 @@ from linkgauge.engine.runs import read_run
 HERE = Path(sys.executable).parent
 SECONDS = 240
 """A launch that takes longer hangs."""
+YIELDING = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+}
+"""MPICH's ranks spin while they wait. Where they share CPUs, each then waits for a turn."""
 _LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL")
 
 HARMED = """
@@ -99,7 +104,7 @@ class Ended:
 def environment(**changed: str) -> dict[str, str]:
     """Without what a launcher around the tests may have set."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
-    return {**clean, "NO_COLOR": "1", **changed}
+    return {**clean, **YIELDING, "NO_COLOR": "1", **changed}
 
 
 def launch(

@@ -13,11 +13,6 @@ from linkgauge.model.collective import COLLECTIVE_NAMES, NUMBERS, REDUCTIONS
 
 NAMES = [row.name for row in COLLECTIVES]
 QUICK = ("--backend", "mpi", "--samples", "1", "--loops", "2", "--size")
-YIELDING = {
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
-    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
-}
-"""MPICH's ranks spin while they wait. Where they share CPUs, each then waits for a turn."""
 
 ALTERING = """
 import ctypes, os, sys
@@ -40,7 +35,7 @@ main()
 
 
 def carried_out(folder, ranks, *names, sizes="8,4K", **options):
-    return launch(folder, ranks, "run", *names, *QUICK, sizes, **YIELDING, **options)
+    return launch(folder, ranks, "run", *names, *QUICK, sizes, **options)
 
 
 def cells_of(ended):
