@@ -1,6 +1,7 @@
 """What `devices` shows of a machine: its PCI tree, links, distances, and what is not known."""
 
 import re
+from functools import cache
 
 import msgspec
 import pytest
@@ -110,6 +111,7 @@ def lines(made):
     return [line.plain.rstrip() for line in made]
 
 
+@cache
 def sim(name):
     backend = simulate(Simulation(*load(name), ()), EngineSettings())
     inventory = backend.look()
