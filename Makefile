@@ -12,8 +12,9 @@ NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
 CROSS := aarch64-linux-gnu riscv64-linux-gnu
 TARGETS := native $(foreach cross,$(CROSS),$(if $(shell command -v $(cross)-g++),$(cross)))
-# None depends on timing being good: they may share a machine with each other.
-TEST_PROCESSES ?= 2
+# None depends on timing being good: they may share a machine with each other. One more than the
+# CPUs of a small machine, since some wait, for a limit to pass or for processes to end.
+TEST_PROCESSES ?= 3
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 

@@ -4,14 +4,10 @@ the one before."""
 
 import ctypes
 import re
-import shutil
-import subprocess
-from importlib.resources import files
-from pathlib import Path
+from functools import cache
 from types import SimpleNamespace
 
-import pytest
-
+from compiled_kit import KERNELS, PRECOMPILED, library_of
 from cuda_kit import Bindings, Status, gpu
 from emulated_fabric import FabricCalls
 from linkgauge.backends.cuda import CudaBackend
@@ -19,8 +15,6 @@ from linkgauge.backends.cuda.driver import Driver
 from linkgauge.model.machine import Node
 from linkgauge.model.settings import EngineSettings
 
-KERNELS = files("linkgauge.kernels")
-HERE = Path(__file__).parent
 TRANSLATED = {
     'asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(number));': "value = half_to_float(number);",
     'asm("cvt.rn.f16.f32 %0, %1;" : "=h"(number) : "f"(value));': "number = float_to_half(value);",
@@ -34,47 +28,18 @@ TRANSLATED = {
 ENTRY_POINT = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\w+\)\s+)?(\w+)\(')
 
 
-HEADER = HERE / "emulated_cuda.hpp"
-FLAGS = ("-std=c++20", "-O1", "-w", "-fPIC")
-
-
-def compiled(source, folder):
-    """The shared library of a C++ source. Skips without a compiler of C++20."""
-    library = folder / f"{source.stem}.so"
-    _compile(*FLAGS, "-shared", f"-I{folder}", f"-I{HERE}", str(source), "-o", str(library))
-    return library
-
-
-def _compile(*arguments):
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not installed: it compiles kernels for the CPU")
-    command = [compiler, *arguments]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-
-
 class EmulatingCompiler:
-    """Compiles kernels for the CPU, each once; what it gives for machine code is the library's
-    path."""
-
-    known = {}  # noqa: RUF012  # by all
-
-    def __init__(self, folder):
-        self.folder = folder
-        ready = folder / f"{HEADER.name}.gch"
-        if not ready.exists():
-            _compile(*FLAGS, "-x", "c++-header", str(HEADER), "-o", str(ready))
+    """Compiles kernels for the CPU; what it gives for machine code is the library's path."""
 
     def compile(self, name, capability, defines=()):
-        key = (name, *defines)
         if name == "gate":
             return b""
-        if key not in self.known:
-            source = self.folder / f"{name}{len(self.known)}.cpp"
-            source.write_text(translated(name, defines))
-            self.known[key] = str(compiled(source, self.folder)).encode()
-        return self.known[key]
+        return str(_kernel(name, tuple(defines))).encode()
+
+
+@cache
+def _kernel(name, defines):
+    return library_of(translated(name, defines))
 
 
 def translated(name, defines):
@@ -86,7 +51,7 @@ def translated(name, defines):
         kernel = kernel.replace(assembly, meant)
     functions = ENTRY_POINT.findall(kernel)
     exchanges = str("__syncthreads" in kernel or "__shfl" in kernel).lower()
-    lines = [f'#include "{HEADER.name}"']
+    lines = [f'#include "{PRECOMPILED}"']
     lines += [f"#define {define.replace('=', ' ')}" for define in defines]
     # Names of kernels are those of system calls.
     lines += [f"#define {function} kernel_{function}" for function in functions]
@@ -178,7 +143,7 @@ class EmulatedBindings(FabricCalls, Bindings):
         return [name for name, *_ in self.of("cuLaunchKernel") if name != "gate"]
 
 
-def emulated(folder, devices=1, **engines):
+def emulated(devices=1, **engines):
     """A backend of emulated GPUs, and its bindings."""
     uuid = SimpleNamespace(bytes=bytes(range(16)))
     answers = gpu(
@@ -190,4 +155,4 @@ def emulated(folder, devices=1, **engines):
     bindings = EmulatedBindings(answers)
     nodes = (Node(0, (0,)),)
     settings = EngineSettings(**{"tuned": False, **engines})
-    return CudaBackend(Driver(bindings), nodes, settings, EmulatingCompiler(folder)), bindings
+    return CudaBackend(Driver(bindings), nodes, settings, EmulatingCompiler()), bindings

@@ -16,6 +16,11 @@ from linkgauge.engine.runs import read_run
 HERE = Path(sys.executable).parent
 SECONDS = 240
 """A launch that takes longer hangs."""
+YIELDING = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+}
+"""MPICH's ranks spin while they wait. Where they share CPUs, each then waits for a turn."""
 _LAUNCHERS = ("PMI", "OMPI", "PMIX", "SLURM", "HYDI", "MPI_LOCAL")
 
 HARMED = """
@@ -36,14 +41,16 @@ def harmed(agent, command):
         if len(seen) == count:
             if how == "raise":
                 raise RuntimeError("out of order")
-            if how == "SIGSTOP":  # until long after all others have ended
-                os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"sleep 13; kill -9 {{os.getpid()}}")
+            if how == "SIGSTOP":  # until all others have ended
+                others = " && ".join(f"[ -e exit-{{n}} ]" for n in {others})
+                until = f"until {{others}}; do sleep 0.1; done; kill -9 {{os.getpid()}}"
+                os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", until)
             os.kill(os.getpid(), getattr(signal, how))
     return carry_out(agent, command)
 
 if at == "start":
     import linkgauge.cluster.gathering as gathering
-    gathering.JOIN_SECONDS = 6.0
+    gathering.JOIN_SECONDS, gathering.LATE_SECONDS = 4.0, 1.0
 if mine and at == "start":
     os.kill(os.getpid(), getattr(signal, how))
 if mine and at == "version":
@@ -99,7 +106,7 @@ class Ended:
 def environment(**changed: str) -> dict[str, str]:
     """Without what a launcher around the tests may have set."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
-    return {**clean, "NO_COLOR": "1", **changed}
+    return {**clean, **YIELDING, "NO_COLOR": "1", **changed}
 
 
 def launch(
@@ -143,7 +150,8 @@ def launch(
     return Ended(started.returncode, stdout, stderr, out)
 
 
-def harmed(rank: int, how: str, at: str, count: int = 1) -> str:
-    """A program of which this rank is sent a signal, or raises, at the `count`th command of a
-    kind; or at its start; or it has another version."""
-    return HARMED.format(rank=rank, how=how, at=at, count=count)
+def harmed(rank: int, how: str, at: str, count: int = 1, ranks: int = 3) -> str:
+    """A program of which this rank (of so many) is sent a signal, or raises, at the `count`th
+    command of a kind; or at its start; or it has another version."""
+    others = [other for other in range(ranks) if other != rank]
+    return HARMED.format(rank=rank, how=how, at=at, count=count, others=others)

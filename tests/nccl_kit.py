@@ -2,24 +2,20 @@
 
 import ctypes
 from contextlib import nullcontext
-from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
-from cuda_emulator import compiled
+from compiled_kit import own_library_of
 from linkgauge.backends.cuda.nccl import Nccl
 
 SOURCE = Path(__file__).parent / "fake_nccl.cpp"
 
 
 def library_in(folder, *, since_2_28=True):
-    """The library, compiled in this folder."""
-    (folder / "content.cuh").write_text((files("linkgauge.kernels") / "content.cuh").read_text())
-    source = folder / "nccl.cpp"
+    """The library, with variables of its own in this folder."""
     since = "#define SINCE_2_28\n" if since_2_28 else ""
-    source.write_text(since + SOURCE.read_text())
-    loaded = ctypes.CDLL(str(compiled(source, folder)))
+    loaded = ctypes.CDLL(str(own_library_of(since + SOURCE.read_text(), folder)))
     loaded.new_comm.restype = ctypes.c_void_p
     loaded.lines.restype = ctypes.c_char_p
     return loaded

@@ -19,11 +19,6 @@ LARGE = 3 * 64 * 2 * 16 * 4 + 1000
 """Some rounds of three blocks, and a rest."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("kernels")
-
-
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -31,8 +26,8 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def device(folder):
-    backend, _ = emulated(folder)
+def device():
+    backend, _ = emulated()
     yield backend
     backend.close()
 
@@ -120,8 +115,8 @@ def test_other_arrays_are_unsupported(device, text, operation, says):
 
 
 @pytest.mark.parametrize("operation", ["peak-read", "peak-triad"])
-def test_nothing_is_left_of_a_kernel_that_cannot_be_had(folder, operation, monkeypatch):
-    backend, bindings = emulated(folder)
+def test_nothing_is_left_of_a_kernel_that_cannot_be_had(operation, monkeypatch):
+    backend, bindings = emulated()
     copy = lend(backend, operation, 4096)
     held = set(bindings.held)
 
@@ -153,11 +148,11 @@ class TestSearch:
     SMALL = (ARRAY_DEFAULT, TILES, SWEEP)
 
     @pytest.fixture
-    def search(self, folder, monkeypatch):
+    def search(self, monkeypatch):
         monkeypatch.setattr("linkgauge.backends.cuda.arrays.LEAST_SEARCHED", 1 << 12)
         monkeypatch.setattr(tune, "ROUNDS", 1)
         monkeypatch.setattr(tune, "candidates", lambda path, count: iter(self.SMALL))
-        backend, bindings = emulated(folder, tuned=True)
+        backend, bindings = emulated(tuned=True)
         rates = {ARRAY_DEFAULT: 1.0, TILES: 2.0, SWEEP: 3.0}
         measured = tune._Trial._measured
         tried = []
@@ -201,21 +196,21 @@ class TestSearch:
         assert self.prepared(search) == "cuda:0.sm: plain of 1024 threads, 4 in flight"
         assert load_tuned("NVIDIA H200", cache) == {"sm peak-write": ARRAY_DEFAULT}
 
-    def test_small_arrays_and_shapes_by_hand_are_not_searched(self, search, folder):
+    def test_small_arrays_and_shapes_by_hand_are_not_searched(self, search):
         self.prepared(search, size=(1 << 12) - 16)
         assert search.tried == []
-        backend, _ = emulated(folder, tuned=True, threads=64, blocks=2)
+        backend, _ = emulated(tuned=True, threads=64, blocks=2)
         assert "2 blocks of 64 threads" in self.prepared(backend)
         backend.close()
         assert search.tried == []
 
-    def test_who_is_to_search_nothing_uses_what_is_remembered(self, search, folder, cache):
-        backend, _ = emulated(folder, tuned=True, searches=False)
+    def test_who_is_to_search_nothing_uses_what_is_remembered(self, search, cache):
+        backend, _ = emulated(tuned=True, searches=False)
         assert self.prepared(backend) == "cuda:0.sm: plain of 1024 threads, 4 in flight"
         assert (search.tried, cache.exists()) == ([], False)
         backend.close()
         self.prepared(search)
-        backend, _ = emulated(folder, tuned=True, searches=False)
+        backend, _ = emulated(tuned=True, searches=False)
         assert "3 blocks of 64 threads" in self.prepared(backend)
         backend.close()
 
@@ -236,8 +231,8 @@ class TestSearch:
         assert len(search.tried) == tried
 
 
-def test_memory_for_two_arrays_is_asked_for_at_once(folder):
-    backend, bindings = emulated(folder)
+def test_memory_for_two_arrays_is_asked_for_at_once():
+    backend, bindings = emulated()
     bindings.cuMemAlloc = lambda size: (Status.CUDA_ERROR_OUT_OF_MEMORY,)
     with pytest.raises(AllocationError):
         lend(backend, "peak-triad", 1 << 20)

@@ -27,8 +27,8 @@ def library(tmp_path_factory, request):
 
 
 @pytest.fixture
-def backend(library, tmp_path_factory, monkeypatch):
-    opened, _ = emulated(tmp_path_factory.getbasetemp(), RANKS)
+def backend(library, monkeypatch):
+    opened, _ = emulated(RANKS)
     monkeypatch.setattr(
         collective_calls, "address_of", lambda name: iterations.address_of(library, name)
     )
@@ -163,8 +163,8 @@ def test_the_library_is_named(backend, monkeypatch):
     assert "NCCL_ALGO=Ring" in variables
 
 
-def test_without_nccl_there_is_a_remedy(tmp_path_factory):
-    opened, _ = emulated(tmp_path_factory.getbasetemp(), 1)
+def test_without_nccl_there_is_a_remedy():
+    opened, _ = emulated(1)
     refused = opened.refusal(parse_transfer("cuda:0 -> cuda:0 by ccl"))
     assert isinstance(refused, Unsupported)
     assert "pip install '.[nccl13]'" in str(refused)

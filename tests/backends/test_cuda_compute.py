@@ -19,8 +19,8 @@ BOTH = "null -> null by cuda:0.sm & host:0 -> cuda:0 by ce & cuda:0 -> host:0 by
 
 
 @pytest.fixture
-def made(tmp_path_factory):
-    return emulated(tmp_path_factory.mktemp("compute"))
+def made():
+    return emulated()
 
 
 def copies_of(backend, text):

@@ -18,21 +18,16 @@ OURS, THEIRS = Memory("cuda", 0), Memory("cuda", 0, rank=1)
 HERE, THERE = "clique 1 of cluster a", "clique 2 of cluster a"
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("fabric")
-
-
 @pytest.fixture
-def owner(folder):
+def owner():
     """The process that has the memory."""
-    return emulated(folder)
+    return emulated()
 
 
 @pytest.fixture
-def other(folder):
+def other():
     """One on another machine."""
-    return emulated(folder)
+    return emulated()
 
 
 @pytest.fixture

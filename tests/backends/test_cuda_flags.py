@@ -22,15 +22,10 @@ from linkgauge.model.transfer import HAND_OVERS
 SECOND = 1_000_000_000
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("flags")
-
-
 @pytest.fixture
-def bounce(folder):
+def bounce():
     """The kernel itself, on this CPU."""
-    library = ctypes.CDLL(EmulatingCompiler(folder).compile("flags", 90).decode())
+    library = ctypes.CDLL(EmulatingCompiler().compile("flags", 90).decode())
 
     def launch(mine, theirs, first, count, limit, report):
         values = [ctypes.c_uint64(one) for one in (mine, theirs, first, count, limit, report)]
@@ -85,10 +80,10 @@ def test_a_side_that_hears_nothing_gives_up_and_says_how_far_it_came(bounce):
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by sm", "cuda:0 -> cuda:0 by sm"])
-def test_the_cell_ends_as_one_that_took_too_long(folder, monkeypatch, text):
+def test_the_cell_ends_as_one_that_took_too_long(monkeypatch, text):
     """The emulator runs one kernel after another: nobody ever answers."""
     monkeypatch.setattr(flags, "LIMIT", 0.02)
-    backend, _ = emulated(folder)
+    backend, _ = emulated()
     transfer = parse_transfer(text)
     ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
@@ -102,15 +97,15 @@ def test_the_cell_ends_as_one_that_took_too_long(folder, monkeypatch, text):
 
 
 @pytest.mark.parametrize("text", ["host:0 -> cuda:0 by ce", "cuda:0 -> null by sm"])
-def test_flags_bounce_by_kernels_between_two_memories(folder, text):
-    backend, _ = emulated(folder)
+def test_flags_bounce_by_kernels_between_two_memories(text):
+    backend, _ = emulated()
     transfer = parse_transfer(text)
     with pytest.raises(Unsupported, match="flags bounce by a kernel"):
         backend.prepare([Copy(transfer, None, None, flags.BYTES, 1)], "flag-ping-pong")
 
 
-def test_more_round_trips_than_a_report_holds_are_refused(folder):
-    backend, _ = emulated(folder)
+def test_more_round_trips_than_a_report_holds_are_refused():
+    backend, _ = emulated()
     transfer = parse_transfer("cuda:0 -> cuda:0 by sm")
     ends = [backend.allocate(end, flags.BYTES, transfer.engine) for end in transfer.memories]
     group = backend.prepare([Copy(transfer, *ends, flags.BYTES, 1)], "flag-ping-pong")
@@ -125,9 +120,9 @@ class TestTwoProcesses:
     """Each launches its own side, on its own device, in its own process."""
 
     @pytest.fixture
-    def sides(self, folder):
+    def sides(self):
         """The devices of two processes, the addresses of both flags, and the bindings."""
-        made = [emulated(folder) for _ in range(2)]
+        made = [emulated() for _ in range(2)]
         words = (ctypes.c_uint64 * 32)()
         at = ctypes.addressof(words), ctypes.addressof(words) + flags.APART
         devices = [backend.device_of(Memory("cuda", 0)) for backend, _ in made]

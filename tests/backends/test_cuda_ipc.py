@@ -17,21 +17,16 @@ SIZE = 6 << 20
 OURS, THEIRS = Memory("cuda", 0), Memory("cuda", 0, rank=1)
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("ipc")
-
-
 @pytest.fixture
-def owner(folder):
+def owner():
     """The process that has the memory."""
-    return emulated(folder)
+    return emulated()
 
 
 @pytest.fixture
-def other(folder):
+def other():
     """Another one, which opens it."""
-    return emulated(folder)
+    return emulated()
 
 
 @pytest.fixture
@@ -54,7 +49,7 @@ class TestOpened:
         other[0].fill(theirs, SIZE, Pattern.WORDS, 8, inverted=False)
         assert owner[0].first_mismatch(buffer, SIZE, Pattern.WORDS, 8) is None
 
-    def test_begins_where_the_buffer_does(self, owner, other, folder):
+    def test_begins_where_the_buffer_does(self, owner, other):
         """Handles are of whole allocations, in which buffers begin anywhere."""
         backend, _ = owner
         engine = parse_transfer("cuda:0 -> cuda:0 by ce").engine

@@ -16,11 +16,11 @@ SIZE = 6 * load.TILE
 
 
 @pytest.fixture
-def backend(tmp_path_factory, monkeypatch):
+def backend(monkeypatch):
     """The emulator runs a kernel to its end as it is launched: another thread has to end it."""
     monkeypatch.setattr(load, "_WHOLE", 0.0)
     monkeypatch.setattr(load.Load, "start", start)
-    return emulated(tmp_path_factory.mktemp("load"))[0]
+    return emulated()[0]
 
 
 STARTED = load.Load.start

@@ -4,11 +4,11 @@ import ctypes
 import math
 import struct
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from cuda_emulator import compiled, emulated
+from compiled_kit import CUBLAS, own_library_of
+from cuda_emulator import emulated
 from cuda_kit import Status
 from linkgauge.backends.cuda import cublas
 from linkgauge.backends.protocol import Checked, Copy, follows
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def library(folder):
-    return str(compiled(Path(__file__).parents[1] / "fake_cublas.cpp", folder))
+    return str(own_library_of(CUBLAS, folder))
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def blas(library, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def device(folder):
-    return emulated(folder)
+def device():
+    return emulated()
 
 
 def product(device, operation, order=ORDER, seed=3):
@@ -177,8 +177,8 @@ def test_numbers_are_drawn_by_philox_and_box_muller(device, blas):
     group.close()
 
 
-def test_all_memory_is_given_back(folder, blas):
-    backend, bindings = emulated(folder)
+def test_all_memory_is_given_back(blas):
+    backend, bindings = emulated()
     group = product((backend, bindings), "matmul-bf16")
     run(group)
     group.mismatch()
@@ -189,8 +189,8 @@ def test_all_memory_is_given_back(folder, blas):
 
 
 @pytest.mark.parametrize("left", range(4))
-def test_without_memory_nothing_is_left_behind(folder, blas, left, monkeypatch):
-    backend, bindings = emulated(folder)
+def test_without_memory_nothing_is_left_behind(blas, left, monkeypatch):
+    backend, bindings = emulated()
     allocate = bindings.cuMemAlloc
 
     def scarce(size):
@@ -223,8 +223,8 @@ def test_errors_name_the_call_and_the_status(device, blas, status, error, says):
     group.close()
 
 
-def test_a_handle_that_cannot_be_made_names_library_and_driver(folder, blas, library):
-    backend, bindings = emulated(folder)
+def test_a_handle_that_cannot_be_made_names_library_and_driver(blas, library):
+    backend, bindings = emulated()
     blas.fail_next(1)
     with pytest.raises(BackendError) as caught:
         product((backend, bindings), "matmul-fp32")
@@ -245,10 +245,8 @@ def test_a_library_is_named_in_the_result(device, blas, library):
      (7, "matmul-tf32", "TF32 needs compute capability 8.0"),
      (5, "matmul-fp16", None), (7, "matmul-fp32", None)],
 )  # fmt: skip
-def test_types_that_a_device_does_not_have_are_unsupported(
-    folder, blas, capability, operation, says
-):
-    backend, bindings = emulated(folder)
+def test_types_that_a_device_does_not_have_are_unsupported(blas, capability, operation, says):
+    backend, bindings = emulated()
     backend._devices[0].capability = 10 * capability + 5
     if says is None:
         product((backend, bindings), operation).close()
@@ -268,16 +266,16 @@ class TestLibrary:
     @pytest.mark.parametrize(
         ("version", "extra"), [(13000, "cublas13"), (14010, "cublas13"), (12080, "cublas12")]
     )
-    def test_without_any_it_says_what_to_install(self, folder, monkeypatch, version, extra):
-        backend, bindings = emulated(folder)
+    def test_without_any_it_says_what_to_install(self, monkeypatch, version, extra):
+        backend, bindings = emulated()
         bindings.answers["cuDriverGetVersion"] = [version]
         monkeypatch.setattr(cublas, "_paths", lambda majors: iter(()))
         with pytest.raises(Unsupported, match=rf"pip install '\.\[{extra}\]'"):
             product((backend, bindings), "matmul-fp32")
 
-    def test_a_driver_is_offered_no_newer_library(self, folder, monkeypatch):
+    def test_a_driver_is_offered_no_newer_library(self, monkeypatch):
         offered = []
-        backend, bindings = emulated(folder)
+        backend, bindings = emulated()
         bindings.answers["cuDriverGetVersion"] = [12080]
         monkeypatch.setattr(cublas, "_paths", lambda majors: offered.append(majors) or iter(()))
         with pytest.raises(Unsupported):

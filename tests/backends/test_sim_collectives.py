@@ -160,9 +160,10 @@ EVERY = [
 @pytest.mark.parametrize("size", [8, 4096, 1 << 20])
 @pytest.mark.parametrize("name", COLLECTIVE_NAMES)
 def test_every_number_is_right(name, size):
+    machine = backend()
     for one in EVERY:
         if one.collective == name and one.is_checked:
-            group = prepared(backend(), one, size)
+            group = prepared(machine, one, size)
             assert isinstance(group, Collecting)
             assert group.check().count == 0, one
 

@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from command_kit import called
 from judge_kit import run_of
 from linkgauge.backends.sim.description import load
 from linkgauge.backends.sim.faults import FAULTS
@@ -77,14 +76,7 @@ def test_those_of_the_pages_yaml_strike(fault):
 
 @pytest.mark.parametrize("command", SHOWN)
 def test_the_commands_of_the_page_strike(command, tmp_path):
-    words = [*shlex.split(command)[1:], "--out", str(tmp_path)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "linkgauge", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    ended = called(*shlex.split(command)[1:], "--out", tmp_path)
     assert ended.returncode in (0, 1, 3), ended.stderr
     assert "SIMULATED" in ended.stdout
     assert "struck nothing" not in ended.stdout

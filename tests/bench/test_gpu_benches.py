@@ -1,7 +1,6 @@
 """The comparisons on a GPU, without one: what takes turns with what, and what is made of it."""
 
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,8 @@ import device_latency
 import device_memory
 import gpu_matmul
 import turns
-from cuda_emulator import compiled, emulated
+from compiled_kit import CUBLAS, own_library_of
+from cuda_emulator import emulated
 from linkgauge.backends.cuda import cublas
 from linkgauge.model.inventory import Reading
 from linkgauge.model.matmul import operations_of
@@ -23,8 +23,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def backend(folder):
-    made, _ = emulated(folder)
+def backend():
+    made, _ = emulated()
     yield made
     made.close()
 
@@ -79,7 +79,7 @@ class Torch:
 
 @pytest.mark.parametrize(("each", "holds"), [(1e-5, True), (1.1e-5, False)])
 def test_a_turn_of_torch_is_ten_products_and_a_hundred(backend, folder, monkeypatch, each, holds):
-    library = compiled(Path(__file__).parents[1] / "fake_cublas.cpp", folder)
+    library = own_library_of(CUBLAS, folder)
     monkeypatch.setattr(cublas, "_paths", lambda majors: iter([str(library)]))
     torch = Torch(each)
     outcome = gpu_matmul.compare(backend, torch, "matmul-tf32", order=8, rounds=2)

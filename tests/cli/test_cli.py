@@ -13,17 +13,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from command_kit import called, linkgauge
+
 ROOT = Path(__file__).parents[2]
 FAST = ("--size", "1M", "--samples", "6", "--loops", "2", "--untuned")
 COPY = "host_to_host_memcpy_copy_cpu"
-
-
-def linkgauge(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "linkgauge", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, cwd=cwd, check=False,
-        env={**os.environ, "COLUMNS": "100", **environment},
-    )  # fmt: skip
 
 
 def test_help_loads_no_vendor_library_nor_the_native_core():
@@ -40,10 +34,10 @@ def test_help_loads_no_vendor_library_nor_the_native_core():
 
 
 def test_every_benchmark_is_listed():
-    listed = json.loads(linkgauge("list", "--json").stdout)
+    listed = json.loads(called("list", "--json").stdout)
     assert len(listed) >= 35 + 3
     assert listed[0]["name"] == "host_to_device_memcpy_ce"
-    some = linkgauge("list", "--prefix", "device_to_device_latency").stdout
+    some = called("list", "--prefix", "device_to_device_latency").stdout
     assert some.split()[0] == "device_to_device_latency_sm"
 
 
@@ -92,7 +86,7 @@ def test_a_document_has_stdout_for_itself(tmp_path, document):
 
 
 def test_several_sizes_are_measured_each(tmp_path):
-    done = linkgauge(
+    done = called(
         "run", COPY, "--size", "4K,0x10000:128K:x2", "--samples", 1, "--loops", 1,
         "--backend", "host", "--out", tmp_path, "--json",
     )  # fmt: skip
@@ -102,7 +96,7 @@ def test_several_sizes_are_measured_each(tmp_path):
 
 
 def test_a_figure_that_may_be_a_caches_says_so():
-    done = linkgauge("copy", "host:0 -> host:0 by cpu", "--size", "4K", "--samples", 1, "--json")
+    done = called("copy", "host:0 -> host:0 by cpu", "--size", "4K", "--samples", 1, "--json")
     document = json.loads(done.stdout)
     if not document["machine"]["host"]["last_level_cache"]:
         pytest.skip("this system does not tell its caches")
@@ -111,7 +105,7 @@ def test_a_figure_that_may_be_a_caches_says_so():
 
 
 def test_copy_reports_each_transfer_and_the_total(tmp_path):
-    done = linkgauge("copy", "host:0 -> host:0 by cpu*1 & host:0 -> null by cpu*1", *FAST,
+    done = called("copy", "host:0 -> host:0 by cpu*1 & host:0 -> null by cpu*1", *FAST,
                      COLUMNS="120")  # fmt: skip
     assert done.returncode == 0, done.stderr
     names = [line.split("  ")[0] for line in done.stdout.splitlines()]
@@ -120,13 +114,13 @@ def test_copy_reports_each_transfer_and_the_total(tmp_path):
 
 def test_the_cpu_time_of_threads_that_copy_is_kept_and_shown():
     copying = ("copy", "host:0 -> host:0 by cpu*1", *FAST)
-    (cell,) = json.loads(linkgauge(*copying, "--json").stdout)["results"][0]["cells"]
+    (cell,) = json.loads(called(*copying, "--json").stdout)["results"][0]["cells"]
     assert cell["cpu_seconds"] > 0
-    assert "CPU time of the measuring process: " in linkgauge(*copying, "--utilization").stdout
+    assert "CPU time of the measuring process: " in called(*copying, "--utilization").stdout
 
 
 def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
-    done = linkgauge("run", COPY, "--backend", "host", "--dry-run", "--out", tmp_path / "no")
+    done = called("run", COPY, "--backend", "host", "--dry-run", "--out", tmp_path / "no")
     assert done.returncode == 0
     assert "host:0 -> host:0 by cpu" in done.stdout
     assert not (tmp_path / "no").exists()
@@ -174,7 +168,7 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_2(tmp_path, arguments, says):
-    done = linkgauge(*arguments, cwd=tmp_path)
+    done = called(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("linkgauge: ")
@@ -183,7 +177,7 @@ def test_bad_input_is_one_clear_line_and_exit_2(tmp_path, arguments, says):
 
 
 def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_path):
-    done = linkgauge("copy", "host:0 -> host:0 by cx", cwd=tmp_path)
+    done = called("copy", "host:0 -> host:0 by cx", cwd=tmp_path)
     assert done.returncode == 2
     problem, text, caret = done.stderr.splitlines()
     assert "unknown engine 'cx'" in problem
@@ -191,13 +185,13 @@ def test_an_unparsable_transfer_has_a_caret_under_the_character_at_fault(tmp_pat
 
 
 def test_without_a_command_it_shows_its_use():
-    done = linkgauge()
+    done = called()
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: linkgauge")
 
 
 def test_nothing_measured_is_never_success(tmp_path):
-    done = linkgauge("copy", "host:0 -> host:0 by cpu*9999", *FAST)
+    done = called("copy", "host:0 -> host:0 by cpu*9999", *FAST)
     assert done.returncode == 4
     assert "CPUs" in done.stdout
 
@@ -275,7 +269,7 @@ def test_a_terminal_that_goes_away_does_not_cost_the_run(tmp_path):
 
 def test_another_tools_command_ends_so_too(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "linkgauge", "as", "--machine", "gb200-nvl72", "nvbandwidth"],
+        [sys.executable, "-m", "linkgauge", "as", "--machine", "dgx-h200-8", "nvbandwidth"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     process.stdout.readline()
@@ -364,10 +358,10 @@ def test_text_in_another_encoding_is_no_trouble(tmp_path):
 
 def test_a_kept_copy_is_shown_as_it_was(tmp_path):
     transfers = "host:0 -> host:0 by cpu*1 & null -> host:0 by cpu*1"
-    done = linkgauge("copy", transfers, *FAST, "--out", tmp_path)
+    done = called("copy", transfers, *FAST, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.rglob("run.json")
-    assert linkgauge("show", path).stdout.splitlines()[1:4] == done.stdout.splitlines()[1:4]
+    assert called("show", path).stdout.splitlines()[1:4] == done.stdout.splitlines()[1:4]
 
 
 def test_what_a_runtime_cannot_do_is_skipped_with_its_reason(tmp_path):

@@ -1,17 +1,14 @@
 """`linkgauge doctor` from the command line."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from command_kit import called
+
 
 def linkgauge(*arguments, folder):
-    return subprocess.run(
-        [sys.executable, "-m", "linkgauge", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    return called(*arguments, cwd=folder, COLUMNS="80")
 
 
 def test_a_degraded_machine_fails_with_the_lines_that_mend_it(tmp_path):

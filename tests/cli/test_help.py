@@ -24,7 +24,8 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 EVERY = ("", *COMMANDS)
 SIMULATED = "full-8"
 SMALL = "riscv-2gpu"
-"""For what measures in rounds."""
+"""For what measures in rounds, or each pair at many sizes."""
+MANY = ("vary", "latency", "traffic")
 NVIDIA = tuple(("nvidia-h200", run) for run in THREE)
 
 
@@ -172,5 +173,5 @@ def _simulated(name, words):
     """The words of a command line, of a simulated machine if it names none."""
     measures = name in ("run", "copy", "latency", "traffic", "scale", "vary", "as")
     if measures and "--machine" not in words:
-        words = [words[0], "--machine", SMALL if name == "vary" else SIMULATED, *words[1:]]
+        words = [words[0], "--machine", SMALL if name in MANY else SIMULATED, *words[1:]]
     return [*words, "--dry-run"] if name == "run" and "--dry-run" not in words else words

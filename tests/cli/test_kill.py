@@ -22,14 +22,13 @@ from linkgauge.report.files import json_document
 # What strikes and drifts does so by the number of the cell, not of the cells measured so far.
 FAULTS = ("drift * per_cell=-0.02%", "jitter sim:2", "flip * offset=77 cells=3..5",
           "crash * cells=40", "crash * signal=KILL cells=90")  # fmt: skip
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
 RUN = (
-    "--machine",
-    "ppu-8",
-    "--profile",
-    "quick",
+    *("--machine", "ppu-8", "--profile", "quick"),
+    *(() if FULL else ("--prefix", "device_to_device_memcpy")),
     *(w for fault in FAULTS for w in ("--fault", fault)),
 )
-CAMPAIGN = 200 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 2
+CAMPAIGN = 200 if FULL else 2
 PATIENCE = 60
 
 

@@ -3,10 +3,10 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 
 import pytest
+
+from command_kit import called
 
 SIMULATED = ("--machine", "ppu-8", "--device", "0", "--device", "1")
 COPIES = "latency_copy_pingpong"
@@ -14,10 +14,7 @@ PATHS = ["host:0-0", "host:0-1", "0-1"]
 
 
 def latency(*arguments, folder):
-    return subprocess.run(
-        [sys.executable, "-m", "linkgauge", "latency", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    return called("latency", *arguments, cwd=folder, COLUMNS="120")
 
 
 def test_every_iteration_is_a_line_of_csv(tmp_path):
@@ -69,10 +66,7 @@ def test_a_run_keeps_the_iterations_and_show_shows_them_alike(tmp_path):
     (run,) = tmp_path.rglob("run.json")
     (result,) = json.loads(run.read_text())["results"]
     assert [len(cell["samples"]) for cell in result["cells"]] == [100] * len(PATHS)
-    again = subprocess.run(
-        [sys.executable, "-m", "linkgauge", "show", "--no-verdict", "--matrix", run],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    again = called("show", "--no-verdict", "--matrix", run, COLUMNS="120")
     percentiles = done.stdout.partition("percentiles of")[2].partition("\n\n")[0]
     assert percentiles
     assert percentiles in again.stdout

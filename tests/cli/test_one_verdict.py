@@ -1,11 +1,10 @@
 """Every command that shows a run says the same of it, in words and by its exit code."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+from command_kit import called
 
 DGX = ("--machine", "dgx-h200-8", "--device", "0", "--device", "1", "--profile", "quick")
 FROM_HOST = "host_to_device_memcpy_ce"
@@ -14,11 +13,7 @@ COPY = "host:0 -> sim:1 by ce"
 
 
 def linkgauge(*arguments, folder):
-    return subprocess.run(
-        [sys.executable, "-m", "linkgauge", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-        env=os.environ | {"COLUMNS": "1000"},
-    )  # fmt: skip
+    return called(*arguments, cwd=folder, COLUMNS="1000")
 
 
 def measured(folder, *arguments):

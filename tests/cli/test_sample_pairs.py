@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.test_cli import linkgauge
+from command_kit import called
 from linkgauge.engine.runs import read_run
 from linkgauge.model.settings import PairSample
 
@@ -14,7 +14,7 @@ OPTIONS = ("--machine", "dgx-h200-8", "--size", "64M", "--samples", "3")
 
 def measured(tmp_path, *options):
     """What was printed, and the run that was kept."""
-    done = linkgauge("run", *PAIRWISE, *OPTIONS, *options, "--out", tmp_path)
+    done = called("run", *PAIRWISE, *OPTIONS, *options, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.rglob("run.json")
     return done.stdout, read_run(path)
@@ -62,10 +62,10 @@ def test_disjoint_pairs_of_a_sample_run_at_once(tmp_path):
 
 def test_a_dry_run_shows_the_drawn_pairs_alone(tmp_path):
     asked = ("run", *PAIRWISE[:1], *OPTIONS, "--sample-pairs", "5", "--dry-run")
-    text = linkgauge(*asked).stdout
+    text = called(*asked).stdout
     assert f"{PAIRWISE[0]}  sim  64 MiB  5 of 56 pairs, drawn with seed 1\n" in text
     assert "\n5 cells; " in text
-    (sheet,) = json.loads(linkgauge(*asked, "--json").stdout)["plan"]
+    (sheet,) = json.loads(called(*asked, "--json").stdout)["plan"]
     assert sheet["drawn"] == {"pairs": 5, "all": 56, "seed": 1}
     assert len(sheet["cells"]) == 5
 
@@ -76,11 +76,11 @@ def test_a_run_goes_on_with_its_own_sample_alone(tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:5]))
     for given, said in ((("--sample-pairs", "7"), "--sample-pairs"), (("--seed", "1"), "--seed")):
-        refused = linkgauge("run", "--resume", path.parent, *given)
+        refused = called("run", "--resume", path.parent, *given)
         assert refused.returncode == 2
         (line,) = refused.stderr.splitlines()
         assert said in line
-    done = linkgauge("run", "--resume", path.parent, "--sample-pairs", "6", "--seed", "3")
+    done = called("run", "--resume", path.parent, "--sample-pairs", "6", "--seed", "3")
     assert done.returncode == 0, done.stderr
     assert "6 of 56 pairs, drawn with seed 3" in done.stdout
     assert places(read_run(path.parent / "run.json")) == before
@@ -90,8 +90,8 @@ def test_the_seed_that_nobody_gave_is_part_of_the_run(tmp_path):
     measured(tmp_path, "--sample-pairs", "6")
     (path,) = tmp_path.rglob("journal.jsonl")
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:5]))
-    assert linkgauge("run", "--resume", path.parent, "--seed", "2").returncode == 2
-    assert linkgauge("run", "--resume", path.parent, "--seed", "1").returncode == 0
+    assert called("run", "--resume", path.parent, "--seed", "2").returncode == 2
+    assert called("run", "--resume", path.parent, "--seed", "1").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_the_seed_that_nobody_gave_is_part_of_the_run(tmp_path):
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_line(given, said):
-    done = linkgauge("run", *PAIRWISE, *OPTIONS, *given)
+    done = called("run", *PAIRWISE, *OPTIONS, *given)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, "")
     assert said in line
 
 
 def test_benchmarks_without_pairs_are_refused(tmp_path):
-    done = linkgauge("run", "device_local_copy", *OPTIONS, "--sample-pairs", "3", "--out", tmp_path)
+    done = called("run", "device_local_copy", *OPTIONS, "--sample-pairs", "3", "--out", tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
         "linkgauge: --sample-pairs has no effect: no benchmark measures pairs of devices\n",

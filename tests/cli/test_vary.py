@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.test_cli import linkgauge
+from command_kit import called
 from linkgauge.cli.main import app
 from linkgauge.model.errors import InputError, LinkgaugeError
 from vary_kit import opening
@@ -78,7 +78,7 @@ def test_where_nothing_can_be_compared_one_round_is_enough(tmp_path, capsys):
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     strike = "test $LINKGAUGE_ROUND$LINKGAUGE_SETTING != 2A || { kill -INT $PPID; sleep 9; }"
-    done = linkgauge("vary", COPY, *HALF, *FEW, "--prepare", strike, "--out", tmp_path)
+    done = called("vary", COPY, *HALF, *FEW, "--prepare", strike, "--out", tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (130, False)
     assert "1 round of a run each, in random order (ended before all 4)" in done.stdout
     assert "too few rounds (1)" in done.stdout

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from cli.test_cli import linkgauge
+from command_kit import called
 from judge.test_vm_placement import host
 from linkgauge.cli.options import expanded
 from linkgauge.cli.vm import vm
@@ -85,7 +85,7 @@ def test_ten_domains_at_least_are_tried():
 def test_a_hostile_domain_is_one_line_and_exit_2(kind, tmp_path):
     path = tmp_path / "domain.xml"
     path.write_bytes(HOSTILE[kind])
-    done = linkgauge("vm", path)
+    done = called("vm", path)
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith(f"linkgauge: {path}: ")
@@ -153,14 +153,14 @@ def test_a_domain_from_a_pipe(machines):
     ],
 )
 def test_what_makes_no_sense_is_bad_input(arguments, text):
-    done = linkgauge("vm", *arguments)
+    done = called("vm", *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"linkgauge: {text}\n")
 
 
 def test_completion_offers_the_roles_and_the_machines():
     words = "linkgauge vm --as "
-    done = linkgauge(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
+    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
     assert done.stdout.split() == ["guest", "host"]
     words = "linkgauge vm --machine vm-"
-    done = linkgauge(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
+    done = called(_LINKGAUGE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD="3")
     assert done.stdout.split() == ["vm-degraded"]

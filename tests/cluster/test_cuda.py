@@ -24,16 +24,11 @@ READ = parse_transfer("cuda:0@0 -> cuda:1@1 by cuda:1@1.ce")
 KERNEL = parse_transfer("cuda:0@0 -> cuda:1@1 by sm")
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("ranks")
-
-
 class Ranks:
     """Two processes, each with a driver of its own, on a machine of so many GPUs."""
 
-    def __init__(self, folder, gpus=2):
-        made = [emulated(folder, gpus, kernel="plain") for _ in range(2)]
+    def __init__(self, gpus=2):
+        made = [emulated(gpus, kernel="plain") for _ in range(2)]
         self.bindings = [bindings for _, bindings in made]
         self.members = [open_cuda(launch(n, 2), made[n][0]) for n in range(2)]
 
@@ -52,8 +47,8 @@ class Ranks:
 
 
 @pytest.fixture
-def ranks(folder):
-    made = Ranks(folder)
+def ranks():
+    made = Ranks()
     yield made
     made.close()
 
@@ -62,8 +57,8 @@ class TestDevice:
     def test_is_the_one_of_the_ranks_number_on_its_machine(self, ranks):
         assert [one.device().memory for one in ranks.members] == ["cuda:0@0", "cuda:1@1"]
 
-    def test_is_shared_where_gpus_are_fewer(self, folder):
-        shared = Ranks(folder, gpus=1)
+    def test_is_shared_where_gpus_are_fewer(self):
+        shared = Ranks(gpus=1)
         assert [one.device().memory for one in shared.members] == ["cuda:0@0", "cuda:0@1"]
         shared.close()
 

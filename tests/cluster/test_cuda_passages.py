@@ -33,11 +33,6 @@ BOTH_WAYS = parse_transfer("cuda:0@0 <-> cuda:1@1 by sm")
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("passages")
-
-
-@pytest.fixture(scope="session")
 def library(tmp_path_factory):
     return library_in(tmp_path_factory.mktemp("nccl"))
 
@@ -51,12 +46,12 @@ class Machines:
     """Ranks with an emulated GPU each, on machines of these names, and rank 0's `backend`. `heard`
     is what each rank was asked."""
 
-    def __init__(self, held, folder, *hosts):
+    def __init__(self, held, *hosts):
         self.bindings, self.members = [], []
         self.heard = [[] for _ in hosts]
         channels = {}
         for number, host in enumerate(hosts):
-            opened, bindings = emulated(folder, len(hosts), kernel="plain")
+            opened, bindings = emulated(len(hosts), kernel="plain")
             self.bindings.append(bindings)
             self.members.append(open_cuda(launch(number, len(hosts)), opened))
             self.members[number]._machine = host
@@ -105,9 +100,9 @@ class Machines:
 
 
 @pytest.fixture
-def launched(folder):
+def launched():
     with ExitStack() as held:
-        yield lambda *hosts: Machines(held, folder, *hosts)
+        yield lambda *hosts: Machines(held, *hosts)
 
 
 @pytest.fixture

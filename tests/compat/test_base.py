@@ -1,11 +1,10 @@
 """`linkgauge as`: a tool's own arguments reach it, and it measures where it is told to."""
 
-import os
-import subprocess
 import sys
 
 import pytest
 
+from command_kit import called
 from compat_kit import ONE_DEVICE, where
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.cli.as_tool import complete_tool
@@ -26,14 +25,6 @@ from processes_kit import as_rank
 
 SETTINGS = Settings((1 << 20,), samples=2, loops=1)
 COPIES = "host_to_device_memcpy_ce"
-
-
-def linkgauge(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "linkgauge", *arguments],
-        capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "COLUMNS": "100", **environment},
-    )  # fmt: skip
 
 
 class TestOpened:
@@ -149,43 +140,43 @@ class TestParser:
 class TestCommand:
     def test_what_follows_the_tools_name_is_the_tools(self):
         for flag in ("-h", "--help"):
-            done = linkgauge("as", "nvbandwidth", flag)
+            done = called("as", "nvbandwidth", flag)
             assert done.returncode == 0
             assert "nvbandwidth CLI:" in done.stdout
             assert "Usage: linkgauge" not in done.stdout
 
     def test_what_a_tool_cannot_do_is_said_under_its_name(self):
-        done = linkgauge("as", "--machine", "ipu-m2000", "gc-hosttraffictest", "-d", "9")
+        done = called("as", "--machine", "ipu-m2000", "gc-hosttraffictest", "-d", "9")
         assert (done.returncode, done.stdout) == (2, "")
         assert "\ngc-hosttraffictest: unknown device '9'" in done.stderr
 
     @pytest.mark.parametrize("tool", ["nvBandwidth", "", "nvbandwidth2"])
     def test_an_unknown_tool_is_refused_with_those_there_are(self, tool):
-        done = linkgauge("as", tool)
+        done = called("as", tool)
         assert done.returncode == 2
         assert f"unknown tool {tool!r}: there are nvbandwidth, sailbandwidth" in done.stderr
 
     def test_without_a_tool_it_says_so(self):
-        done = linkgauge("as")
+        done = called("as")
         assert done.returncode == 2
         assert "TOOL" in done.stderr
 
     def test_an_option_of_linkgauge_before_the_tool_must_exist(self):
-        done = linkgauge("as", "--bogus", "nvbandwidth", "-l")
+        done = called("as", "--bogus", "nvbandwidth", "-l")
         assert done.returncode == 2
         assert "--bogus" in done.stderr
 
     def test_machine_and_backend_may_stand_in_the_environment(self):
         arguments = ("as", "nvbandwidth", "-t", "0", "-b", "1", "-i", "1")
-        done = linkgauge(*arguments, LINKGAUGE_MACHINE="ppu-8")
+        done = called(*arguments, LINKGAUGE_MACHINE="ppu-8")
         assert done.returncode == 0
         assert "Running host_to_device_memcpy_ce." in done.stdout
         assert "SIMULATED ppu-8" in done.stderr
         assert "SIMULATED" not in done.stdout
-        refused = linkgauge(*arguments, LINKGAUGE_BACKEND="rocm")
+        refused = called(*arguments, LINKGAUGE_BACKEND="rocm")
         assert refused.returncode == 2
         assert "unknown backend 'rocm'" in refused.stderr
-        both = linkgauge(*arguments, LINKGAUGE_BACKEND="cuda", LINKGAUGE_MACHINE="ppu-8")
+        both = called(*arguments, LINKGAUGE_BACKEND="cuda", LINKGAUGE_MACHINE="ppu-8")
         assert "backend 'cuda': a simulated machine has host, sim" in both.stderr
 
     def test_the_tools_names_are_completed(self):

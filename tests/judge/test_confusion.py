@@ -26,7 +26,7 @@ def faulted():
         for other, place in enumerate(PLACES):
             if FULL:
                 yield from ((kind, place, machine) for machine in machines)
-            elif kind not in STRIKES or other == one % 3:
+            elif kind not in STRIKES or other == one % 2:
                 yield kind, place, machines[(one + 2 * other) % len(machines)]
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cli.test_cli import linkgauge
+from command_kit import called
 from fakes import device, machine
 from linkgauge.engine.runs import read_run
 from linkgauge.machine import zstd
@@ -180,7 +180,7 @@ def test_words_that_are_no_paths_stay():
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    done = linkgauge(
+    done = called(
         "copy", "host:0 -> sim:0 by ce", "--machine", "dgx-h200-8", "--samples", 6, "--out", out,
         "--label", "acme prod",
     )  # fmt: skip
@@ -200,19 +200,19 @@ def test_a_journal_is_anonymised_line_by_line(simulated):
 
 class TestCommand:
     def test_packs_and_what_it_packed_is_shown(self, simulated, tmp_path):
-        done = linkgauge("pack", simulated, "--anonymize", "-o", "a.tar.zst", cwd=tmp_path)
+        done = called("pack", simulated, "--anonymize", "-o", "a.tar.zst", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == "packed: a.tar.zst: journal.jsonl, run.json, samples.csv\n"
-        shown = linkgauge("show", "a.tar.zst", cwd=tmp_path)
+        shown = called("show", "a.tar.zst", cwd=tmp_path)
         *_, tally, kept = shown.stdout.splitlines()
         assert tally.startswith("1 measured: 1 ok, 0 low, 0 not judged SIMULATED")
         assert kept == "results: a.tar.zst"
-        again = linkgauge("pack", simulated, "-o", "a.tar.zst", cwd=tmp_path)
+        again = called("pack", simulated, "-o", "a.tar.zst", cwd=tmp_path)
         assert (again.returncode, "exists" in again.stderr) == (2, True)
 
     def test_exports_to_a_file_or_to_stdout(self, simulated, tmp_path):
-        done = linkgauge("export", simulated, "--csv")
+        done = called("export", simulated, "--csv")
         assert done.stdout.splitlines()[1].split(",")[1:4] == ["acme prod", "copy", "sim"]
-        done = linkgauge("export", simulated, "--samples", "--csv", "-o", tmp_path / "s.csv")
+        done = called("export", simulated, "--samples", "--csv", "-o", tmp_path / "s.csv")
         assert done.stdout == f"exported: {tmp_path / 's.csv'}\n"
         assert (tmp_path / "s.csv").read_text() == (simulated / "samples.csv").read_text()

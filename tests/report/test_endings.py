@@ -2,14 +2,13 @@
 (UPDATE_GOLDEN=1 writes them anew)."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from command_kit import called
 from linkgauge.engine.runs import read_run
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.notes import NearCache, Remark
@@ -36,8 +35,7 @@ def runs(tmp_path_factory):
     found = {}
     for name, options in SIMULATED.items():
         folder = tmp_path_factory.mktemp(name)
-        command = (sys.executable, "-m", "linkgauge", "run", *options, "--profile", "quick")
-        subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False)
+        called("run", *options, "--profile", "quick", cwd=folder)
         (path,) = folder.rglob("run.json")
         found[name] = read_run(path)
     found["interrupted"] = replace(found["slow-link"], finished=None)
@@ -67,15 +65,20 @@ def without_gpu():
     return replace(RUN, results=(*results, *pairs))
 
 
-def ending(run, width, monkeypatch, folder, **colour):
+@pytest.fixture(scope="module")
+def ends(runs):
+    """What each comes to."""
+    judged = {name: Display(formats()[TERMINAL]).judged(run) for name, run in runs.items()}
+    return {name: (run, outcome_of(run)) for name, run in judged.items()}
+
+
+def ending(end, width, monkeypatch, folder, **colour):
     """The lines of a run that its folder keeps."""
     monkeypatch.chdir(folder)
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "journal.jsonl").touch()
-    display = Display(formats()[TERMINAL])
-    run = display.judged(run)
     console = text_console(width=width, **colour)
-    for line in summary_lines(run, outcome_of(run), display, FOLDER):
+    for line in summary_lines(*end, Display(formats()[TERMINAL]), FOLDER):
         console.print(line)
     console.print(results_line(FOLDER / "run.json"))
     return console.file.getvalue()
@@ -85,24 +88,24 @@ NAMES = (*SIMULATED, "interrupted", "lost", "many-notes")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_end_at_each_width(name, runs, monkeypatch, tmp_path):
-    shown = {width: ending(runs[name], width, monkeypatch, tmp_path) for width in WIDTHS}
+def test_an_end_at_each_width(name, ends, monkeypatch, tmp_path):
+    shown = {width: ending(ends[name], width, monkeypatch, tmp_path) for width in WIDTHS}
     text = "".join(f"{f' {width} columns ':-^{width}}\n{end}\n" for width, end in shown.items())
     compare(f"ending-{name}.txt", text)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_colours_change_nothing_else(name, runs, monkeypatch, tmp_path):
+def test_colours_change_nothing_else(name, ends, monkeypatch, tmp_path):
     colour = {"force_terminal": True, "color_system": "standard"}
-    coloured = ending(runs[name], 80, monkeypatch, tmp_path, **colour)
+    coloured = ending(ends[name], 80, monkeypatch, tmp_path, **colour)
     compare(f"ending-{name}.ansi", coloured)
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == ending(runs[name], 80, monkeypatch, tmp_path)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == ending(ends[name], 80, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize("width", [20, *WIDTHS])
 @pytest.mark.parametrize("name", NAMES)
-def test_no_line_is_too_wide_but_for_one_word(name, width, runs, monkeypatch, tmp_path):
-    lines = ending(runs[name], width, monkeypatch, tmp_path).splitlines()
+def test_no_line_is_too_wide_but_for_one_word(name, width, ends, monkeypatch, tmp_path):
+    lines = ending(ends[name], width, monkeypatch, tmp_path).splitlines()
     for line in lines[:-1]:
         # A label, a comment's sign and a backslash are no words of their own.
         text = re.sub(r"^[a-z ]+: {2,}|^ *# |^[a-z ]+:  *# | \\$", "", line)
@@ -112,16 +115,16 @@ def test_no_line_is_too_wide_but_for_one_word(name, width, runs, monkeypatch, tm
 
 
 @pytest.mark.parametrize("name", ["slow-link", "degraded"])
-def test_the_verdict_at_the_end_has_the_bad_news(name, runs, monkeypatch, tmp_path):
-    lines = ending(runs[name], 80, monkeypatch, tmp_path).splitlines()
+def test_the_verdict_at_the_end_has_the_bad_news(name, ends, monkeypatch, tmp_path):
+    lines = ending(ends[name], 80, monkeypatch, tmp_path).splitlines()
     assert len(lines) <= 24
     last = lines[lines.index("") + 1 :]
     assert last[0].startswith("verdict:   fail ")
     assert "fail" in " ".join(last[-3:])
 
 
-def test_if_nothing_is_wrong_one_line_says_so(runs, monkeypatch, tmp_path):
-    lines = ending(runs["healthy"], 120, monkeypatch, tmp_path).splitlines()
+def test_if_nothing_is_wrong_one_line_says_so(ends, monkeypatch, tmp_path):
+    lines = ending(ends["healthy"], 120, monkeypatch, tmp_path).splitlines()
     assert lines[lines.index("") + 1] == "verdict:   ok: nothing wrong was found"
     assert len(lines[lines.index("") + 1 :]) == 3
 

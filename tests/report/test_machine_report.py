@@ -1,6 +1,7 @@
 """What `devices` shows of a machine: its PCI tree, links, distances, and what is not known."""
 
 import re
+from functools import cache
 
 import msgspec
 import pytest
@@ -110,6 +111,7 @@ def lines(made):
     return [line.plain.rstrip() for line in made]
 
 
+@cache
 def sim(name):
     backend = simulate(Simulation(*load(name), ()), EngineSettings())
     inventory = backend.look()
@@ -152,10 +154,10 @@ def test_its_details_on_the_terminal(width):
 @pytest.mark.parametrize("render", [machine_lines, detailed_machine_lines])
 @pytest.mark.parametrize("name", shipped())
 def test_lines_fit_and_end_where_their_words_end(name, render):
-    shown = sim(name)
-    wide = printed(render(shown), 1000)
+    shown = [*render(sim(name))]
+    wide = printed(shown, 1000)
     for width in WIDTHS:
-        lines = printed(render(shown), width).splitlines()
+        lines = printed(shown, width).splitlines()
         assert max(map(len, lines)) <= width
         assert [line for line in lines if line != line.rstrip()] == []
         whole = {word for line in lines for word in line.split() if "sim:" not in word}

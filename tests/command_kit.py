@@ -1,0 +1,49 @@
+"""The command line, called as users do and as quickly as can be."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import subprocess
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+
+from linkgauge.cli import main, streams
+
+WIDTH = {"COLUMNS": "100"}
+HERE = Path()
+
+
+def linkgauge(*arguments, cwd=None, **environment):
+    """`linkgauge ARGUMENTS` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "linkgauge", *map(str, arguments)],
+        capture_output=True, text=True, timeout=120, cwd=cwd, check=False,
+        env={**os.environ, **WIDTH, **environment},
+    )  # fmt: skip
+
+
+def called(*arguments, cwd=HERE, **environment):
+    """The same in this process, for what is not about one: signals, streams and the collector are
+    left as they are. Starting a process takes longer than most commands."""
+    words = ["linkgauge", *map(str, arguments)]
+    out, err = io.StringIO(), io.StringIO()
+    surroundings = {**WIDTH, **{name: str(value) for name, value in environment.items()}}
+    with (
+        patch.dict(os.environ, surroundings),
+        chdir(cwd),
+        patch.object(sys, "argv", words),
+        patch.object(main, "end_like_ctrl_c", lambda: lambda: 130),
+        patch.object(streams, "prepare"),
+        patch.object(gc, "freeze"),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main.main()
+        except SystemExit as end:
+            return subprocess.CompletedProcess(words, end.code, out.getvalue(), err.getvalue())
+    raise AssertionError("it does not exit")
