@@ -120,9 +120,7 @@ def measure(url: str, runs: int, cells: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--cells", type=int, default=1000)
     parser.add_argument("urls", metavar="URL", nargs="*")

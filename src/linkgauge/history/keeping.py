@@ -1,5 +1,5 @@
-"""Adds a run to the history when it is kept: a history that cannot be written costs a warning, never
-the run. What talks to databases is loaded here, when it is needed."""
+"""Adds a run to the history when it is kept: a history that cannot be written costs a warning,
+never the run. What talks to databases is loaded here, when it is needed."""
 
 from __future__ import annotations
 

@@ -3,7 +3,9 @@ the machine then."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 from rich.text import Text
@@ -19,8 +21,7 @@ from .histogram import BARS
 from .run_text import simulated
 
 SCHEMA = "linkgauge.trend/1"
-LATEST = 40
-"""Runs in a row of bars."""
+MOST_BARS = 40
 MOST_CELLS = 16
 COLUMNS = (
     "host", "accelerators", "simulated", "benchmark", "backend", "size", "row", "column",
@@ -75,8 +76,7 @@ def _table(trend: Trend, *, whole: bool) -> Iterator[Text]:
     names = [_name(one.cell, series) for one in shown]
     room = max(4, *(len(name) for name in names))
     unit = unit_of(shown[0].unit)
-    runs = f"the latest {min(LATEST, len(trend.history.runs))} runs"
-    head = f"{unit.shown:<{room + 2}}{'first':>9}{'latest':>9}  {runs}"
+    head = f"{unit.shown:<{room + 2}}{'first':>9}{'latest':>9}  all runs"
     yield Text(f"  {head}", "cyan")
     for name, one in zip(names, shown, strict=True):
         first, latest = (digits(one.points[at].figure / unit.scale) for at in (0, -1))
@@ -99,8 +99,11 @@ def _name(cell: CellOf, series: Sequence[Series]) -> str:
 
 
 def bars(one: Series) -> str:
-    """The latest runs as bars between the least and the largest of them."""
-    figures = [point.figure for point in one.points[-LATEST:]]
+    """The runs as bars between the least and the largest: of many, the median of some a bar."""
+    own = [point.figure for point in one.points]
+    count = min(MOST_BARS, len(own))
+    ends = [len(own) * number // count for number in range(count + 1)]
+    figures = [statistics.median(own[begin:end]) for begin, end in pairwise(ends)]
     least, most = min(figures), max(figures)
     if most <= least:
         return BARS[len(BARS) // 2] * len(figures)
