@@ -50,9 +50,8 @@ def shown(url: URL) -> str:
     """The address for people: the file, or the URL without what is secret."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
-    hidden = {name: "***" for name in _SECRETS if name in url.query}
-    plain = url.set(drivername="postgresql").update_query_dict(hidden)
-    return plain.render_as_string(hide_password=True)
+    plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
+    return plain.render_as_string(hide_password=True).replace("%2F", "/")
 
 
 def without_secrets(text: str, url: URL) -> str:

@@ -262,7 +262,8 @@ def _run_of(row: Any) -> PastRun:
 
 
 def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
-    names = dict(connection.execute(select(sheets.c.id, sheets.c.benchmark)).tuples().all())
+    asked = select(sheets.c.id, sheets.c.benchmark)
+    names = {row.id: row.benchmark for row in connection.execute(asked)}
     by_run = defaultdict[int, dict[str, None]](dict)
     for some in in_parts([run.number for run in found]):
         asked = (

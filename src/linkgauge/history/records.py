@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from linkgauge.judge.machine_state import state_of
-from linkgauge.model.history import CellOf
+from linkgauge.model.history import DESCRIPTION, CellOf
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run, worst
 from linkgauge.model.settings import EngineSettings, Settings, Surroundings
@@ -66,7 +66,7 @@ def setup_of(settings: Settings) -> dict[str, str]:
         **_other(settings.surroundings, Surroundings()),
     }
     if (simulation := settings.simulation) is not None:
-        found["description"] = digest(simulation.description).hex()[:8]
+        found[DESCRIPTION] = digest(simulation.description).hex()[:8]
     return {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
         for name, value in found.items()

@@ -13,6 +13,10 @@ from .result import Status, Verdict
 from .units import Better
 
 
+DESCRIPTION = "description"
+"""Among the settings of a simulated machine: the digest of its description."""
+
+
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the history, which counts them by `number`. `accelerators` are the models that it
     found; `cells` is how many it has, `passed` and `low` how many of these passed, and how many

@@ -11,7 +11,7 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.judge.trends import Change, Trend
-from linkgauge.model.history import CellOf, PastRun, Series
+from linkgauge.model.history import DESCRIPTION, CellOf, PastRun, Series
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .comparison_text import digits
@@ -50,8 +50,8 @@ def _title(trend: Trend) -> Text:
     history = trend.history
     runs = history.runs
     title = Text.assemble((f"{history.host}, {history.accelerators}", "bold"))
-    if history.settings:
-        title.append(", " + ", ".join(f"{k} {v}" for k, v in history.settings.items()))
+    for name, value in history.settings.items():
+        title.append(f", {name} {value}" if name != DESCRIPTION else "")
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     title.append(f": {count} from {_day(runs[0])} to {_day(runs[-1])}")
     return title.append("  ").append(simulated()) if history.simulated else title
