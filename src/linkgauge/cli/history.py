@@ -47,9 +47,9 @@ def history(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[list | trend BENCHMARK [ROW,COLUMN]... | import DIR... | prune]",
-            help="List the runs (the default), show how a benchmark's figures went, add runs that "
-            "were kept before, or delete old ones.",
+            metavar="ACTION...",
+            help="Do this: list (the default) lists runs, trend BENCHMARK [ROW,COLUMN] shows how "
+            "figures went, import DIR adds runs that were kept before, prune deletes old ones.",
             autocompletion=_complete_action,
             show_default=False,
         ),
