@@ -47,7 +47,7 @@ def postgresql() -> Path:
         if "postgresql" in os.environ.get("LINKGAUGE_REQUIRE", ""):
             pytest.fail("postgresql is not installed")
         pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
-    pytest.importorskip("psycopg")
+    pytest.importorskip("psycopg", exc_type=ImportError)
     return found[-1].parent
 
 

@@ -177,8 +177,24 @@ def test_every_run_that_is_kept_goes_to_the_history(tmp_path):
     out = tmp_path / "results"
     for command in (
         (*SIMULATED, "--out", out),
-        ("copy", "host:0 -> sim:0 by ce", "--machine", "riscv-2gpu", "--samples", "2", "--out", out),
-        ("copy", "host:0 -> sim:0 by ce", "--machine", "riscv-2gpu", "--samples", "2"),  # kept nowhere
+        (
+            "copy",
+            "host:0 -> sim:0 by ce",
+            "--machine",
+            "riscv-2gpu",
+            "--samples",
+            "2",
+            "--out",
+            out,
+        ),
+        (
+            "copy",
+            "host:0 -> sim:0 by ce",
+            "--machine",
+            "riscv-2gpu",
+            "--samples",
+            "2",
+        ),  # kept nowhere
     ):
         done = linkgauge(*command, **environment)
         assert (done.returncode, done.stderr) == (0, "")

@@ -29,6 +29,8 @@ _DECAY = math.sqrt(2)
 _FAR = 4.0
 _NEAR = 5
 """Runs on each side that show whether one is far off."""
+_LEAST_TO_TAME = 8
+"""Fewer show no deviation well enough."""
 _MAD = 1.4826
 """A normal deviation, as a multiple of the median absolute one."""
 _LIKELY = 3.84
@@ -101,7 +103,7 @@ def _tamed(logs: Sequence[float]) -> list[float]:
     """No value further than `_FAR` deviations from the median of its neighbours."""
     steps = [abs(after - before) for before, after in pairwise(logs)]
     deviation = _MAD * statistics.median(steps) / math.sqrt(2)
-    if not deviation:
+    if not deviation or len(logs) < _LEAST_TO_TAME:
         return list(logs)
     tamed = []
     for at, value in enumerate(logs):
