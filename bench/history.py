@@ -87,19 +87,19 @@ def _machine(driver: str) -> Machine:
     return Machine(host, {"cuda": devices}, inventory=Inventory(host=HostDetails(firmware="1.2")))
 
 
-def timed(*arguments: str, url: str) -> float:
-    """Seconds of a command of its own, the best of three."""
+def timed(*arguments: str, url: str, times: int) -> float:
+    """Seconds of a command in a process of its own, the best of some."""
     environment = {**os.environ, "LINKGAUGE_HISTORY": url}
     command = [sys.executable, "-m", "linkgauge", "history", *arguments]
     seconds = []
-    for _ in range(3):
+    for _ in range(times):
         began = perf_counter()
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         seconds.append(perf_counter() - began)
     return min(seconds)
 
 
-def measure(url: str, runs: int, cells: int) -> dict[str, float]:
+def measure(url: str, runs: int, cells: int, times: int = 3) -> dict[str, float]:
     """Fills the store; the seconds of each thing that is done with it."""
     place = address(url)
     if place is None:
@@ -112,10 +112,10 @@ def measure(url: str, runs: int, cells: int) -> dict[str, float]:
             adding.append(perf_counter() - began)
     return {
         "add": statistics.median(adding),
-        "list": timed("list", url=url),
-        "list --json": timed("list", "--json", url=url),
-        "trend of a benchmark": timed("trend", "device_to_device_0", url=url),
-        "trend of a cell": timed("trend", "device_to_device_0", "0,1", url=url),
+        "list": timed("list", url=url, times=times),
+        "list --json": timed("list", "--json", url=url, times=times),
+        "trend of a benchmark": timed("trend", "device_to_device_0", url=url, times=times),
+        "trend of a cell": timed("trend", "device_to_device_0", "0,1", url=url, times=times),
     }
 
 

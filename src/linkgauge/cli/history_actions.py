@@ -10,23 +10,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from linkgauge.engine.runs import is_run, read_run, run_folders
 from linkgauge.history.address import address
 from linkgauge.history.named import VARIABLE
 from linkgauge.history.reading import Filter, benchmarks_of, histories_of, runs_of
 from linkgauge.history.records import microseconds
 from linkgauge.history.store import Store, opened
-from linkgauge.history.writing import add, remove
-from linkgauge.judge.trends import LEAST_CHANGE, trend_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.history import PastRun
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import parse_fraction
-from linkgauge.report.console import make_console
 from linkgauge.report.formats import Format
-from linkgauge.report.history_text import history_lines
-from linkgauge.report.progress import progress_bar
-from linkgauge.report.trend_text import Trends
 
 _AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
@@ -78,6 +71,9 @@ def show_trend(
     whole: bool,
     form: Format,
 ) -> int:
+    from linkgauge.judge.trends import LEAST_CHANGE, trend_of
+    from linkgauge.report.trend_text import Trends
+
     if not arguments:
         raise InputError("the trend of what? Give a benchmark, and cells as ROW,COLUMN")
     benchmark, *cells = arguments
@@ -111,6 +107,11 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     """Adds the runs below the folders that the history does not have. Exit code 3 if some could
     not be read."""
+    from linkgauge.engine.runs import read_run
+    from linkgauge.history.writing import add
+    from linkgauge.report.console import make_console
+    from linkgauge.report.progress import progress_bar
+
     if not folders:
         raise InputError("import what? Give folders that hold runs, such as results")
     paths = [path for folder in folders for path in _runs_below(folder)]
@@ -137,6 +138,8 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
 
 def _runs_below(folder: Path) -> list[Path]:
     """Raises InputError where there is none."""
+    from linkgauge.engine.runs import is_run, run_folders
+
     if not folder.exists():
         raise InputError(f"there is no {folder}")
     found = [folder] if is_run(folder) else run_folders(folder)
@@ -147,6 +150,10 @@ def _runs_below(folder: Path) -> list[Path]:
 
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
     """Deletes what is older than `keep` says, once that is confirmed; folders stay as they are."""
+    from linkgauge.history.writing import remove
+    from linkgauge.report.console import make_console
+    from linkgauge.report.history_text import history_lines
+
     if keep is None:
         raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "
                          "machine")  # fmt: skip

@@ -15,7 +15,7 @@ from linkgauge.model.result import Run
 from linkgauge.model.transfer import Place
 
 from .records import machine_row, microseconds, moment_of, setup_row
-from .store import Store
+from .store import Store, in_parts
 from .tables import (
     STATUSES,
     VERDICTS,
@@ -28,7 +28,6 @@ from .tables import (
     setups,
     sheets,
 )
-from .writing import in_parts
 
 PASS = STATUSES.index("pass")
 
@@ -91,7 +90,7 @@ def _points(
     columns = (figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high)
     for some in in_parts(wanted):
         asked = select(*columns).where(figures.c.cell_id.in_(some), figures.c.status == PASS)
-        for cell, run, figure, low, high in connection.execute(asked):
+        for cell, run, figure, low, high in connection.execute(asked).all():
             if figure is not None and run in known:
                 points.setdefault(cell, {})[run] = Point(run, figure, low, high)
     return points
@@ -235,7 +234,7 @@ def _runs(
     """The latest first."""
     order = runs.c.started.desc(), runs.c.id.desc()
     asked = _select().where(*where).order_by(*order).limit(last)
-    return [_run_of(row) for row in connection.execute(asked)]
+    return [_run_of(row) for row in connection.execute(asked).all()]
 
 
 def _run_of(row: Any) -> PastRun:
@@ -270,7 +269,7 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
             select(results.c.run_id, results.c.sheet_id)
             .where(results.c.run_id.in_(some)).order_by(results.c.run_id, results.c.number)
         )  # fmt: skip
-        for run, sheet in connection.execute(asked):
+        for run, sheet in connection.execute(asked).all():
             by_run[run][names[sheet]] = None
     return {run.number: tuple(by_run[run.number]) for run in found}
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.judge.machine_state import state_of
 from linkgauge.model.history import DESCRIPTION, CellOf
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run, worst
@@ -89,6 +88,8 @@ def setup_row(settings: Settings) -> Row:
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
     """The state, and its facts without their state's number."""
+    from linkgauge.judge.machine_state import state_of  # loads every check of the doctor
+
     state = state_of(run)
     named = [{"name": name, "value": value} for name, value in sorted(state.items())]
     return {"digest": digest(named)}, named

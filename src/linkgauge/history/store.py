@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -16,6 +16,9 @@ from linkgauge.model.errors import InputError, LinkgaugeError, MissingPackage
 from .address import shown, without_secrets
 from .schema import VERSION, bring_up, version_of
 
+_AT_ONCE = 500
+"""Values in one statement: SQLite takes 999 in its oldest versions."""
+T = TypeVar("T")
 BUSY = 20.0
 """Seconds to wait for another writer."""
 CONNECT = 5
@@ -151,3 +154,8 @@ def problems(url: URL) -> Iterator[None]:
 
 def _line(url: URL, said: str) -> str:
     return without_secrets(f"the history {shown(url)} is not usable: {said}", url)
+
+
+def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for begin in range(0, len(values), _AT_ONCE):
+        yield values[begin : begin + _AT_ONCE]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Table, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from linkgauge.model.result import Run
 
@@ -22,7 +22,7 @@ from .records import (
     sheet_row,
     state_rows,
 )
-from .store import Store
+from .store import Store, in_parts
 from .tables import (
     STATUSES,
     cells,
@@ -38,9 +38,6 @@ from .tables import (
 
 Added = Literal["added", "renewed", "known"]
 """Of a run: new, kept before but resumed since, or there as it is."""
-_AT_ONCE = 500
-"""Values in one statement: SQLite takes 999 in its oldest versions."""
-T = TypeVar("T")
 
 
 def add(store: Store, run: Run, folder: Path | None) -> Added:
@@ -141,9 +138,14 @@ def _known(connection: Connection, table: Table, digests: Sequence[bytes]) -> di
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
     """Adds rows that another writer may add at the same time."""
-    of = postgresql if connection.dialect.name == "postgresql" else sqlite
-    if rows:
-        connection.execute(of.insert(table).on_conflict_do_nothing(), rows)
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # loads asyncio, too
+
+        connection.execute(postgresql.insert(table).on_conflict_do_nothing(), rows)
+    else:
+        connection.execute(sqlite.insert(table).on_conflict_do_nothing(), rows)
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:
@@ -163,8 +165,3 @@ def remove(store: Store, numbers: Sequence[int]) -> None:
         ):
             connection.execute(delete(table).where(table.c.id.not_in(select(users))))
     store.compact()
-
-
-def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    for begin in range(0, len(values), _AT_ONCE):
-        yield values[begin : begin + _AT_ONCE]

@@ -12,7 +12,6 @@ import msgspec
 from .result import Status, Verdict
 from .units import Better
 
-
 DESCRIPTION = "description"
 """Among the settings of a simulated machine: the digest of its description."""
 
