@@ -61,6 +61,14 @@ def test_import_goes_on_where_a_run_cannot_be_read(results, shows):
     assert err.startswith(f"left out: results/{broken.relative_to(results)} is damaged")
 
 
+def test_a_run_that_began_at_no_time_is_left_out(results, shows):
+    first = min(results.rglob("run.json"))
+    first.write_text(first.read_text().replace(run_at(0).started, "yesterday"))
+    code, out, err = shows("import", "results")
+    assert (code, err) == (3, "left out: run r000 began at no known time: 'yesterday'\n")
+    assert "19 of 20" in out
+
+
 def test_the_list_has_a_line_for_each_run_the_latest_last(results, shows):
     shows("import", "results")
     _, out, _ = shows()

@@ -107,7 +107,7 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     """Adds the runs below the folders that the history does not have. Exit code 3 if some could
     not be read."""
-    from linkgauge.engine.runs import read_run
+    from linkgauge.engine.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.report.console import make_console
     from linkgauge.report.progress import progress_bar
@@ -121,13 +121,12 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
     with _store(asked, must_exist=False) as store, progress_bar(errors) as bar:
         task = bar.add_task("importing", total=len(paths))
         for path in paths:
+            place = path if path.is_dir() or path.name.endswith(PACKED) else path.parent
             try:
-                run = read_run(path)
+                counts[add(store, read_run(path), place)] += 1
             except InputError as error:
                 left_out += 1
                 errors.print(f"left out: {error}")
-            else:
-                counts[add(store, run, path if path.is_dir() else path.parent)] += 1
             bar.advance(task)
     renewed = f", {counts['renewed']} renewed" if counts["renewed"] else ""
     left = f", {left_out} left out" if left_out else ""

@@ -14,7 +14,7 @@ from linkgauge.model.history import CellOf, EarlierRun, Figure, History, PastRun
 from linkgauge.model.result import Run
 from linkgauge.model.transfer import Place
 
-from .records import machine_row, microseconds, moment_of, setup_row
+from .records import began, machine_row, moment_of, setup_row
 from .store import Store, in_parts
 from .tables import (
     STATUSES,
@@ -147,7 +147,7 @@ def earlier_runs(
     where = [
         machines.c.digest == machine_row(run.machine)["digest"],
         setups.c.digest == setup_row(run.settings)["digest"],
-        runs.c.started < microseconds(run.started),
+        runs.c.started < began(run),
         runs.c.finished.is_not(None),
         runs.c.profiled.is_(False),
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from linkgauge.model.errors import InputError
 from linkgauge.model.history import DESCRIPTION, CellOf
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run, worst
@@ -33,6 +34,21 @@ def microseconds(moment: str | None) -> int | None:
     found = datetime.fromisoformat(moment)
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
     return (found - _EPOCH) // timedelta(microseconds=1)
+
+
+def began(run: Run) -> int:
+    """Microseconds since 1970. Raises InputError for a run whose start is no time."""
+    try:
+        return microseconds(run.started) or 0
+    except ValueError as error:
+        raise InputError(f"run {run.id} began at no known time: {run.started!r}") from error
+
+
+def _ended(run: Run) -> int | None:
+    try:
+        return microseconds(run.finished)
+    except ValueError:
+        return began(run)
 
 
 def moment_of(microseconds: int) -> str:
@@ -160,8 +176,8 @@ def run_row(run: Run, path: str | None, figures: Iterable[Row]) -> Row:
         "content": digest(run.finished, run.resumed, content),
         "uid": run.id,
         "label": run.label,
-        "started": microseconds(run.started),
-        "finished": microseconds(run.finished),
+        "started": began(run),
+        "finished": _ended(run),
         "profile": run.settings.profile,
         "profiled": run.is_profiled,
         "status": STATUSES.index(worst(result.status for result in run.results)),
