@@ -1,8 +1,7 @@
 """Where a series of runs changes its level for good.
 
 Each value is the median of one run. The series is searched over seeded intervals (S. Kovács, P.
-Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that shrink by √2 and overlap by half,
-so that some interval holds each change alone, also a drop that was mended later. In an interval,
+Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that some interval holds each change alone, also a drop that was mended later. In an interval,
 the split with the largest two-sample t is the candidate. Its p-value is that of Student's t times
 the number of splits tried in all intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change).
 The most significant candidate is taken, then the next that lies apart from it, and last each must
@@ -25,7 +24,8 @@ import msgspec
 LEAST = 3
 """Runs on each side of a change."""
 SIGNIFICANCE = 0.01
-_DECAY = math.sqrt(2)
+_DECAY = 2.0
+"""√2, as in the paper, tries twice as many splits, each of which then has to be more significant."""
 _FAR = 4.0
 _NEAR = 5
 """Runs on each side that show whether one is far off."""
