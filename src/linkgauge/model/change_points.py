@@ -1,11 +1,12 @@
 """Where a series of runs changes its level for good.
 
 Each value is the median of one run. The series is searched over seeded intervals (S. Kovács, P.
-Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that some interval holds each change alone, also a drop that was mended later. In an interval,
-the split with the largest two-sample t is the candidate. Its p-value is that of Student's t times
-the number of splits tried in all intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change).
-The most significant candidate is taken, then the next that lies apart from it, and last each must
-stand between its neighbours.
+Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that
+some interval holds each change alone, also a drop that was mended later. In an interval, the split
+with the largest two-sample t is the candidate. Its p-value is that of Student's t times the number
+of splits tried in all intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change). The most
+significant candidate is taken, then the next that lies apart from it, and last each must stand
+between its neighbours.
 
 It is the run, not the sample, that counts: what a run's samples scatter by says nothing here. All
 of it works on logarithms, so changes are relative. A single run far off its neighbours is brought
@@ -25,7 +26,7 @@ LEAST = 3
 """Runs on each side of a change."""
 SIGNIFICANCE = 0.01
 _DECAY = 2.0
-"""√2, as in the paper, tries twice as many splits, each of which then has to be more significant."""
+"""√2, as in the paper, tries twice as many splits, of which each has to be more significant."""
 _FAR = 4.0
 _NEAR = 5
 """Runs on each side that show whether one is far off."""
