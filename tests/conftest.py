@@ -13,6 +13,9 @@ sys.dont_write_bytecode = False
 # Set by whatever runs the tests: output that is no terminal would be as narrow.
 os.environ.pop("COLUMNS", None)
 
+# No test adds to the history of the person who runs it.
+os.environ["LINKGAUGE_HISTORY"] = "none"
+
 # A shell's background job ignores Ctrl-C, what nohup starts a terminal's end, and so would every
 # process that tests interrupt.
 for _signal, _handler in (

@@ -22,6 +22,7 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Written
 from linkgauge.engine.runs import is_run, read_run, run_folders
 from linkgauge.engine.session import opened
+from linkgauge.history.keeping import remember
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome, doubtful
 from linkgauge.model.errors import InputError, Interrupted
@@ -159,7 +160,7 @@ def measure(
     )
     if faults and machine is None:
         raise InputError("faults strike only simulated machines: give machine, too")
-    return _measured(request, _Saying(say))
+    return _measured(request, _Saying(say), say)
 
 
 class _Saying(Observer):
@@ -189,7 +190,7 @@ def _settings(
     return msgspec.structs.replace(PROFILES[profile], **given, **more)
 
 
-def _measured(request: RunRequest, observer: Observer) -> MeasuredRun:
+def _measured(request: RunRequest, observer: Observer, say: Callable[[str], object]) -> MeasuredRun:
     folder: Path | None = None
     try:
         with opened(request) as session:
@@ -200,6 +201,7 @@ def _measured(request: RunRequest, observer: Observer) -> MeasuredRun:
             view = _view(run)
             if folder is not None:
                 view.save(folder)
+                remember(view.run, folder, say)
     except KeyboardInterrupt as error:
         raise _interrupted(folder) from error
     if run.finished is None:

@@ -98,7 +98,7 @@ def test_examples_end_the_help_each_on_a_line_of_its_own(name, shown):
 def test_options_stand_under_their_headings(shown):
     text = shown("run")
     headings = [line[:-1] for line in text.splitlines() if re.fullmatch(r"[A-Z].*:", line)]
-    own = [name for name in HEADINGS if name != "Settings to compare"]
+    own = [name for name in HEADINGS if name not in ("Settings to compare", "Which runs")]
     assert headings == ["Arguments", *own, "Examples"]
     *_, last = (part for part in text.split("\n\n") if part.startswith(f"{OTHER}:"))
     assert re.findall(r"^  (-.*?)  ", last, re.MULTILINE) == ["-h, --help"]
@@ -155,6 +155,9 @@ def test_each_example_works(name, line, tmp_path, monkeypatch):
         return
     assert words[0] == name
     _leave_files(tmp_path)
+    if name == "history":
+        monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
+        app(["history", "import", "results"], standalone_mode=False, prog_name="linkgauge")
     words = [word.replace("cuda:", "sim:") for word in _simulated(name, words)]
     code = app(words, standalone_mode=False, prog_name="linkgauge")
     assert code in (0, 1)  # 1: what is found of a machine; neither wrong usage nor an error

@@ -130,3 +130,16 @@ def test_x86_names_its_maker(cpuinfo, expected):
 def test_old_kernels_say_of_each_cpu_whether_it_is_online():
     files = {f"{CPU}/cpu{cpu}/online": f"{int(cpu != 2)}\n" for cpu in range(1, 4)}
     assert online_cpus(captured(files, {f"{CPU}/cpu0/topology/core_id": "0\n"})) == (0, 1, 3)
+
+
+def test_the_versions_of_the_bios_and_of_the_microcode_are_read():
+    files = {
+        "sys/class/dmi/id/bios_version": "2.5.4\n",
+        "sys/class/dmi/id/bios_date": "06/01/2026\n",
+        "proc/cpuinfo": "microcode\t: 0x2b000571\n\nmicrocode\t: 0x2b000571\nmicrocode : 0x2b\n",
+    }
+    details = read_details(captured(files))
+    assert details.firmware == "2.5.4 of 06/01/2026"
+    assert details.microcode == "0x2b000571, 0x2b"
+    assert read_details(captured({})).firmware is None
+    assert read_details(captured({})).microcode is None

@@ -39,6 +39,7 @@ COMMANDS = {
     "show": "show.show",
     "export": "export.export",
     "pack": "pack.pack",
+    "history": "history.history",
     "doctor": "doctor.doctor",
     "vm": "vm.vm",
     "as": "as_tool.as_tool",

@@ -27,6 +27,7 @@ BenchmarksFormat = Annotated[Format, "benchmarks"]
 VariationFormat = Annotated[Format, "variation"]
 ScalingFormat = Annotated[Format, "scaling"]
 ExportFormat = Annotated[Format, "summary"]
+HistoryFormat = Annotated[Format, "history"]
 
 
 def complete_machine(incomplete: str) -> list[str]:

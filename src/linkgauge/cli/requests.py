@@ -18,6 +18,7 @@ from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import read_run
+from linkgauge.history.keeping import remember
 from linkgauge.model.arrays import HOST_MODES, HostMode
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
@@ -159,7 +160,7 @@ def carry_out(
     only_plan: bool = False,
 ) -> int:
     """Measures the request, or with `only_plan` shows its plan. Returns the exit code."""
-    with opened(request, first) as session, LiveReport(display) as report:
+    with opened(request, first) as session, LiveReport(display, remember) as report:
         plan = session.plan(report)
         if only_plan:
             display.format.write("plan", dry_run(plan, request.settings))
@@ -177,7 +178,7 @@ def carry_out(
 
 def resume(folder: Path, given: dict[str, str], display: Display, *, wait: bool) -> int:
     """Resumes the run in this folder. Returns the exit code."""
-    with LiveReport(display) as report:
+    with LiveReport(display, remember) as report:
         run = _measured(
             lambda: go_on(
                 folder, given, report, command=command_line(), wait=wait, doubts=report.doubts

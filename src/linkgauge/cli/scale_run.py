@@ -11,6 +11,7 @@ from linkgauge.engine.plan import Plan
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import read_run
 from linkgauge.engine.session import Session
+from linkgauge.history.keeping import remember
 from linkgauge.judge.scaling import pairs_in_doubt, scaling_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.result import Run
@@ -21,7 +22,7 @@ from linkgauge.report.scale_live import LiveScaling
 
 def carry_out(request: RunRequest, form: Format) -> int:
     """Returns the exit code."""
-    with opened(request) as session, LiveScaling(Display(form)) as report:
+    with opened(request) as session, LiveScaling(Display(form), remember) as report:
         plan = session.plan(report)
         try:
             run = session.measure(plan, report, report.doubts)

@@ -13,6 +13,7 @@ from linkgauge.engine.interrupts import Interrupts, undisturbed
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.runs import VARY_FILE
 from linkgauge.engine.varying import Experiment, Taken, Variant, measure_rounds, plan_all
+from linkgauge.history.keeping import remember
 from linkgauge.judge.differences import InRound, can_compare, compare
 from linkgauge.judge.verdict import judge
 from linkgauge.model.errors import InputError, LinkgaugeError
@@ -67,7 +68,7 @@ def carry_out(asked: Comparison, form: Format) -> int:
             for one in measure_rounds(experiment, live):
                 with Interrupts() as interrupts, interrupts.held():
                     taken.append(one)
-                    _keep(one)
+                    _keep(one, live)
                 first_round = len(taken) == len(asked.variants)
                 if first_round and not can_compare(_in_rounds(taken), len(asked.variants)):
                     break
@@ -87,9 +88,11 @@ def carry_out(asked: Comparison, form: Format) -> int:
     return _code(taken, variation)
 
 
-def _keep(taken: Taken) -> None:
+def _keep(taken: Taken, live: LiveRounds) -> None:
     if taken.folder is not None:
-        write_run(taken.folder, judge(taken.run))
+        run = judge(taken.run)
+        write_run(taken.folder, run)
+        remember(run, taken.folder, live.say)
 
 
 def _compared(asked: Comparison, taken: Sequence[Taken], started: str, *, whole: bool) -> Variation:

@@ -17,6 +17,7 @@ from linkgauge.benchmarks.collectives import LEAST
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened
+from linkgauge.history.keeping import remember
 from linkgauge.model.collective import CollectiveChoice
 from linkgauge.model.result import exit_code
 from linkgauge.report.formats import TERMINAL, formats
@@ -59,7 +60,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(formats()[TERMINAL], matrix=True)) as report,
+        LiveReport(Display(formats()[TERMINAL], matrix=True), remember) as report,
     ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)

@@ -30,6 +30,11 @@ def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
     return tuple(fact for fact in (*facts, _kernel_options(runs)) if len(set(fact.values)) > 1)
 
 
+def named_facts(run: Run) -> dict[str, str | None]:
+    """Each fact of one run by its name."""
+    return {name: read(run) for name, read in _FACTS.items()}
+
+
 def _details(run: Run) -> HostDetails:
     return (run.machine.inventory or Inventory()).host
 

@@ -65,6 +65,12 @@ def _folders(root: Root) -> tuple[int, ...]:
     return tuple(sorted(int(match[1]) for match in folders if match))
 
 
+def microcode(cpuinfo: str) -> str | None:
+    """The versions of the CPUs' microcode, each once (x86 only)."""
+    found = dict.fromkeys(re.findall(r"^microcode\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
+    return ", ".join(found) or None
+
+
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
     """Sockets, cores, and the most threads that a core has; of sysfs, else of /proc/cpuinfo."""
     packages: set[tuple[int | None, str | None]] = set()

@@ -12,10 +12,19 @@ import msgspec
 from linkgauge.model.inventory import HostDetails
 
 from .cgroup import allowed, memlock_limit, memory_limit
-from .cpu import cpu_time, cpu_vendor, frequency_driver, governor, isa, shown_cpus, topology
+from .cpu import (
+    cpu_time,
+    cpu_vendor,
+    frequency_driver,
+    governor,
+    isa,
+    microcode,
+    shown_cpus,
+    topology,
+)
 from .cpu_caches import cache_levels
 from .dimms import huge_pages, memory_rate, transparent_huge_pages
-from .environment import container, hypervisor, iommu
+from .environment import container, firmware, hypervisor, iommu
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .secrets import command_line
 from .tree import ROOT, Root, read_bytes, read_text
@@ -45,6 +54,8 @@ def read_details(root: Root = ROOT) -> HostDetails:
         transparent_huge_pages=transparent_huge_pages(root),
         governor=governor(root, cpus),
         frequency_driver=frequency_driver(root, cpus),
+        firmware=firmware(root),
+        microcode=microcode(cpuinfo),
         command_line=_command_line(root),
         iommu=translation,
         hypervisor=below,

@@ -84,6 +84,13 @@ def _words(root: Root, place: str) -> str:
     return (read_text(root, place) or "").replace("\0", " ").strip().lower()
 
 
+def firmware(root: Root) -> str | None:
+    """The version of the BIOS and its date, as its tables have them (Documentation/ABI/testing/
+    sysfs-class-dmi: `bios_version`, `bios_date`)."""
+    texts = (read_text(root, f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
+    return " of ".join(text.strip() for text in texts if text and text.strip()) or None
+
+
 def container(root: Root) -> str | None:
     """The kind of container that this process runs in, by the traces that each leaves; None: none.
 

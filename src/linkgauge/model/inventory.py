@@ -168,6 +168,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     `hypervisor` and `container` name what the kernel runs under and what this process runs in.
     `allowed_cpus` and `allowed_nodes` are this process's, `memory_limit` its cgroup's.
     `governor` chooses the CPUs' frequency and `frequency_driver` sets it.
+    `firmware` is the version of the BIOS and its date, `microcode` that of the CPUs (each that some
+    have); null where the machine does not show them, as most virtual machines.
     `steal` is the share that a hypervisor took of all CPUs' time since boot, of `cpu_ticks` ticks:
     that of a span follows from both at its ends. Null limits are none where `unknown` says nothing.
     `memory_rate` is of the DIMMs, all channels (null where the firmware's tables are not readable).
@@ -185,6 +187,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     transparent_huge_pages: str | None = None
     governor: str | None = None
     frequency_driver: str | None = None
+    firmware: str | None = None
+    microcode: str | None = None
     command_line: str | None = None
     iommu: Literal["off", "passthrough", "translating"] | None = None
     hypervisor: str | None = None

@@ -3,7 +3,7 @@ of them, the verdict, and the files that are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
@@ -41,6 +41,7 @@ from .sweep_text import sweep_lines
 from .utilisation_matrix import render_cpus, render_utilisation
 from .wrapping import Hanging
 
+Remember = Callable[[Run, Path], None]
 MOST_FINDINGS = 3
 """Most findings above the verdict, each in a few lines."""
 
@@ -68,10 +69,12 @@ class Display(msgspec.Struct, frozen=True):
 
 class LiveReport(Observer):
     """Shows how a run goes on, and ends it with `conclude`. A context manager, so that its bar is
-    removed whatever happens."""
+    removed whatever happens. A judged run whose files are written is given to `remember`, with its
+    folder."""
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, remember: Remember) -> None:
         self._display = display
+        self._remember = remember
         self._console, self._errors = make_console(), make_console(stderr=True)
         self._bar = ExitStack()
         self._progress = progress_bar(self._errors)
@@ -133,6 +136,7 @@ class LiveReport(Observer):
                 raise problem
             if kept is not None:
                 console.print(results_line(kept))
+                self._remember(run, kept.parent)
         return outcome.code
 
 

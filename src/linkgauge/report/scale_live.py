@@ -40,4 +40,5 @@ class LiveScaling(LiveReport):
                 raise problem
             if kept is not None:
                 console.print(f"results: {kept}")
+                self._remember(run, kept.parent)
         return outcome.code

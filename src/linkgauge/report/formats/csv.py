@@ -13,5 +13,7 @@ FORMAT = Format(
         "summary": late("report.summary_text", "summary_csv"),
         "samples": late("report.summary_text", "samples_csv"),
         "comparisons": late("report.comparison_text", "comparison_csv"),
+        "history": late("report.history_text", "history_csv"),
+        "trends": late("report.trend_text", "trend_csv"),
     },
 )

@@ -20,5 +20,7 @@ FORMAT = Format(
         "summary": late("report.summary_text", "summary_json"),
         "samples": late("report.summary_text", "samples_json"),
         "comparisons": late("report.comparison_text", "comparison_document"),
+        "history": late("report.history_text", "history_document"),
+        "trends": late("report.trend_text", "trend_document"),
     },
 )

@@ -19,5 +19,7 @@ FORMAT = Format(
         "comparisons": late("report.comparison_text", "comparison_lines"),
         "variation": late("report.variation_text", "variation_lines"),
         "scaling": late("report.scale_text", "scale_lines"),
+        "history": late("report.history_text", "history_lines"),
+        "trends": late("report.trend_text", "trend_lines"),
     },
 )

@@ -1,0 +1,190 @@
+"""What `linkgauge history` does: lists, shows trends, imports, prunes."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from linkgauge.history.address import address
+from linkgauge.history.named import VARIABLE
+from linkgauge.history.reading import Filter, benchmarks_of, histories_of, runs_of
+from linkgauge.history.records import microseconds
+from linkgauge.history.store import Store, opened
+from linkgauge.model.errors import InputError
+from linkgauge.model.history import PastRun
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import parse_fraction
+from linkgauge.report.formats import Format
+
+_AGE = re.compile(r"([0-9]{1,6}) ?([hdwy])", re.ASCII)
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
+
+
+def moment(name: str, text: str) -> int:
+    """Microseconds since 1970: of a date, a time (UTC unless it says otherwise), or so long ago.
+    Raises InputError."""
+    if age := _AGE.fullmatch(text.strip()):
+        return _ago(int(age[1]) * _HOURS[age[2]])
+    try:
+        found = microseconds(text.strip())
+    except (ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise InputError(f"{name} {text!r}: give 2026-11-01, 2026-11-01T12:00, or 90d for 90 days")
+    return found
+
+
+def _ago(hours: int) -> int:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return (datetime.now(UTC) - epoch - timedelta(hours=hours)) // timedelta(microseconds=1)
+
+
+@contextmanager
+def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
+    """Raises InputError where there is none."""
+    url = address(asked)
+    if url is None:
+        raise InputError(f"the history is turned off ({VARIABLE}=none): give --history URL")
+    with opened(url, must_exist=must_exist) as store:
+        yield store
+
+
+def show_list(which: Filter, asked: str | None, form: Format) -> int:
+    """The oldest first, so that the latest is next to the prompt."""
+    with _store(asked) as store:
+        found = runs_of(store, which)
+    form.write("history", found[::-1])
+    return 0
+
+
+def show_trend(
+    arguments: Sequence[str],
+    which: Filter,
+    asked: str | None,
+    least: str | None,
+    *,
+    whole: bool,
+    form: Format,
+) -> int:
+    from linkgauge.judge.trends import LEAST_CHANGE, trend_of
+    from linkgauge.report.trend_text import Trends
+
+    if not arguments:
+        raise InputError("the trend of what? Give a benchmark, and cells as ROW,COLUMN")
+    benchmark, *cells = arguments
+    places = [_place(text) for text in cells]
+    smallest = LEAST_CHANGE if least is None else parse_fraction(least, "--least")
+    with _store(asked) as store:
+        found = histories_of(store, benchmark, places, which)
+        if not found:
+            raise InputError(_why_nothing(benchmark, cells, benchmarks_of(store)))
+    trends = tuple(trend_of(history, smallest) for history in found)
+    form.write("trends", Trends(trends, whole))
+    return 0
+
+
+def _place(text: str) -> Place:
+    row, comma, column = text.strip("() ").partition(",")
+    if not comma or not row.strip() or not column.strip():
+        raise InputError(f"cell {text!r}: give its row and its column, such as 0,1")
+    return Place(row.strip(), column.strip())
+
+
+def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> str:
+    if benchmark in known:
+        of = f" at {', '.join(cells)}" if cells else ""
+        return f"the history has no whole run of {benchmark}{of} that these options take"
+    close = difflib.get_close_matches(benchmark, known, n=3)
+    perhaps = f": perhaps {', '.join(close)}" if close else ""
+    return f"no run of the history measured {benchmark!r}{perhaps}"
+
+
+def bring_in(folders: Sequence[Path], asked: str | None) -> int:
+    """Adds the runs below the folders that the history does not have. Exit code 3 if some could
+    not be read."""
+    from linkgauge.engine.runs import PACKED, read_run
+    from linkgauge.history.writing import add
+    from linkgauge.report.console import make_console
+    from linkgauge.report.progress import progress_bar
+
+    if not folders:
+        raise InputError("import what? Give folders that hold runs, such as results")
+    paths = [path for folder in folders for path in _runs_below(folder)]
+    counts = {"added": 0, "renewed": 0, "known": 0}
+    left_out = 0
+    errors = make_console(stderr=True)
+    with _store(asked, must_exist=False) as store, progress_bar(errors) as bar:
+        task = bar.add_task("importing", total=len(paths))
+        for path in paths:
+            place = path if path.is_dir() or path.name.endswith(PACKED) else path.parent
+            try:
+                counts[add(store, read_run(path), place)] += 1
+            except InputError as error:
+                left_out += 1
+                errors.print(f"left out: {error}")
+            bar.advance(task)
+    renewed = f", {counts['renewed']} renewed" if counts["renewed"] else ""
+    left = f", {left_out} left out" if left_out else ""
+    print(f"imported: {counts['added']} of {len(paths)} runs{renewed}, "
+          f"{counts['known']} were there already{left}")  # fmt: skip
+    return 3 if left_out else 0
+
+
+def _runs_below(folder: Path) -> list[Path]:
+    """Raises InputError where there is none."""
+    from linkgauge.engine.runs import is_run, run_folders
+
+    if not folder.exists():
+        raise InputError(f"there is no {folder}")
+    found = [folder] if is_run(folder) else run_folders(folder)
+    if not found:
+        raise InputError(f"no run is kept below {folder}")
+    return found
+
+
+def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
+    """Deletes what is older than `keep` says, once that is confirmed; folders stay as they are."""
+    from linkgauge.history.writing import remove
+    from linkgauge.report.console import make_console
+    from linkgauge.report.history_text import history_lines
+
+    if keep is None:
+        raise InputError("prune needs --keep: 90d keeps 90 days, 100 the latest 100 runs of each "
+                         "machine")  # fmt: skip
+    with _store(asked) as store:
+        found = runs_of(store, which)
+        old = _old(found, keep)
+        if not old:
+            print(f"nothing to prune: all {len(found)} runs are kept")
+            return 0
+        if yes:
+            remove(store, [run.number for run in old])
+            print(f"pruned: {len(old)} of {len(found)} runs; their folders are as they were")
+            return 0
+    for line in history_lines(old[::-1]):
+        make_console().print(line)
+    print(
+        f"would prune these {len(old)} of {len(found)} runs; to do it: add --yes", file=sys.stderr
+    )
+    return 0
+
+
+def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
+    """Of runs, the latest first."""
+    if keep.isascii() and keep.isdecimal():
+        seen: dict[int, int] = {}
+        old = []
+        for run in found:
+            seen[run.machine] = seen.get(run.machine, 0) + 1
+            if seen[run.machine] > int(keep):
+                old.append(run)
+        return old
+    if not _AGE.fullmatch(keep.strip()):
+        raise InputError(f"--keep {keep!r}: give a time such as 90d, or a number of runs")
+    oldest = moment("--keep", keep)
+    return [run for run in found if (microseconds(run.started) or 0) < oldest]

@@ -1,0 +1,82 @@
+"""Where the history is: a URL, a file, or nowhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from linkgauge.model.errors import InputError
+
+from .named import NOWHERE, VARIABLE
+
+_SECRETS = ("password", "sslpassword", "passfile", "sslkey")
+_DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+}
+
+
+def address(asked: str | None = None) -> URL | None:
+    """What was asked for, else what LINKGAUGE_HISTORY names, else the file in the user's data
+    folder; None if it is `none`. Raises InputError, which shows no password."""
+    text = asked if asked is not None else os.environ.get(VARIABLE, "")
+    if text.strip().lower() == NOWHERE:
+        return None
+    if not text.strip():
+        return _of_file(default_file())
+    if "://" not in text:
+        return _of_file(Path(text).expanduser())
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(f"the URL of the history is not understood: {_HOW}") from error
+    driver = _DRIVERS.get(url.drivername.partition("+")[0])
+    if driver is None:
+        raise InputError(f"no history in {url.drivername}: {_HOW}")
+    url = url.set(drivername=driver)
+    if driver.startswith("sqlite") and url.database in (None, "", ":memory:"):
+        raise InputError(f"a history in SQLite needs a file: {_HOW}")
+    return url
+
+
+_HOW = "give sqlite:///FILE, postgresql://USER@HOST/DATABASE, a file, or none"
+
+
+def shown(url: URL) -> str:
+    """The address for people: the file, or the URL without what is secret."""
+    if url.drivername.startswith("sqlite"):
+        return str(url.database)
+    plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
+    return plain.render_as_string(hide_password=True).replace("%2F", "/")
+
+
+def without_secrets(text: str, url: URL) -> str:
+    """A message of a driver or a server, on one line, without the URL's secrets."""
+    line = " ".join(text.split())
+    queried = [url.query[name] for name in _SECRETS if name in url.query]
+    secrets = [url.password, *(one if isinstance(one, str) else " ".join(one) for one in queried)]
+    for secret in secrets:
+        if secret:
+            line = line.replace(str(secret), "***")
+    return line
+
+
+def default_file() -> Path:
+    """history.db in linkgauge's folder of $XDG_DATA_HOME, else of ~/.local/share. Raises
+    InputError for a user without a home."""
+    base = os.environ.get("XDG_DATA_HOME") or ""
+    # The XDG specification requires relative paths to be ignored.
+    if base.startswith("/"):
+        return Path(base) / "linkgauge" / "history.db"
+    try:
+        return Path.home() / ".local" / "share" / "linkgauge" / "history.db"
+    except RuntimeError as error:
+        raise InputError(f"there is no home folder for the history: set {VARIABLE}") from error
+
+
+def _of_file(path: Path) -> URL:
+    return URL.create("sqlite+pysqlite", database=str(path.absolute()))

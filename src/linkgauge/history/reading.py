@@ -1,0 +1,280 @@
+"""Reads the history: lists of runs, series of figures, earlier runs to judge a later one by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Select, select
+
+from linkgauge.engine.folder import slug
+from linkgauge.model.history import CellOf, EarlierRun, Figure, History, PastRun, Point, Series
+from linkgauge.model.result import Run
+from linkgauge.model.transfer import Place
+
+from .records import began, machine_row, moment_of, setup_row
+from .store import Store, in_parts
+from .tables import (
+    STATUSES,
+    VERDICTS,
+    cells,
+    facts,
+    figures,
+    machines,
+    results,
+    runs,
+    setups,
+    sheets,
+)
+
+PASS = STATUSES.index("pass")
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs: of a host, a label, an accelerator (a part of its model's name), those that
+    measured all of the benchmarks, and those that began from `since` on and before `until`
+    (microseconds). With `last`, the latest of them."""
+
+    host: str | None = None
+    label: str | None = None
+    accelerator: str | None = None
+    benchmarks: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    last: int | None = None
+
+
+def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
+    """The runs, the latest first. Raises StoreError."""
+    with store.reading() as connection:
+        found = _runs(connection, _where(connection, which), which.last)
+        names = _benchmarks(connection, found)
+    return tuple(msgspec.structs.replace(run, benchmarks=names[run.number]) for run in found)
+
+
+def histories_of(
+    store: Store, benchmark: str, places: Sequence[Place], which: Filter
+) -> tuple[History, ...]:
+    """The figures of a benchmark's cells, or of those at some places, one history for each machine
+    and setup: the oldest run first. Runs under a profiler, and those that were interrupted, are
+    left out, as are cells that did not pass. Raises StoreError."""
+    with store.reading() as connection:
+        wanted = [sheets.c.benchmark == benchmark]
+        asked = select(cells, sheets).join(sheets, sheets.c.id == cells.c.sheet_id).where(*wanted)
+        named = {
+            row[0]: row
+            for row in connection.execute(asked)
+            if not places or Place(row.row, row.column) in places
+        }
+        which = msgspec.structs.replace(which, benchmarks=(benchmark,))
+        where = [
+            *_where(connection, which), runs.c.finished.is_not(None), runs.c.profiled.is_(False),
+        ]  # fmt: skip
+        found = {run.number: run for run in reversed(_runs(connection, where, which.last))}
+        points = _points(connection, list(named), found)
+        groups = defaultdict[tuple[int, str], list[PastRun]](list)
+        for run in found.values():
+            groups[run.machine, run.setup].append(run)
+        histories = [_history(connection, group, named, points) for group in groups.values()]
+    return tuple(history for history in histories if history.series)
+
+
+def _points(
+    connection: Connection, wanted: Sequence[int], found: Iterable[int]
+) -> dict[int, dict[int, Point]]:
+    """By cell and run."""
+    known = set(found)
+    points: dict[int, dict[int, Point]] = {}
+    columns = (figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high)
+    for some in in_parts(wanted):
+        asked = select(*columns).where(figures.c.cell_id.in_(some), figures.c.status == PASS)
+        for cell, run, figure, low, high in connection.execute(asked).all():
+            if figure is not None and run in known:
+                points.setdefault(cell, {})[run] = Point(run, figure, low, high)
+    return points
+
+
+def _history(
+    connection: Connection,
+    group: Sequence[PastRun],
+    named: dict[int, Any],
+    points: dict[int, dict[int, Point]],
+) -> History:
+    series = []
+    for number, row in named.items():
+        by_run = points.get(number, {})
+        own = tuple(by_run[run.number] for run in group if run.number in by_run)
+        if own:
+            series.append(Series(_cell_of(row), row.unit, row.better, own))
+    first = group[0]
+    document = connection.execute(
+        select(setups.c.document).where(setups.c.digest == bytes.fromhex(first.setup))
+    )
+    return History(
+        host=first.host,
+        accelerators=first.accelerators,
+        simulated=first.simulated,
+        settings=msgspec.json.decode(document.scalar_one(), type=dict[str, str]),
+        runs=tuple(group),
+        states=_states(connection, {run.state for run in group}),
+        series=tuple(sorted(series, key=lambda one: _in_order(one.cell))),
+    )
+
+
+def _in_order(cell: CellOf) -> tuple[object, ...]:
+    numbers = ((int(text), "") if text.isdecimal() else (1 << 62, text) for text in cell[3:5])
+    return (*cell[:3], *numbers, *cell[5:])
+
+
+def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[str, str]]:
+    found: dict[int, dict[str, str]] = {number: {} for number in numbers}
+    for some in in_parts(list(found)):
+        for state, name, value in connection.execute(
+            select(facts).where(facts.c.state_id.in_(some))
+        ):
+            found[state][name] = value
+    return found
+
+
+def earlier_runs(
+    store: Store, run: Run, *, label: str | None = None, last: int | None = None
+) -> tuple[EarlierRun, ...]:
+    """The whole runs of the same machine under the same setup that began before this one, with all
+    of their cells, the latest first: those of a label, or all; the `last` of them, or all. Runs
+    under a profiler are left out. Raises StoreError."""
+    where = [
+        machines.c.digest == machine_row(run.machine)["digest"],
+        setups.c.digest == setup_row(run.settings)["digest"],
+        runs.c.started < began(run),
+        runs.c.finished.is_not(None),
+        runs.c.profiled.is_(False),
+    ]
+    if label is not None:
+        where.append(runs.c.label == label)
+    with store.reading() as connection:
+        found = _runs(connection, where, last)
+        by_run = _figures(connection, [one.number for one in found])
+    return tuple(EarlierRun(one, by_run.get(one.number, {})) for one in found)
+
+
+def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[CellOf, Figure]]:
+    by_run: dict[int, dict[CellOf, Figure]] = {}
+    names: dict[int, CellOf] = {}
+    for some in in_parts(numbers):
+        rows = connection.execute(select(figures).where(figures.c.run_id.in_(some))).all()
+        missing = list({row.cell_id for row in rows} - names.keys())
+        for few in in_parts(missing):
+            asked = select(cells, sheets).join(sheets, sheets.c.id == cells.c.sheet_id)
+            found = connection.execute(asked.where(cells.c.id.in_(few)))
+            names |= {row[0]: _cell_of(row) for row in found}
+        for row in rows:
+            by_run.setdefault(row.run_id, {})[names[row.cell_id]] = Figure(
+                STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
+                row.low, row.high, row.slow_p95, row.slow_p99, row.n,
+            )  # fmt: skip
+    return by_run
+
+
+def _cell_of(row: Any) -> CellOf:
+    return CellOf(
+        row.benchmark, row.backend, row.size, row.row, row.column, row.transfers, row.definition,
+        row.repeat,
+    )  # fmt: skip
+
+
+def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
+    where: list[ColumnElement[bool]] = []
+    if which.label is not None:
+        where.append(runs.c.label == which.label)
+    if which.since is not None:
+        where.append(runs.c.started >= which.since)
+    if which.until is not None:
+        where.append(runs.c.started < which.until)
+    for benchmark in which.benchmarks:
+        measured = (
+            select(results.c.run_id).join(sheets, sheets.c.id == results.c.sheet_id)
+            .where(sheets.c.benchmark == benchmark)
+        )  # fmt: skip
+        where.append(runs.c.id.in_(measured))
+    if which.host is not None or which.accelerator is not None:
+        found = connection.execute(select(machines))
+        where.append(runs.c.machine_id.in_([row.id for row in found if _is_of(row, which)]))
+    return where
+
+
+def _is_of(machine: Any, which: Filter) -> bool:
+    """`nvidia-h200`, `H200` and `NVIDIA H200` all name NVIDIA's H200."""
+    if which.host is not None and machine.host != which.host:
+        return False
+    asked = slug(which.accelerator or "", "")
+    return asked in slug(machine.accelerators, "")
+
+
+_COLUMNS = (
+    runs.c.id, runs.c.uid, runs.c.label, runs.c.started, runs.c.finished, runs.c.profile,
+    runs.c.profiled, runs.c.status, runs.c.cells, runs.c.passed, runs.c.low, runs.c.path,
+    runs.c.state_id, runs.c.machine_id, machines.c.host, machines.c.accelerators,
+    machines.c.simulated, setups.c.digest,
+)  # fmt: skip
+
+
+def _select() -> Select[Any]:
+    return (
+        select(*_COLUMNS)
+        .join(machines, machines.c.id == runs.c.machine_id)
+        .join(setups, setups.c.id == runs.c.setup_id)
+    )
+
+
+def _runs(
+    connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
+) -> list[PastRun]:
+    """The latest first."""
+    order = runs.c.started.desc(), runs.c.id.desc()
+    asked = _select().where(*where).order_by(*order).limit(last)
+    return [_run_of(row) for row in connection.execute(asked).all()]
+
+
+def _run_of(row: Any) -> PastRun:
+    return PastRun(
+        number=row.id,
+        id=row.uid,
+        label=row.label,
+        host=row.host,
+        accelerators=row.accelerators,
+        started=moment_of(row.started),
+        finished=None if row.finished is None else moment_of(row.finished),
+        simulated=row.simulated,
+        profiled=row.profiled,
+        profile=row.profile,
+        status=STATUSES[row.status],
+        cells=row.cells,
+        passed=row.passed,
+        low=row.low,
+        path=row.path,
+        setup=bytes(row.digest).hex(),
+        state=row.state_id,
+        machine=row.machine_id,
+    )
+
+
+def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, tuple[str, ...]]:
+    asked = select(sheets.c.id, sheets.c.benchmark)
+    names = {row.id: row.benchmark for row in connection.execute(asked)}
+    by_run = defaultdict[int, dict[str, None]](dict)
+    for some in in_parts([run.number for run in found]):
+        asked = (
+            select(results.c.run_id, results.c.sheet_id)
+            .where(results.c.run_id.in_(some)).order_by(results.c.run_id, results.c.number)
+        )  # fmt: skip
+        for run, sheet in connection.execute(asked).all():
+            by_run[run][names[sheet]] = None
+    return {run.number: tuple(by_run[run.number]) for run in found}
+
+
+def benchmarks_of(store: Store) -> tuple[str, ...]:
+    """The names of all benchmarks that some run measured. Raises StoreError."""
+    with store.reading() as connection:
+        return tuple(connection.execute(select(sheets.c.benchmark).distinct()).scalars())

@@ -1,0 +1,190 @@
+"""A run as rows of the tables, and the digests by which content is found again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from linkgauge.model.errors import InputError
+from linkgauge.model.history import DESCRIPTION, CellOf
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import CellResult, Result, Run, worst
+from linkgauge.model.settings import EngineSettings, Settings, Surroundings
+
+from .tables import DIGEST, STATUSES, VERDICTS
+
+Row = dict[str, Any]
+NO_ACCELERATOR = "cpu"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def digest(*parts: object) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=DIGEST).digest()
+
+
+def microseconds(moment: str | None) -> int | None:
+    """Since 1970, of an ISO 8601 text. Raises ValueError."""
+    if moment is None:
+        return None
+    found = datetime.fromisoformat(moment)
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return (found - _EPOCH) // timedelta(microseconds=1)
+
+
+def began(run: Run) -> int:
+    """Microseconds since 1970. Raises InputError for a run whose start is no time."""
+    try:
+        return microseconds(run.started) or 0
+    except ValueError as error:
+        raise InputError(f"run {run.id} began at no known time: {run.started!r}") from error
+
+
+def _ended(run: Run) -> int | None:
+    try:
+        return microseconds(run.finished)
+    except ValueError:
+        return began(run)
+
+
+def moment_of(microseconds: int) -> str:
+    moment = _EPOCH + timedelta(microseconds=microseconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def machine_row(machine: Machine) -> Row:
+    """What tells machines apart: the host's name, the models of its accelerators, and how many
+    ranks measure. How many accelerators there are is of its state: one may be lost."""
+    models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
+    row = {
+        "host": machine.simulated or machine.host.hostname or "unknown",
+        "accelerators": ", ".join(models) or NO_ACCELERATOR,
+        "simulated": machine.simulated is not None,
+        "ranks": len(machine.ranks) or 1,
+    }
+    return {**row, "digest": digest(*row.values())}
+
+
+def setup_of(settings: Settings) -> dict[str, str]:
+    """The settings that figures depend on, as far as they differ from the defaults; not how
+    precisely, for how long and at which sizes is measured. A simulated machine's faults are of its
+    state."""
+    found: dict[str, object] = {
+        "parallel pairs": settings.parallel_pairs or None,
+        "loops": settings.loops,
+        "pattern": settings.pattern,
+        **_other(settings.engines, EngineSettings(), "searches", "calls_wait"),
+        **_other(settings.surroundings, Surroundings()),
+    }
+    if (simulation := settings.simulation) is not None:
+        found[DESCRIPTION] = digest(simulation.description).hex()[:8]
+    return {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in found.items()
+        if value is not None
+    }
+
+
+def _other(value: msgspec.Struct, default: msgspec.Struct, *without: str) -> dict[str, object]:
+    return {
+        name.replace("_", " "): getattr(value, name)
+        for name in value.__struct_fields__
+        if name not in without and getattr(value, name) != getattr(default, name)
+    }
+
+
+def setup_row(settings: Settings) -> Row:
+    document = setup_of(settings)
+    return {"digest": digest(document), "document": msgspec.json.encode(document).decode()}
+
+
+def state_rows(run: Run) -> tuple[Row, list[Row]]:
+    """The state, and its facts without their state's number."""
+    from linkgauge.judge.machine_state import state_of  # loads every check of the doctor
+
+    state = state_of(run)
+    named = [{"name": name, "value": value} for name, value in sorted(state.items())]
+    return {"digest": digest(named)}, named
+
+
+def sheet_row(result: Result) -> Row:
+    """Its title may change its words: it identifies nothing."""
+    of = (result.benchmark, result.backend, result.size, result.unit, result.better)
+    names = ("benchmark", "backend", "size", "unit", "better")
+    return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
+
+
+def cell_row(sheet: Row, of: CellOf) -> Row:
+    """Without its sheet's number."""
+    kept = {name: getattr(of, name) for name in _OF_CELLS}
+    return {"digest": digest(sheet["digest"], *kept.values()), **kept}
+
+
+_OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
+
+
+def named_cells(
+    results: Iterable[Result],
+) -> Iterator[tuple[Result, list[tuple[CellOf, CellResult]]]]:
+    """Each result with its cells and what identifies them."""
+    seen = Counter[tuple[str, str, int]]()
+    for result in results:
+        sheet = result.benchmark, result.backend, result.size
+        repeat = seen[sheet]
+        seen[sheet] += 1
+        yield result, [(_cell_of(result, cell, repeat), cell) for cell in result.cells]
+
+
+def _cell_of(result: Result, cell: CellResult, repeat: int) -> CellOf:
+    transfers = " & ".join(map(str, cell.transfers))
+    return CellOf(
+        result.benchmark, result.backend, result.size, cell.row, cell.column, transfers,
+        cell.definition or "", repeat,
+    )  # fmt: skip
+
+
+def figure_row(cell: CellResult) -> Row:
+    """Without the numbers of its run and its cell."""
+    summary = cell.summary
+    low, high = (summary.ci95 if summary is not None else None) or (None, None)
+    return {
+        "status": STATUSES.index(cell.status),
+        "verdict": VERDICTS.index(cell.verdict),
+        "n": summary.n if summary is not None else 0,
+        "figure": cell.headline,
+        "median": summary.median if summary is not None else None,
+        "low": low,
+        "high": high,
+        "slow_p95": summary.slow_p95 if summary is not None else None,
+        "slow_p99": summary.slow_p99 if summary is not None else None,
+    }
+
+
+def run_row(run: Run, path: str | None, figures: Iterable[Row]) -> Row:
+    """Without the numbers of its machine, state and setup. Two runs are the same if they have the
+    same id and label, and began on the same host at the same time; `content` shows whether one
+    was resumed since."""
+    cells = [cell for result in run.results for cell in result.cells]
+    host = run.machine.simulated or run.machine.host.hostname
+    content = [[row[name] for name in ("status", "n", "median")] for row in figures]
+    return {
+        "digest": digest(run.id, run.label, host, run.started),
+        "content": digest(run.finished, run.resumed, content),
+        "uid": run.id,
+        "label": run.label,
+        "started": began(run),
+        "finished": _ended(run),
+        "profile": run.settings.profile,
+        "profiled": run.is_profiled,
+        "status": STATUSES.index(worst(result.status for result in run.results)),
+        "cells": len(cells),
+        "passed": sum(cell.status == "pass" for cell in cells),
+        "low": sum(cell.verdict == "low" for cell in cells),
+        "path": path,
+        "command": msgspec.json.encode(run.command).decode(),
+        "settings": msgspec.json.encode(run.settings).decode(),
+    }

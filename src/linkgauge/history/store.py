@@ -1,0 +1,161 @@
+"""Opens the history, and turns what databases raise into one line."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from linkgauge.model.errors import InputError, LinkgaugeError, MissingPackage
+
+from .address import shown, without_secrets
+from .schema import VERSION, bring_up, version_of
+
+_AT_ONCE = 500
+"""Values in one statement: SQLite takes 999 in its oldest versions."""
+T = TypeVar("T")
+BUSY = 20.0
+"""Seconds to wait for another writer."""
+CONNECT = 5
+"""Seconds to wait for a server."""
+_NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse.sshfs")
+"""File systems whose locks and shared memory other machines do not see."""
+
+_LOCK = {"key": 0x6C67_6869}
+"""Of PostgreSQL's advisory locks: nothing is added while tables change or runs are taken out."""
+
+
+class StoreError(LinkgaugeError):
+    """The history cannot be read or written; what it held before is as it was."""
+
+
+class Store:
+    """An open history. `reading` and `writing` are transactions: all of one, or nothing."""
+
+    def __init__(self, engine: Engine, url: URL) -> None:
+        self._engine = engine
+        self._url = url
+        self.shown = shown(url)
+
+    @property
+    def is_postgresql(self) -> bool:
+        return self._engine.dialect.name == "postgresql"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with problems(self._url), self._engine.connect() as connection:
+            if not self.is_postgresql:
+                connection.exec_driver_sql("BEGIN")
+            yield connection
+
+    @contextmanager
+    def writing(self, *, alone: bool = False) -> Iterator[Connection]:
+        """Committed at the end, or rolled back if anything is raised. SQLite has one writer at a
+        time; PostgreSQL has several, unless one is to be `alone`."""
+        with problems(self._url), self._engine.begin() as connection:
+            if self.is_postgresql:
+                shared = "" if alone else "_shared"
+                connection.execute(text(f"SELECT pg_advisory_xact_lock{shared}(:key)"), _LOCK)
+            else:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+
+    def compact(self) -> None:
+        """Gives the space of what was deleted back to the file system."""
+        with problems(self._url), self._engine.connect() as connection:
+            if not self.is_postgresql:
+                connection.exec_driver_sql("VACUUM")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@contextmanager
+def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
+    """The history at this address, created or migrated where that is needed. Raises InputError if
+    it `must_exist` and does not, or is of a later version; MissingPackage without PostgreSQL's
+    driver; StoreError if it cannot be opened."""
+    is_file = url.drivername.startswith("sqlite")
+    path = Path(str(url.database))
+    if is_file and must_exist and not path.exists():
+        raise InputError(
+            f"there is no history yet ({path}): linkgauge run adds to it, linkgauge history import "
+            "DIR what was measured before"
+        )
+    with problems(url):
+        engine = _of_file(url, path) if is_file else _of_server(url)
+    store = Store(engine, url)
+    try:
+        with store.reading() as connection:
+            is_current = version_of(connection) == VERSION
+        if not is_current:
+            with store.writing(alone=True) as connection:
+                bring_up(connection, store.shown)
+        yield store
+    finally:
+        engine.dispose()
+
+
+def _of_file(url: URL, path: Path) -> Engine:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    engine = create_engine(url, connect_args={"timeout": BUSY})
+    journal = "DELETE" if is_remote(path) else "WAL"
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say
+        for pragma in (f"journal_mode = {journal}", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+def _of_server(url: URL) -> Engine:
+    try:
+        return create_engine(url, connect_args={"connect_timeout": CONNECT})
+    except ImportError as error:
+        raise MissingPackage("psycopg", "postgres") from error
+
+
+def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
+    """Whether other machines may open the same file: SQLite's WAL is of one machine alone
+    (sqlite.org/wal.html)."""
+    try:
+        lines = mounts.read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    resolved, best, kind = path.resolve(), -1, ""
+    for line in lines:
+        _, where, of, *_ = [*line.split(" "), "", "", ""]
+        place = Path(where.replace("\\040", " "))
+        if resolved.is_relative_to(place) and len(place.parts) > best:
+            best, kind = len(place.parts), of
+    return kind.startswith(_NETWORK)
+
+
+@contextmanager
+def problems(url: URL) -> Iterator[None]:
+    """What a database or the file system raises, as one line without secrets."""
+    try:
+        yield
+    except LinkgaugeError:
+        raise
+    except DBAPIError as error:
+        said = str(error.orig).partition("\n")[0] if error.orig else type(error).__name__
+        raise StoreError(_line(url, said)) from error
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise StoreError(_line(url, str(error))) from error
+    except OSError as error:
+        raise StoreError(_line(url, error.strerror or str(error))) from error
+
+
+def _line(url: URL, said: str) -> str:
+    return without_secrets(f"the history {shown(url)} is not usable: {said}", url)
+
+
+def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for begin in range(0, len(values), _AT_ONCE):
+        yield values[begin : begin + _AT_ONCE]

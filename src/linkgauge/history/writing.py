@@ -1,0 +1,167 @@
+"""Adds runs to the history, and takes them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Table, delete, insert, select, update
+from sqlalchemy.dialects import sqlite
+
+from linkgauge.model.result import Run
+
+from .records import (
+    Row,
+    cell_row,
+    figure_row,
+    machine_row,
+    named_cells,
+    run_row,
+    setup_row,
+    sheet_row,
+    state_rows,
+)
+from .store import Store, in_parts
+from .tables import (
+    STATUSES,
+    cells,
+    facts,
+    figures,
+    machines,
+    results,
+    runs,
+    setups,
+    sheets,
+    states,
+)
+
+Added = Literal["added", "renewed", "known"]
+"""Of a run: new, kept before but resumed since, or there as it is."""
+
+
+def add(store: Store, run: Run, folder: Path | None) -> Added:
+    """Adds a judged run with all of its figures, or nothing. Raises StoreError."""
+    named = list(named_cells(run.results))
+    rows = [[figure_row(cell) for _, cell in found] for _, found in named]
+    path = None if folder is None else str(folder.absolute())
+    own = run_row(run, path, (row for some in rows for row in some))
+    with store.writing() as connection:
+        there = connection.execute(
+            select(runs.c.id, runs.c.content).where(runs.c.digest == own["digest"])
+        ).first()
+        if there is not None and there.content == own["content"]:
+            return "known"
+        numbered = _number(connection, run)
+        if there is None:
+            number = connection.execute(insert(runs).values(**own, **numbered)).inserted_primary_key
+            assert number is not None  # noqa: S101
+            run_id = number[0]
+        else:
+            run_id = there.id
+            connection.execute(update(runs).where(runs.c.id == run_id).values(**own, **numbered))
+            for table in (figures, results):
+                connection.execute(delete(table).where(table.c.run_id == run_id))
+        _add_results(connection, run_id, named, rows)
+    return "added" if there is None else "renewed"
+
+
+def _number(connection: Connection, run: Run) -> Row:
+    """The numbers of the run's machine, state and setup."""
+    machine, setup = machine_row(run.machine), setup_row(run.settings)
+    state, named = state_rows(run)
+    known = connection.execute(select(states.c.id).where(states.c.digest == state["digest"]))
+    state_id = known.scalar()
+    if state_id is None:
+        state_id = _numbers(connection, states, [state])[state["digest"]]
+        _insert_new(connection, facts, [{"state_id": state_id, **fact} for fact in named])
+    return {
+        "machine_id": _numbers(connection, machines, [machine])[machine["digest"]],
+        "setup_id": _numbers(connection, setups, [setup])[setup["digest"]],
+        "state_id": state_id,
+    }
+
+
+def _add_results(connection: Connection, run_id: int, named: Any, rows: Any) -> None:
+    sheet_rows = [sheet_row(result) for result, _ in named]
+    sheet_ids = _numbers(connection, sheets, sheet_rows)
+    if sheet_rows:
+        connection.execute(
+            insert(results),
+            [
+                {
+                    "run_id": run_id,
+                    "number": number,
+                    "sheet_id": sheet_ids[sheet["digest"]],
+                    "status": STATUSES.index(result.status),
+                    "reason": result.reason,
+                }
+                for number, ((result, _), sheet) in enumerate(zip(named, sheet_rows, strict=True))
+            ],
+        )
+    found = {
+        row["digest"]: ({**row, "sheet_id": sheet_ids[sheet["digest"]]}, figure)
+        for (_, of), sheet, own in zip(named, sheet_rows, rows, strict=True)
+        for (name, _), figure in zip(of, own, strict=True)
+        for row in (cell_row(sheet, name),)
+    }
+    cell_ids = _numbers(connection, cells, [row for row, _ in found.values()])
+    if found:
+        connection.execute(
+            insert(figures),
+            [
+                {"run_id": run_id, "cell_id": cell_ids[key], **figure}
+                for key, (_, figure) in found.items()
+            ],
+        )
+
+
+def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[bytes, int]:
+    """The number of each row by its digest; those that are new are added. In the order of digests:
+    two writers would else wait for each other."""
+    wanted = {row["digest"]: row for row in rows}
+    known = _known(connection, table, list(wanted))
+    missing = [wanted[key] for key in sorted(wanted.keys() - known.keys())]
+    if missing:
+        _insert_new(connection, table, missing)
+        known |= _known(connection, table, [row["digest"] for row in missing])
+    return known
+
+
+def _known(connection: Connection, table: Table, digests: Sequence[bytes]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    for some in in_parts(digests):
+        asked = select(table.c.digest, table.c.id).where(table.c.digest.in_(some))
+        found |= {bytes(key): number for key, number in connection.execute(asked)}
+    return found
+
+
+def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
+    """Adds rows that another writer may add at the same time."""
+    if not rows:
+        return
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # loads asyncio, too
+
+        connection.execute(postgresql.insert(table).on_conflict_do_nothing(), rows)
+    else:
+        connection.execute(sqlite.insert(table).on_conflict_do_nothing(), rows)
+
+
+def remove(store: Store, numbers: Sequence[int]) -> None:
+    """Takes these runs out, and what no other refers to. Raises StoreError."""
+    with store.writing(alone=True) as connection:
+        for some in in_parts(numbers):
+            for table, column in (
+                (figures, figures.c.run_id), (results, results.c.run_id), (runs, runs.c.id),
+            ):  # fmt: skip
+                connection.execute(delete(table).where(column.in_(some)))
+        for table, users in (
+            (cells, figures.c.cell_id),
+            (sheets, results.c.sheet_id),
+            (states, runs.c.state_id),
+            (setups, runs.c.setup_id),
+            (machines, runs.c.machine_id),
+        ):
+            connection.execute(delete(table).where(table.c.id.not_in(select(users))))
+    store.compact()

@@ -1,0 +1,89 @@
+"""What a machine ran on while it was measured: what may change from one run to the next, as short
+texts by name. A fact that is not known is left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from linkgauge.model.inventory import Accelerator, HostDetails, Inventory
+from linkgauge.model.result import Run
+
+from .machine_facts import ABSENT, named_facts
+
+_NOT_OF_THE_STATE = ("machine", "accelerators", "CPU steal", "profile")
+"""What tells machines apart, differs in every run, or is asked for."""
+KERNEL_OPTIONS = "kernel options"
+
+
+def state_of(run: Run) -> dict[str, str]:
+    """Each fact by its name: driver, firmware, kernel, BIOS, microcode, links and the like."""
+    inventory = run.machine.inventory or Inventory()
+    facts = named_facts(run)
+    state = {
+        "accelerators": _counted(device.model for device in run.machine.all_devices) or ABSENT,
+        **_of_host(inventory.host, run.machine.host.system),
+        **_of_accelerators(inventory.accelerators),
+        "driver": _driver(run),
+        **{name: facts[name] for name in facts if name not in _NOT_OF_THE_STATE},
+    }
+    return {name: value for name, value in state.items() if value}
+
+
+def changed_options(before: str, after: str) -> tuple[str, str]:
+    """The options of two kernels' command lines that only one has."""
+    first, second = before.split(), after.split()
+    own = ([one for one in first if one not in second], [one for one in second if one not in first])
+    return " ".join(own[0]) or ABSENT, " ".join(own[1]) or ABSENT
+
+
+def _of_host(host: HostDetails, system: str) -> dict[str, str | None]:
+    return {
+        "system": system,
+        "BIOS": host.firmware,
+        "microcode": host.microcode,
+        KERNEL_OPTIONS: host.command_line,
+    }
+
+
+def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
+    return {
+        "firmware": _counted(one.firmware for one in found),
+        "library": _distinct(one.library for one in found),
+        "fabric links": _counted(map(_fabric, found)),
+        "ECC": _counted(_switch(one.ecc) for one in found),
+        "MIG": _counted(_switch(one.mig) for one in found),
+        "power limit": _counted(one.power_limit and f"{one.power_limit:.0f} W" for one in found),
+        "locked clock": _counted(
+            one.locked_clock and f"{one.locked_clock / 1e6:.0f} MHz" for one in found
+        ),
+    }
+
+
+def _driver(run: Run) -> str | None:
+    """Of the vendors' libraries; else as backends report it."""
+    found = (run.machine.inventory or Inventory()).accelerators
+    own = _distinct(one.driver for one in found)
+    return own or _distinct(one.driver for one in run.machine.all_devices if not one.is_cpu)
+
+
+def _fabric(one: Accelerator) -> str | None:
+    """`18 of 18 NVLink`: the active links of a device."""
+    if not one.links:
+        return None
+    kinds = "/".join(dict.fromkeys(link.kind for link in one.links))
+    return f"{sum(link.active is True for link in one.links)} of {len(one.links)} {kinds}"
+
+
+def _switch(value: bool | None) -> str | None:
+    return None if value is None else "on" if value else "off"
+
+
+def _distinct(values: Iterable[str | None]) -> str | None:
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None
+
+
+def _counted(values: Iterable[str | float | None]) -> str | None:
+    """`8 × 96.00.61`, or where they differ `7 × 96.00.61, 1 × 96.00.44`."""
+    counts = Counter(str(value) for value in values if value)
+    return ", ".join(f"{count} × {what}" for what, count in counts.items()) or None

@@ -1,0 +1,141 @@
+"""How the figures of a machine's cells went over its runs, where they changed, and what changed in
+the machine then.
+
+Change points are those of model/change_points.py. A table of many cells has many chances to find
+one, so its changes are held against Benjamini and Hochberg's bound: where nothing changed, any
+change at all is reported in at most 1 % of tables.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from linkgauge.model.change_points import LEAST, ChangePoint, change_points, holding
+from linkgauge.model.history import CellOf, History, PastRun, Series
+
+from .machine_facts import Fact
+from .machine_state import KERNEL_OPTIONS, changed_options
+
+LEAST_CHANGE = 0.01
+"""Smaller changes are left out unless they are asked for."""
+LABEL = "label"
+
+
+class CellChange(msgspec.Struct, frozen=True):
+    """A cell's change: the medians of its runs up to the neighbouring changes. `first` and `last`
+    are the numbers of the first runs of the new level that are as likely by 95 %; `p` counts all
+    that was tried in this series."""
+
+    cell: CellOf
+    before: float
+    after: float
+    ratio: float
+    direction: Literal["better", "worse"]
+    first: int
+    last: int
+    p: float
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Cells that changed in the same direction with the same run. `since` is its number, `until`
+    that of the run before it; `facts` are what changed in the machine between these two, or,
+    where nothing did, between two others as likely."""
+
+    since: int
+    until: int
+    direction: Literal["better", "worse"]
+    cells: tuple[CellChange, ...]
+    facts: tuple[Fact, ...]
+
+    @property
+    def ratio(self) -> float:
+        """The median of its cells."""
+        return statistics.median(cell.ratio for cell in self.cells)
+
+
+class Trend(msgspec.Struct, frozen=True):
+    """A history with its changes, in the order of time. Cells of fewer than six runs are in
+    `few`: no change of theirs can be found."""
+
+    history: History
+    changes: tuple[Change, ...]
+    few: int = 0
+
+
+class _Found(NamedTuple):
+    """A change of a series. `at`, and `first` to `last`, are places in the order of runs."""
+
+    one: Series
+    change: ChangePoint
+    is_better: bool
+    at: int
+    first: int
+    last: int
+
+
+def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
+    """The changes by at least this fraction. Cells belong to one change if they went the same way
+    and its run is as likely as their own."""
+    order = {run.number: at for at, run in enumerate(history.runs)}
+    found = [each for one in history.series for each in _changes(one, order)]
+    most = holding([each.change.p for each in found], len(history.series))
+    left = [each for each in found if each.change.p <= most and abs(each.change.ratio - 1) >= least]
+    changes = []
+    while left:
+        (at, is_better), _ = Counter((each.at, each.is_better) for each in left).most_common(1)[0]
+        same = [e for e in left if e.is_better == is_better and e.first <= at <= e.last]
+        left = [each for each in left if each not in same]
+        changes.append((at, _change(at, is_better, same, history)))
+    changes.sort(key=lambda found: found[0])
+    few = sum(len(one.points) < 2 * LEAST for one in history.series)
+    return Trend(history, tuple(change for _, change in changes), few)
+
+
+def _changes(one: Series, order: dict[int, int]) -> Iterator[_Found]:
+    for change in change_points([point.figure for point in one.points]):
+        is_better = (change.ratio > 1) == (one.better == "higher")
+        places = (order[one.points[n].run] for n in (change.at, change.first, change.last))
+        yield _Found(one, change, is_better, *places)
+
+
+def _change(at: int, is_better: bool, found: Sequence[_Found], history: History) -> Change:
+    direction: Literal["better", "worse"] = "better" if is_better else "worse"
+    first, last = max(each.first for each in found), min(each.last for each in found)
+    likely = sorted(range(max(first, 1), last + 1), key=lambda place: abs(place - at))
+    runs = history.runs
+    places = (_differing(history, runs[place - 1], runs[place]) for place in likely)
+    return Change(
+        runs[at].number,
+        runs[at - 1].number,
+        direction,
+        tuple(
+            CellChange(
+                each.one.cell, each.change.before, each.change.after, each.change.ratio,
+                direction, runs[each.first].number, runs[each.last].number, each.change.p,
+            )
+            for each in found
+        ),
+        next(filter(None, places), ()),
+    )  # fmt: skip
+
+
+def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
+    """The facts in which two runs differ; null is what a run does not know."""
+    first, second = history.states[before.state], history.states[after.state]
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    facts = [Fact(name, _values(name, first.get(name), second.get(name))) for name in names]
+    if before.label != after.label:
+        facts.append(Fact(LABEL, (before.label, after.label)))
+    return tuple(facts)
+
+
+def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
+    """Of a long command line, the options that changed."""
+    if name == KERNEL_OPTIONS and before is not None and after is not None:
+        return changed_options(before, after)
+    return before, after

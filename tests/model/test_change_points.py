@@ -1,0 +1,96 @@
+"""Changes of level in series of runs: found where they are, and nowhere else."""
+
+import os
+import random
+from statistics import median
+
+import pytest
+
+from linkgauge.model.change_points import LEAST, change_points, holding, two_sided
+
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+SERIES = 4000 if FULL else 400
+
+
+def normal(draw):
+    return draw.gauss(0, 1)
+
+
+def heavy(draw):
+    """Student's t with three degrees of freedom: now and then a run is far off."""
+    return draw.gauss(0, 1) / (draw.gammavariate(1.5, 1 / 1.5) ** 0.5)
+
+
+def skewed(draw):
+    """Runs that are slower by chance, never faster."""
+    return -draw.expovariate(1)
+
+
+def series(draw, *levels, noise=normal, deviation=0.01):
+    """Values at each (count, level)."""
+    return [level * (1 + deviation * noise(draw)) for count, level in levels for _ in range(count)]
+
+
+@pytest.mark.parametrize(("t", "degrees", "p"), [
+    (12.706, 1, 0.05), (2.228, 10, 0.05), (3.169, 10, 0.01), (4.587, 10, 0.001), (0, 5, 1),
+    (1.962, 1000, 0.05), (9.925, 2, 0.01),
+])  # fmt: skip
+def test_students_t_is_that_of_tables(t, degrees, p):
+    assert two_sided(t, degrees) == pytest.approx(p, rel=2e-3)
+
+
+@pytest.mark.parametrize("noise", [normal, heavy, skewed])
+@pytest.mark.parametrize("count", [8, 30])
+def test_where_nothing_changed_changes_are_rare(noise, count):
+    draw = random.Random(f"{noise.__name__} {count}")
+    found = sum(bool(change_points(series(draw, (count, 1.0), noise=noise))) for _ in range(SERIES))
+    assert found / SERIES <= 0.02 if FULL else 0.03
+
+
+@pytest.mark.parametrize(("before", "after", "loss", "power"), [
+    (5, 5, 0.05, 0.85), (30, 3, 0.05, 0.95), (10, 10, 0.03, 0.85), (30, 30, 0.02, 0.95),
+])  # fmt: skip
+def test_a_loss_is_found_where_it_is(before, after, loss, power):
+    draw = random.Random(f"{before} {after} {loss}")
+    found = [
+        change_points(series(draw, (before, 4e11), (after, 4e11 * (1 - loss))))
+        for _ in range(SERIES // 4)
+    ]
+    hits = [one[0] for one in found if len(one) == 1]
+    assert len(hits) / len(found) >= power
+    assert sum(one.first <= before <= one.last for one in hits) / len(hits) >= 0.85
+    assert median(one.ratio for one in hits) == pytest.approx(1 - loss, abs=0.005)
+
+
+def test_a_drop_that_was_mended_is_two_changes():
+    draw = random.Random(1)
+    found = change_points(series(draw, (10, 1.0), (10, 0.95), (10, 1.0)))
+    assert [one.at for one in found] == [10, 20]
+    assert [one.ratio < 1 for one in found] == [True, False]
+
+
+@pytest.mark.parametrize("slow", [[7], [7, 8], [7, 21]])
+def test_one_slow_run_is_no_change_and_hides_none(slow):
+    draw = random.Random(2)
+    values = series(draw, (15, 1.0), (15, 0.95))
+    for at in slow:
+        values[at] = 0.6
+    assert [one.at for one in change_points(values)] == [15]
+
+
+def test_what_is_equal_has_no_change_and_an_exact_step_has_one():
+    assert change_points([5.0] * 20) == ()
+    (change,) = change_points([5.0] * 10 + [4.0] * 5)
+    assert (change.at, change.first, change.last, change.ratio) == (10, 10, 10, 0.8)
+
+
+def test_fewer_than_three_runs_on_a_side_prove_nothing():
+    assert change_points([5.0, 5.0, 5.0, 4.0, 4.0]) == ()
+    assert change_points([5.0] * 10 + [4.0] * (LEAST - 1)) == ()
+
+
+def test_many_series_have_to_hold_more_than_one():
+    assert holding([0.005], 1) == 0.005
+    assert holding([0.005], 10) == 0.0
+    assert holding([0.005] * 5 + [0.9], 10) == 0.005
+    assert holding([], 3) == 0.0
