@@ -18,8 +18,9 @@ from .cases import named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
+from .peer_class import Suspect
 from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
-from .slow_model import Model, Suspect
+from .slow_model import Model
 from .vendor import tools
 
 FAR = 0.75
