@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
 
 import msgspec
@@ -18,6 +18,8 @@ from .relative_rates import RelativeRate, median_of
 SPARED = 0.004
 """What a cell costs that touches the part and is not slow, in squared logarithms (6 % off): other
 parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
+SPLIT = 0.012
+"""What a slow cell costs whose peers are fast, although they touch the part as well."""
 _PART = 0.008
 """What it costs to blame a part: as much as the excuses of two cells …"""
 _BEGAN = 0.006
@@ -47,7 +49,7 @@ class Suspect(msgspec.Struct, frozen=True):
 
 
 Suspects = tuple[Suspect, ...]
-Struck = dict[Suspects, list[int]]
+Struck = dict[Suspects, Set[int]]
 """The places of the cells of a class that suspects strike, by which of them do: of those that
 exactly these strike."""
 
@@ -80,6 +82,7 @@ class PeerClass:
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
+        self.slow = frozenset(at for at, m in enumerate(self.members) if m.slow)
         self._is_low = any(m.low for m in self.members)
         self._logs = [math.log(median_of(m.case)) for m in self.members]
         self._weights = [m.weight for m in self.members]
@@ -90,30 +93,29 @@ class PeerClass:
         for place, member in enumerate(self.members):
             for part in member.case.touched:
                 self._places.setdefault(part, []).append(place)
-        self._struck: dict[Suspect, list[int]] = {}
+        self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
         """The cells that some of them strike."""
-        near = tuple(s for s in suspects if s.part in self._places)
-        if len(near) == 1:
-            places = self._struck_by(near[0])
-            return {near: places} if places else {}
-        masks: dict[int, int] = {}
-        for number, s in enumerate(near):
-            for place in self._struck_by(s):
-                masks[place] = masks.get(place, 0) | 1 << number
-        found: dict[int, list[int]] = {}
-        for place, mask in masks.items():
-            found.setdefault(mask, []).append(place)
-        return {
-            tuple(s for number, s in enumerate(near) if mask >> number & 1): places
-            for mask, places in found.items()
-        }
+        found: list[tuple[Suspects, Set[int]]] = []
+        for s in suspects:
+            alone, before = self._struck_by(s), found
+            found = []
+            for by, places in before:
+                if both := places & alone:
+                    found.append(((*by, s), both))
+                    alone, places = alone - both, places - both  # noqa: PLW2901
+                if places:
+                    found.append((by, places))
+            if alone:
+                found.append(((s,), alone))
+        return dict(found)
 
-    def _struck_by(self, s: Suspect) -> list[int]:
+    def _struck_by(self, s: Suspect) -> Set[int]:
         if s not in self._struck:
-            touching = self._places[s.part]
-            self._struck[s] = [at for at in touching if self.members[at].case.number >= s.since]
+            touching = self._places.get(s.part, ())
+            some = (at for at in touching if self.members[at].case.number >= s.since)
+            self._struck[s] = frozenset(some)
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
@@ -154,7 +156,12 @@ class PeerClass:
 
     @cached_property
     def _within(self) -> list[float]:
-        return [m.weight * within(m) for m in self.members]
+        return [m.weight * _within(m) for m in self.members]
+
+    @cached_property
+    def split(self) -> Set[int]:
+        """Those that a base that touches a suspect leaves to be explained."""
+        return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
     def _beside_expected(self) -> list[float]:
@@ -166,7 +173,7 @@ class PeerClass:
         return sum(self.unstruck(self.base({})))
 
 
-def within(member: RelativeRate) -> float:
+def _within(member: RelativeRate) -> float:
     """What is left unexplained of a cell that nothing slows, beside a base that touches a
     suspect."""
     return member.relative**2 + (SPARED if member.fine else 0.0)

@@ -10,19 +10,17 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from .peer_class import SPARED, Base, PeerClass, Suspect, Suspects, within
+from .peer_class import SPARED, SPLIT, Base, PeerClass, Suspect, Suspects
 from .relative_rates import RelativeRate
 
 _UNSEEN = 0.014
 """What it costs to blame a part, in squared logarithms, beside what its suspect costs: that its
 links counted no errors."""
-_SPLIT = 0.012
-"""What a slow cell costs whose peers are fast, although they touch the part as well."""
 _SAME = 1e-3
 """Difference of what is unexplained that says nothing …"""
 _PREFERENCE = 0.015
@@ -95,7 +93,7 @@ class _View:
         `at`."""
         base, members = self._base, self._group.members
         for by, places in self._struck.items():
-            slow = [place for place in places if members[place].slow]
+            slow = sorted(places & self._group.slow)
             slowing = base.slowing(by)
             if not slow or not slowing:
                 continue
@@ -125,41 +123,33 @@ class _View:
                 continue
             away = base.flattering(by, levels)
             flattered = sum(levels[s] * base.cells_to(None, s) for s in away)
-            left_over = _left_over(base, by, levels, in_class)
-            for place, log in zip(places, self._group.logs(places, base), strict=True):
-                member = self._group.members[place]
-                values[place] = member.weight * left_over(member, log - flattered)
+            splitting = [levels[s] for s in by if s.part in base.parts and not s.drifts]
+            slowing = {s: in_class[s] for s in base.slowing(by)}
+            drifts = any(s.drifts for s in slowing)
+            expected = list(slowing.values())
+            some = places if slowing else places & self._group.split
+            for place, left in zip(some, self._group.logs(some, base), strict=True):
+                member, log = self._group.members[place], left - flattered
+                if drifts:
+                    expected = [_slowed(s, level, base, member) for s, level in slowing.items()]
+                if expected:
+                    values[place] = member.weight * _left_over(log, expected)
+                for level in splitting:
+                    split = member.weight * ((log - level) ** 2 + SPLIT)
+                    values[place] = min(values[place], split)
         return sum(values)
 
 
-def _left_over(
-    base: Base, by: Suspects, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
-) -> Callable[[RelativeRate, float], float]:
-    """What is left unexplained of a cell that these suspects strike, and of whose rate so much is
-    left (a logarithm)."""
-    slowing = base.slowing(by)
-    drifts = any(s.drifts for s in slowing)
-    steady = [in_class[s] for s in slowing]
-    splitting = [levels[s] for s in by if s.part in base.parts and not s.drifts]
+def _slowed(s: Suspect, level: float, base: Base, member: RelativeRate) -> float:
+    """Logarithm of what a suspect that strikes a cell leaves of its rate."""
+    return level * base.cells_to(member.case.number, s) if s.drifts else level
 
-    def found(member: RelativeRate, log: float) -> float:
-        if slowing:
-            number = member.case.number
-            expected = [
-                in_class[s] * base.cells_to(number, s) if s.drifts else in_class[s] for s in slowing
-            ] if drifts else steady  # fmt: skip
-            # Several slow it by as much as the slowest at least, by all of them together at most.
-            off = max(0.0, log - min(expected), sum(expected) - log)
-            value = min(off**2, log**2 + SPARED)
-        elif base.parts:
-            value = within(member)
-        else:
-            value = (member.log if member.low else log) ** 2
-        if splitting:
-            value = min(value, *((log - level) ** 2 + _SPLIT for level in splitting))
-        return value
 
-    return found
+def _left_over(log: float, expected: Sequence[float]) -> float:
+    """What is left unexplained of a cell of whose rate so much is left. Several slow it by as much
+    as the slowest at least, by all of them together at most."""
+    off = max(0.0, log - min(expected), sum(expected) - log)
+    return min(off**2, log**2 + SPARED)
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_View]) -> dict[Suspect, _Levels]:
