@@ -111,32 +111,45 @@ class _View:
         if not self._struck:
             return self._group.untouched
         # Where even the fastest touches a suspect, that one may not be its bottleneck.
-        ways = (self._base, Base(self._base.top)) if self._base.parts else (self._base,)
-        return min(self._beside(base, levels, in_class) for base in ways)
+        found = self._beside(self._base, levels, in_class)
+        if not self._base.parts:
+            return found
+        return min(found, self._beside(Base(self._base.top), levels, in_class, found))
 
     def _beside(
-        self, base: Base, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
+        self,
+        base: Base,
+        levels: Mapping[Suspect, float],
+        in_class: Mapping[Suspect, float],
+        most: float = math.inf,
     ) -> float:
+        """Beside the base. What is more than `most` need not be exact."""
         values = self._group.unstruck(base)
-        for each, places in self._struck.items():
-            if not (by := tuple(s for s in each if s in levels)):
+        spent = 0.0
+        for suspects, places in self._struck.items():
+            if not (by := tuple(s for s in suspects if s in levels)):
                 continue
             away = base.flattering(by, levels)
             flattered = sum(levels[s] * base.cells_to(None, s) for s in away)
             splitting = [levels[s] for s in by if s.part in base.parts and not s.drifts]
             slowing = {s: in_class[s] for s in base.slowing(by)}
             drifts = any(s.drifts for s in slowing)
-            expected = list(slowing.values())
+            least, whole = _together(list(slowing.values()))
             some = places if slowing else places & self._group.split
             for place, left in zip(some, self._group.logs(some, base), strict=True):
                 member, log = self._group.members[place], left - flattered
                 if drifts:
-                    expected = [_slowed(s, level, base, member) for s, level in slowing.items()]
-                if expected:
-                    values[place] = member.weight * _left_over(log, expected)
+                    each = [_slowed(s, level, base, member) for s, level in slowing.items()]
+                    least, whole = _together(each)
+                if slowing:
+                    off = max(0.0, log - least, whole - log)
+                    values[place] = member.weight * min(off**2, log**2 + SPARED)
                 for level in splitting:
                     split = member.weight * ((log - level) ** 2 + SPLIT)
                     values[place] = min(values[place], split)
+                spent += values[place]
+                if spent > most:
+                    return spent
         return sum(values)
 
 
@@ -145,11 +158,9 @@ def _slowed(s: Suspect, level: float, base: Base, member: RelativeRate) -> float
     return level * base.cells_to(member.case.number, s) if s.drifts else level
 
 
-def _left_over(log: float, expected: Sequence[float]) -> float:
-    """What is left unexplained of a cell of whose rate so much is left. Several slow it by as much
-    as the slowest at least, by all of them together at most."""
-    off = max(0.0, log - min(expected), sum(expected) - log)
-    return min(off**2, log**2 + SPARED)
+def _together(levels: Sequence[float]) -> tuple[float, float]:
+    """Several slow a cell by as much as the slowest at least, by all of them together at most."""
+    return min(levels, default=0.0), sum(levels)
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_View]) -> dict[Suspect, _Levels]:
