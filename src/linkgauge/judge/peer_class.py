@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
+from operator import neg
 
 import msgspec
 
@@ -85,7 +87,7 @@ class PeerClass:
         self.slow = frozenset(at for at, m in enumerate(self.members) if m.slow)
         self._is_low = any(m.low for m in self.members)
         self._logs = [math.log(median_of(m.case)) for m in self.members]
-        self._weights = [m.weight for m in self.members]
+        self.weights = [m.weight for m in self.members]
         # Of the slow ones nothing, so that sums are of those that are well.
         self._well = [0.0 if m.slow else m.weight for m in self.members]
         self._well_logs = [log * weight for log, weight in zip(self._logs, self._well, strict=True)]
@@ -138,7 +140,7 @@ class PeerClass:
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
-        return [min(0.0, self._logs[place] - top) for place in places]
+        return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
         """By place, what is left unexplained of a cell that no suspect strikes, times its weight.
@@ -149,10 +151,10 @@ class PeerClass:
             return self._within.copy()
         if top is None or self._is_low:
             return self._beside_expected.copy()
-        return [
-            weight * (log - top) ** 2 if log < top else 0.0
-            for weight, log in zip(self._weights, self._logs, strict=True)
-        ]
+        # Those that reach the top come first, and leave nothing.
+        first = bisect_left(self._logs, -top, key=neg)
+        some = zip(self.weights[first:], self._logs[first:], strict=True)
+        return [0.0] * first + [weight * (log - top) ** 2 for weight, log in some]
 
     @cached_property
     def _within(self) -> list[float]:

@@ -124,8 +124,8 @@ class _View:
         most: float = math.inf,
     ) -> float:
         """Beside the base. What is more than `most` need not be exact."""
-        values = self._group.unstruck(base)
-        spent = 0.0
+        members, weights = self._group.members, self._group.weights
+        values, spent = self._group.unstruck(base), 0.0
         for suspects, places in self._struck.items():
             if not (by := tuple(s for s in suspects if s in levels)):
                 continue
@@ -137,25 +137,26 @@ class _View:
             least, whole = _together(list(slowing.values()))
             some = places if slowing else places & self._group.split
             for place, left in zip(some, self._group.logs(some, base), strict=True):
-                member, log = self._group.members[place], left - flattered
+                log, weight = left - flattered, weights[place]
                 if drifts:
-                    each = [_slowed(s, level, base, member) for s, level in slowing.items()]
-                    least, whole = _together(each)
+                    number = members[place].case.number
+                    least, whole = _together([
+                        level * base.cells_to(number, s) if s.drifts else level
+                        for s, level in slowing.items()
+                    ])  # fmt: skip
                 if slowing:
-                    off = max(0.0, log - least, whole - log)
-                    values[place] = member.weight * min(off**2, log**2 + SPARED)
+                    above, below = log - least, whole - log
+                    off = max(below, above)
+                    off = off**2 if off > 0.0 else 0.0
+                    excuse = log**2 + SPARED
+                    values[place] = weight * (min(excuse, off))
                 for level in splitting:
-                    split = member.weight * ((log - level) ** 2 + SPLIT)
+                    split = weight * ((log - level) ** 2 + SPLIT)
                     values[place] = min(values[place], split)
                 spent += values[place]
                 if spent > most:
                     return spent
         return sum(values)
-
-
-def _slowed(s: Suspect, level: float, base: Base, member: RelativeRate) -> float:
-    """Logarithm of what a suspect that strikes a cell leaves of its rate."""
-    return level * base.cells_to(member.case.number, s) if s.drifts else level
 
 
 def _together(levels: Sequence[float]) -> tuple[float, float]:
