@@ -10,105 +10,21 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from .relative_rates import RelativeRate, median_of
+from .peer_class import SPARED, SPLIT, Base, PeerClass, Suspect, Suspects
+from .relative_rates import RelativeRate
 
-_SPARED = 0.004
-"""What a cell costs that touches the part and is not slow, in squared logarithms (6 % off): other
-parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
-_PART = 0.008
-"""What it costs to blame a part: as much as the excuses of two cells …"""
 _UNSEEN = 0.014
-"""… that its links counted no errors …"""
-_BEGAN = 0.006
-"""… that it was well at first …"""
-_DRIFTS = 0.008
-"""… that it changes from cell to cell: time is blamed only where it explains better than parts."""
-_SPLIT = 0.012
-"""What a slow cell costs whose peers are fast, although they touch the part as well."""
-_LEAST = math.log(0.95)
-_LEAST_DRIFT = math.log(0.9995)
-"""Levels above which a part is as good as well, as logarithms; of a drift per cell."""
+"""What it costs to blame a part, in squared logarithms, beside what its suspect costs: that its
+links counted no errors."""
 _SAME = 1e-3
 """Difference of what is unexplained that says nothing …"""
 _PREFERENCE = 0.015
 """… and of what it costs to blame parts that makes one likelier, but not sure."""
-
-
-class Suspect(msgspec.Struct, frozen=True):
-    """A part, and how it may be slow: by a constant fraction `since` the cell of that number, or
-    ever slower (`drifts`)."""
-
-    part: str
-    drifts: bool = False
-    since: int = 0
-
-    @property
-    def cost(self) -> float:
-        return _PART + (_BEGAN if self.since else 0.0) + (_DRIFTS if self.drifts else 0.0)
-
-    @property
-    def least(self) -> float:
-        return _LEAST_DRIFT if self.drifts else _LEAST
-
-    def strikes(self, member: RelativeRate) -> bool:
-        return self.part in member.case.touched and member.case.number >= self.since
-
-    def slows(self, member: RelativeRate, left: _Left) -> bool:
-        """Whether a cell should be slower for it than the one that it is compared with."""
-        return self.strikes(member) and (self.drifts or self.part not in left.base)
-
-
-class _Left(msgspec.Struct, frozen=True):
-    """What is left of the rate of each cell of a class, as logarithms, beside one that is taken to
-    be well. That one, of number `begin`, touches suspects of its own: `base`."""
-
-    logs: list[float]
-    base: frozenset[str] = frozenset()
-    begin: int = 0
-
-    def cells_to(self, member: RelativeRate, s: Suspect) -> int:
-        """How many cells a drift had to slow this one more than what it is compared with: less than
-        none if only that one touches what drifts."""
-        own = member.case.number if s.strikes(member) else 0
-        return own - (self.begin if s.part in self.base else 0)
-
-    def flatters(self, member: RelativeRate, s: Suspect) -> bool:
-        """Whether only what this one is compared with touches what drifts."""
-        return s.drifts and s.part in self.base and not s.strikes(member)
-
-
-class _Class:
-    """Peers, and what is left of the rate of each beside those that are well."""
-
-    def __init__(self, members: Sequence[RelativeRate]) -> None:
-        self.members = members
-        self.fastest = max(members, key=lambda m: m.relative)
-        self.is_low = any(m.low for m in members)
-        self.logs = {m.case.number: math.log(median_of(m.case)) for m in members}
-
-    def left(self, suspects: tuple[Suspect, ...]) -> _Left:
-        """Beside those that are well and that none of them strikes, else what is expected if all
-        are low, else the fastest."""
-        if self.is_low and not any(s.drifts and s.strikes(self.fastest) for s in suspects):
-            return _Left([m.log for m in self.members])
-        free = [m for m in self.members if not any(s.strikes(m) for s in suspects)]
-        well = [m for m in free if not m.slow]
-        top = self._mean(well) if well else self.logs[self.fastest.case.number]
-        logs = [min(0.0, self.logs[m.case.number] - top) for m in self.members]
-        if well:
-            return _Left(logs)
-        base = frozenset(s.part for s in suspects if s.strikes(self.fastest))
-        return _Left(logs, base, self.fastest.case.number if base else 0)
-
-    def _mean(self, members: Sequence[RelativeRate]) -> float:
-        """The fastest of many that scatter is faster than any of them."""
-        weights = [m.weight for m in members]
-        return sum(self.logs[m.case.number] * m.weight for m in members) / sum(weights)
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -137,72 +53,128 @@ class Model:
         by_peers: dict[tuple[str, ...] | None, list[RelativeRate]] = {}
         for rate in rates:
             by_peers.setdefault(rate.case.peers, []).append(rate)
-        self._classes = [_Class(members) for members in by_peers.values()]
+        self._classes = [PeerClass(members) for members in by_peers.values()]
         self._cells: dict[str, set[int]] = {}
         for rate in rates:
             for part in rate.case.touched:
                 self._cells.setdefault(part, set()).add(rate.case.number)
 
-    def fit(self, suspects: tuple[Suspect, ...]) -> Fit:
+    def fit(self, suspects: Suspects) -> Fit:
         """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
-        left = [group.left(suspects) for group in self._classes]
-        own = self._own_levels(suspects, left)
+        views = [_View(group, suspects) for group in self._classes]
+        own = _own_levels(suspects, views)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
         twice = len({s.part for s in suspects}) < len(suspects)
         if twice or any(levels.get(s, 0.0) > s.least for s in suspects):
             return Fit(math.inf, levels)
         cost = sum(s.cost + (_UNSEEN if self._is_unseen(s, suspects) else 0.0) for s in suspects)
-        loss = sum(_SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
-        for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
-            # Where even the fastest touches a suspect, that one may not be its bottleneck.
-            ways = (one, _Left(one.logs)) if one.base else (one,)
-            loss += min(self._unexplained(group, way, at, own, levels) for way in ways)
+        loss = sum(SPARED * (len(of) - 1) for s, of in own.items() if not s.drifts)
+        for at, view in enumerate(views):
+            in_class = {s: own[s].get(at, level) for s, level in levels.items()}
+            loss += view.unexplained(levels, in_class)
         return Fit(loss, levels, cost)
-
-    def _unexplained(
-        self, group: _Class, one: _Left, at: int, own: dict[Suspect, _Levels],
-        levels: dict[Suspect, float],
-    ) -> float:  # fmt: skip
-        """Of the class numbered `at`, by the suspects' levels in it, else in others."""
-        loss = 0.0
-        for member, seen in zip(group.members, one.logs, strict=True):
-            flattered = (s for s in levels if one.flatters(member, s))
-            log = seen - sum(levels[s] * one.cells_to(member, s) for s in flattered)
-            expected = [
-                level * one.cells_to(member, s) if s.drifts else level
-                for s in levels
-                if s.slows(member, one)
-                for level in (own[s].get(at, levels[s]),)
-            ]
-            left_over = _unexplained_part(member, log, expected, bool(one.base))
-            for s, level in levels.items():
-                if s.part in one.base and s.strikes(member) and not s.drifts:
-                    left_over = min(left_over, (log - level) ** 2 + _SPLIT)
-            loss += member.weight * left_over
-        return loss
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
         """Whether no errors speak against it, or only those that a part around it explains."""
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
-    def _own_levels(
-        self, suspects: tuple[Suspect, ...], left: Sequence[_Left]
-    ) -> dict[Suspect, _Levels]:
-        """By class: from slow cells that no other suspect slows, if there are any in any class;
-        else from all that it slows, or from what the others leave of these if that is steadier."""
-        alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
-        shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
-        for at, (group, one) in enumerate(zip(self._classes, left, strict=True)):
-            for member, log in zip(group.members, one.logs, strict=True):
-                slowing = [s for s in suspects if s.slows(member, one)] if member.slow else []
-                for s in slowing:
-                    others = tuple(o for o in suspects if o != s
-                                   and (o in slowing or one.flatters(member, o)))  # fmt: skip
-                    of = shared if others else alone
-                    of[s].append(_Slowed(at, one, member, log, others))
-        known = {s: _levels(s, slowed) for s, slowed in alone.items() if slowed}
-        return {s: known.get(s) or _of_shared(s, shared[s], known) for s in suspects}
+
+class _View:
+    """A class, and which of its cells suspects strike."""
+
+    def __init__(self, group: PeerClass, suspects: Suspects) -> None:
+        self._group = group
+        self._struck = group.struck(suspects)
+        self._base = group.base(self._struck) if self._struck else Base(None)
+
+    def slowed(self, at: int, suspects: Suspects) -> Iterator[tuple[Suspect, _Slowed]]:
+        """The slow cells that suspects slow, for each of those that do. The class is numbered
+        `at`."""
+        base, members = self._base, self._group.members
+        for by, places in self._struck.items():
+            slow = sorted(places & self._group.slow)
+            slowing = base.slowing(by)
+            if not slow or not slowing:
+                continue
+            logs = self._group.logs(slow, base)
+            away = base.flattering(by, suspects)
+            found = _Slowed(at, base, [members[place] for place in slow], logs, away)
+            for s in slowing:
+                others = tuple(o for o in suspects if o != s and (o in slowing or o in away))
+                yield s, found._replace(others=others)
+
+    def unexplained(
+        self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
+    ) -> float:
+        """By the suspects' levels in all classes, and in this one."""
+        if not self._struck:
+            return self._group.untouched
+        # Where even the fastest touches a suspect, that one may not be its bottleneck.
+        found = self._beside(self._base, levels, in_class)
+        if not self._base.parts:
+            return found
+        return min(found, self._beside(Base(self._base.top), levels, in_class, found))
+
+    def _beside(
+        self,
+        base: Base,
+        levels: Mapping[Suspect, float],
+        in_class: Mapping[Suspect, float],
+        most: float = math.inf,
+    ) -> float:
+        """Beside the base. What is more than `most` need not be exact."""
+        members, weights = self._group.members, self._group.weights
+        values, spent = self._group.unstruck(base), 0.0
+        for suspects, places in self._struck.items():
+            if not (by := tuple(s for s in suspects if s in levels)):
+                continue
+            away = base.flattering(by, levels)
+            flattered = sum(levels[s] * base.cells_to(None, s) for s in away)
+            splitting = [levels[s] for s in by if s.part in base.parts and not s.drifts]
+            slowing = {s: in_class[s] for s in base.slowing(by)}
+            drifts = any(s.drifts for s in slowing)
+            least, whole = _together(list(slowing.values()))
+            some = places if slowing else places & self._group.split
+            for place, left in zip(some, self._group.logs(some, base), strict=True):
+                log, weight = left - flattered, weights[place]
+                if drifts:
+                    number = members[place].case.number
+                    least, whole = _together([
+                        level * base.cells_to(number, s) if s.drifts else level
+                        for s, level in slowing.items()
+                    ])  # fmt: skip
+                if slowing:
+                    above, below = log - least, whole - log
+                    off = max(below, above)
+                    off = off**2 if off > 0.0 else 0.0
+                    excuse = log**2 + SPARED
+                    values[place] = weight * (min(excuse, off))
+                for level in splitting:
+                    split = weight * ((log - level) ** 2 + SPLIT)
+                    values[place] = min(values[place], split)
+                spent += values[place]
+                if spent > most:
+                    return spent
+        return sum(values)
+
+
+def _together(levels: Sequence[float]) -> tuple[float, float]:
+    """Several slow a cell by as much as the slowest at least, by all of them together at most."""
+    return min(levels, default=0.0), sum(levels)
+
+
+def _own_levels(suspects: Suspects, views: Sequence[_View]) -> dict[Suspect, _Levels]:
+    """By class: from slow cells that no other suspect slows, if there are any in any class; else
+    from all that it slows, or from what the others leave of these if that is steadier."""
+    alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
+    shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
+    for at, view in enumerate(views):
+        for s, slowed in view.slowed(at, suspects):
+            of = shared if slowed.others else alone
+            of[s].append(slowed)
+    known = {s: _levels(s, slowed) for s, slowed in alone.items() if slowed}
+    return {s: known.get(s) or _of_shared(s, shared[s], known) for s in suspects}
 
 
 _Levels = dict[int, float]
@@ -210,20 +182,31 @@ _Levels = dict[int, float]
 
 
 class _Slowed(NamedTuple):
-    """What is left of a cell of the class `at`, and the other suspects that slow it."""
+    """What is left of cells of the class `at`, the suspects that strike only their base (`away`),
+    and the suspects besides one that change what is left."""
 
     at: int
-    left: _Left
-    member: RelativeRate
-    log: float
-    others: tuple[Suspect, ...]
+    base: Base
+    members: Sequence[RelativeRate]
+    logs: Sequence[float]
+    away: Suspects
+    others: Suspects = ()
+
+    def cells_to(self, s: Suspect) -> list[int]:
+        """How many cells a drift had to slow each more than the base."""
+        if s in self.away:
+            return [self.base.cells_to(None, s)] * len(self.members)
+        return [self.base.cells_to(member.case.number, s) for member in self.members]
 
 
 def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
     by_class: dict[int, list[tuple[float, float]]] = {}
-    for one in slowed:
-        cells = (one.left.cells_to(one.member, s) or 1) if s.drifts else 1
-        by_class.setdefault(one.at, []).append((one.log / cells, one.member.weight))
+    for some in slowed:
+        weights = [member.weight for member in some.members]
+        logs = some.logs
+        if s.drifts:
+            logs = [log / (to or 1) for log, to in zip(logs, some.cells_to(s), strict=True)]
+        by_class.setdefault(some.at, []).extend(zip(logs, weights, strict=True))
     if s.drifts and by_class:
         slope = _weighted_median([each for logs in by_class.values() for each in logs])
         return dict.fromkeys(by_class, slope)
@@ -241,34 +224,29 @@ def _weighted_median(values: Sequence[tuple[float, float]]) -> float:
 
 def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _Levels]) -> _Levels:
     raw = _levels(s, slowed)
-    if not any(o in known for one in slowed for o in one.others):
+    if not any(o in known for some in slowed for o in some.others):
         return raw
-    rest = [
-        one._replace(log=one.log - sum(_effect(o, one, known[o]) for o in one.others if o in known))
-        for one in slowed
-    ]
+    rest = [some._replace(logs=_rest(some, known)) for some in slowed]
     of_rest = _levels(s, rest)
     return of_rest if _scatter(s, rest, of_rest) < _scatter(s, slowed, raw) else raw
 
 
-def _effect(s: Suspect, slowed: _Slowed, levels: _Levels) -> float:
+def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
+    """What is left but for the other suspects."""
+    effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
+    return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
+
+
+def _effects(s: Suspect, slowed: _Slowed, levels: _Levels) -> list[float]:
     level = levels.get(slowed.at, statistics.median(levels.values()))
-    return level * slowed.left.cells_to(slowed.member, s) if s.drifts else level
+    if not s.drifts:
+        return [level] * len(slowed.logs)
+    return [level * to for to in slowed.cells_to(s)]
 
 
 def _scatter(s: Suspect, slowed: Sequence[_Slowed], levels: _Levels) -> float:
-    return sum(abs(one.log - _effect(s, one, levels)) for one in slowed)
-
-
-def _unexplained_part(
-    member: RelativeRate, log: float, expected: Sequence[float], is_within: bool
-) -> float:
-    """What is left unexplained of a cell of which suspects leave so much. Where even the fastest
-    peer touches a suspect (`is_within`), that a cell is as fast as it should be speaks against."""
-    if expected:
-        # Several slow it by as much as the slowest at least, by all of them together at most.
-        off = max(0.0, log - min(expected), sum(expected) - log)
-        return min(off**2, log**2 + _SPARED)
-    if is_within:
-        return member.relative**2 + (_SPARED if member.fine else 0.0)
-    return (member.log if member.low else log) ** 2
+    return sum(
+        abs(log - effect)
+        for some in slowed
+        for log, effect in zip(some.logs, _effects(s, some, levels), strict=True)
+    )

@@ -18,8 +18,9 @@ from .cases import named
 from .causes import Blame, fewest, remembered, suspects
 from .counters import troubled
 from .findings import Evidence, Finding, Severity
+from .peer_class import Suspect
 from .relative_rates import SLOW, RelativeRate, median_of, relative_rates
-from .slow_model import Model, Suspect
+from .slow_model import Model
 from .vendor import tools
 
 FAR = 0.75
@@ -42,7 +43,11 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
     found = suspects([each.case for each in slow], [each.case for each in rates], seen)
     blames = {blame.part: blame for blame in found}
     fit = remembered(Model(rates, seen).fit)
-    candidates = [s for part in blames for s in _ways_to_be_slow(part, rates)]
+    touching: dict[str, list[RelativeRate]] = {part: [] for part in blames}
+    for each in rates:
+        for part in touching.keys() & each.case.touched:
+            touching[part].append(each)
+    candidates = [s for part, some in touching.items() for s in _ways_to_be_slow(part, some)]
     chosen = fewest(candidates, lambda tried: fit(tried).loss)
     best = fit(chosen)
     levels, parts = best.levels, {s.part for s in chosen}
@@ -81,17 +86,16 @@ def _struck_most(
     return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
 
 
-def _ways_to_be_slow(part: str, rates: Sequence[RelativeRate]) -> Iterator[Suspect]:
+def _ways_to_be_slow(part: str, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
     """From the beginning; since some cell, if cells like those that are slow were well before it;
-    ever slower."""
-    touching = [each for each in rates if part in each.case.touched]
+    ever slower. Of the cells that touch it."""
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
     kinds = {each.case.peers for each in slow}
     well = [each for each in touching if not each.slow and each.case.peers in kinds]
-    alike = (each for each in slow if any(_is_well_before(other, each) for other in touching))
-    any_kind = (each for each in slow if any(_number(other) < _number(each) for other in well))
-    for first in dict.fromkeys((next(alike, None), next(any_kind, None))):
+    first_well = min(map(_number, well), default=math.inf)
+    any_kind = next((each for each in slow if first_well < _number(each)), None)
+    for first in dict.fromkeys((_first_fallen(touching), any_kind)):
         if first is not None:
             yield Suspect(part, since=_number(first))
     below = sorted((each for each in touching if each.slow or each.low), key=_number)
@@ -105,10 +109,15 @@ def _falls(slow: Sequence[RelativeRate]) -> bool:
     return slow[-1].relative < slow[0].relative + _LEAST_TREND
 
 
-def _is_well_before(one: RelativeRate, other: RelativeRate) -> bool:
-    """Whether an equal cell was faster before it."""
-    is_equal = one.case.peers == other.case.peers and _number(one) < _number(other)
-    return is_equal and other.relative < one.relative + math.log(SLOW)
+def _first_fallen(touching: Sequence[RelativeRate]) -> RelativeRate | None:
+    """The first slow cell before which an equal one was faster."""
+    fastest: dict[tuple[str, ...] | None, float] = {}
+    for each in sorted(touching, key=_number):
+        before = fastest.get(each.case.peers, -math.inf)
+        if each.slow and each.relative < before + math.log(SLOW):
+            return each
+        fastest[each.case.peers] = max(before, each.relative)
+    return None
 
 
 def _number(each: RelativeRate) -> int:

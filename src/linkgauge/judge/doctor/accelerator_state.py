@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.vendor import nvidia, tools
-from linkgauge.model.inventory import Accelerator
+from linkgauge.model.inventory import Accelerator, Reading
 from linkgauge.model.matmul import PRODUCTS
 
 from .pcie_chains import latest_accelerators
@@ -30,15 +30,9 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
     """Throttling under load, or in the latest state if none was seen under load; locked clocks."""
     why = "kernels, and copies by them, are slower"
+    throttled = _throttled(evidence)
     for device in latest_accelerators(evidence).values():
-        loaded = [
-            (reason, reading)
-            for cell in evidence.cells()
-            for reading in cell.readings
-            if reading.memory == device.memory
-            for reason in reading.throttled
-            if not (cell.operation in PRODUCTS and reason == POWER_CAP)
-        ]
+        loaded = throttled.get(device.memory, [])
         reasons = [reason for reason, _ in loaded] or list(device.throttled)
         shown = sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
         if shown:
@@ -53,6 +47,17 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
             remedy = _set(evidence, device, "-rgc")
             yield Finding("locked-clock", "warn", device.memory, found, why, remedy)
+
+
+def _throttled(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
+    """By device, the reasons for low clocks that cells saw, each with its reading."""
+    found: dict[str, list[tuple[str, Reading]]] = {}
+    for cell in evidence.cells():
+        for reading in cell.readings:
+            for reason in reading.throttled:
+                if not (cell.operation in PRODUCTS and reason == POWER_CAP):
+                    found.setdefault(reading.memory, []).append((reason, reading))
+    return found
 
 
 def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
