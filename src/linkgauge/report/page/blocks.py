@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from gzip import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rich.text import Text
@@ -177,12 +179,15 @@ class Figure(NamedTuple):
     table: Table
 
 
-class Attachment(NamedTuple):
-    """A file inside the page."""
+class Attachment:
+    """A file inside the page: its name, what it holds, its content, also `packed` by gzip."""
 
-    name: str
-    says: str
-    content: bytes
+    def __init__(self, name: str, says: str, content: bytes) -> None:
+        self.name, self.says, self.content = name, says, content
+
+    @cached_property
+    def packed(self) -> bytes:
+        return compress(self.content, 6, mtime=0)
 
 
 class Attachments(NamedTuple):

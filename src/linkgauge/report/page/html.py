@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from functools import cache
-from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
 
@@ -55,7 +54,7 @@ def _environment() -> Environment:
         "kind": _kind,
         "identity": id,
         "place": _place,
-        "packed": _packed,
+        "base64": _base64,
         "size": approximate_size,
         "first_command": _first_command,
     }
@@ -81,8 +80,8 @@ def _more(shade: Shade, dense: bool) -> str:
     return ", ".join(part for part in (share, shade.more) if part)
 
 
-def _packed(content: bytes) -> str:
-    return b64encode(compress(content, 9, mtime=0)).decode()
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode()
 
 
 def _first_command(steps: tuple[Step, ...]) -> int:

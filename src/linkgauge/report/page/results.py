@@ -67,7 +67,7 @@ def shade_of(
 def _more(cell: CellResult, unit: str) -> str:
     if cell.status != "pass":
         return cut(one_line(cell.reason or cell.status), 200)
-    parts = [error_of(cell)]
+    parts = [error_of(cell)] if cell.verdict in _VERDICTS else []
     expected = expected_of(cell)
     if expected is not None and cell.verdict in _VERDICTS:
         parts.append(f"expected {brief(expected, unit)} {unit_of(unit).shown}")

@@ -87,7 +87,7 @@ document.querySelectorAll("table.heat").forEach((table) => {
 document.querySelectorAll("button.copy").forEach((button) => {
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    await navigator.clipboard.writeText(button.parentElement.querySelector(".line").textContent);
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
