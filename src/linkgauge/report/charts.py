@@ -36,7 +36,9 @@ Rows = Any
 def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ()) -> alt.LayerChart:
     """`y` against the size, on a logarithmic axis of bytes; `marks` are the sizes it names."""
     alt = _altair()
-    axis = alt.Axis(title="size", labelExpr=SIZES, labelOverlap=True, values=list(marks) or alt.Undefined)
+    axis = alt.Axis(
+        title="size", labelExpr=SIZES, labelOverlap=True, values=list(marks) or alt.Undefined
+    )
     x = alt.X("x:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
     return _curves(rows, x, _y(y, log=log))
 
@@ -44,7 +46,9 @@ def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ())
 def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
     """`y` against how many work at the same time."""
     alt = _altair()
-    across = alt.X("x:Q", title=x, axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False))
+    across = alt.X(
+        "x:Q", title=x, axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)
+    )
     return _curves(rows, across, _y(y, zero=True))
 
 
@@ -53,7 +57,12 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(type="log", nice=False, zero=False),
                    axis=alt.Axis(labelOverlap=True, tickCount=8))  # fmt: skip
-    up = alt.Y("y:Q", title="samples up to there", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
+    up = alt.Y(
+        "y:Q",
+        title="samples up to there",
+        axis=alt.Axis(format="%"),
+        scale=alt.Scale(domain=[0, 1]),
+    )
     base = _chart(rows).encode(x=across, y=up, color=_colour())
     marked = base.transform_filter("isValid(datum.says)")
     return alt.layer(base.mark_line(interpolate="step-after"), _points(marked))
@@ -62,7 +71,11 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
 def over_time(rows: Rows, y: str) -> alt.LayerChart:
     """`y` over seconds of sampling."""
     alt = _altair()
-    x = alt.X("x:Q", title="seconds of sampling, in the order of the benchmarks", scale=alt.Scale(nice=False))
+    x = alt.X(
+        "x:Q",
+        title="seconds of sampling, in the order of the benchmarks",
+        scale=alt.Scale(nice=False),
+    )
     base = _chart(rows).encode(x=x, y=_y(y), color=_colour())
     return alt.layer(base.mark_line(interpolate="step-after", strokeWidth=1.5))
 
@@ -83,7 +96,9 @@ def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
     """Bus bandwidth against the number of devices, with a line where it bends."""
     alt = _altair()
     curve = counts(rows, "devices", "bus bandwidth (GB/s)")
-    rule = _chart(knee).mark_rule(strokeDash=[5, 4], color=COLOURS[4], strokeWidth=2).encode(x="x:Q")
+    rule = (
+        _chart(knee).mark_rule(strokeDash=[5, 4], color=COLOURS[4], strokeWidth=2).encode(x="x:Q")
+    )
     word = (
         _chart(knee)
         .mark_text(align="right", dx=-6, baseline="top", color=COLOURS[4], fontWeight="bold")
@@ -131,7 +146,8 @@ def _points(base: Any) -> Any:
 
 def _colour() -> Any:
     alt = _altair()
-    legend = alt.Legend(title=None, orient="bottom", columns=4, labelLimit=240, symbolStrokeWidth=3)
+    legend = alt.Legend(title=None, orient="bottom", columns=4, columnPadding=28, rowPadding=4,
+                        labelLimit=240, symbolOpacity=1, symbolType="circle")  # fmt: skip
     return alt.Color("series:N", sort=None, legend=legend, scale=alt.Scale(range=list(COLOURS)))
 
 

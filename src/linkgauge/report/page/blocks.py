@@ -126,12 +126,13 @@ class Entry(NamedTuple):
 
 class Table(NamedTuple):
     """Rows of entries below heads; the first entry names the row. With `sortable` a click on a head
-    sorts by it."""
+    sorts by it; links lead to the `anchor`."""
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Entry]]
     sortable: bool = False
+    anchor: str = ""
 
 
 class Shade(NamedTuple):
@@ -170,13 +171,14 @@ DENSE = 24
 
 class Figure(NamedTuple):
     """A picture of a chart over `rows`, which `draw` defines, and what it shows in words; the table
-    has the same figures and stands alone where nothing can draw."""
+    has the same figures and stands alone where nothing can draw. The `lines` are said below it."""
 
     title: str
     says: str
     draw: Callable[[Any], alt.Chart | alt.LayerChart]
     rows: Sequence[Mapping[str, object]]
     table: Table
+    lines: Sequence[Line] = ()
 
 
 class Attachment:

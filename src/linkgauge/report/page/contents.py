@@ -36,7 +36,9 @@ def page_of_runs(several: SeveralRuns) -> Page:
     )
     labels = sum(len(one.configurations) for one in several.comparisons)
     count = f"{len(several.runs)} runs of {labels} configurations"
-    lines: list[Line] = [plain(f"{count} on {', '.join(one.accelerator for one in several.comparisons)}")]
+    lines: list[Line] = [
+        plain(f"{count} on {', '.join(one.accelerator for one in several.comparisons)}")
+    ]
     lines += [plain(f"left out: {why}", "warn") for why in several.left_out]
     return Page(
         f"{labels} configurations",

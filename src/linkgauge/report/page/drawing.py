@@ -26,7 +26,7 @@ _LOOK = {
     "padding": 6,
     "view": {"stroke": None},
     "axis": {
-        "labelColor": "currentColor", "titleColor": "currentColor", "titleFontWeight": 500,
+        "labelColor": "currentColor", "titleColor": "currentColor", "titleFontWeight": 500, "titlePadding": 10,
         "labelFontSize": 12, "titleFontSize": 12, "gridColor": _GREY, "gridOpacity": 0.22,
         "domainColor": _GREY, "tickColor": _GREY,
     },

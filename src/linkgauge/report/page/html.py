@@ -56,7 +56,7 @@ def _environment() -> Environment:
         "place": _place,
         "base64": _base64,
         "size": approximate_size,
-        "first_command": _first_command,
+        "last_command": _last_command,
     }
     return environment
 
@@ -84,7 +84,7 @@ def _base64(content: bytes) -> str:
     return b64encode(content).decode()
 
 
-def _first_command(steps: tuple[Step, ...]) -> int:
-    """The number of the first command; of prose alone, of the last line."""
-    commands = (at for at, step in enumerate(steps) if isinstance(step, Command))
-    return next(commands, len(steps) - 1)
+def _last_command(steps: tuple[Step, ...]) -> int:
+    """The number of the last command; of prose alone, of the last line."""
+    commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
+    return max(commands, default=len(steps) - 1)

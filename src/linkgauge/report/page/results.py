@@ -36,8 +36,14 @@ def placed(run: Run) -> Iterator[Placed]:
         yield Placed(f"b{number}", block)
 
 
-def label(text: str) -> str:
-    return cut(one_line(text), MOST_LABEL)
+def label(text: str, most: int = MOST_LABEL) -> str:
+    """A name on one line."""
+    return cut(one_line(text), most)
+
+
+def title_of(text: str) -> str:
+    """A title on one line."""
+    return label(text, 2 * MOST_LABEL)
 
 
 def shade(share: float | None, figure: float | None, ends: tuple[float, float] | None) -> str:
@@ -120,3 +126,10 @@ def pivot(
         for x, own in sorted(by.items())
     ]
     return Table(caption, (Column(across, True), *(Column(one, True) for one in series)), lines)
+
+
+def without_empty(table: Table) -> Table:
+    """The table without columns in which nothing stands."""
+    kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
+    rows = [[row[at] for at in kept] for row in table.rows]
+    return table._replace(columns=[table.columns[at] for at in kept], rows=rows)

@@ -16,7 +16,9 @@ _DRAWN = frozenset({
 _POINT = "graphics-symbol"
 _LONG = re.compile(r"(\d+\.\d\d)\d+")
 _EMPTY = "M0,0h0v0h0Z"
-_USELESS = frozenset({"class", "pointer-events", "aria-roledescription", "aria-hidden", "role", "aria-label"})
+_USELESS = frozenset(
+    {"class", "pointer-events", "aria-roledescription", "aria-hidden", "role", "aria-label"}
+)
 
 
 def cleaned(drawn: str, says: str) -> str:

@@ -9,7 +9,15 @@ from linkgauge.model.result import Result, Run
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.expectations import share_of
 from linkgauge.report.page.blocks import Block, Column, Entry, Table
-from linkgauge.report.page.results import figure, label, placed, share, utilised, verdict
+from linkgauge.report.page.results import (
+    figure,
+    label,
+    placed,
+    share,
+    utilised,
+    verdict,
+    without_empty,
+)
 
 from . import OneRun, Section
 
@@ -23,11 +31,11 @@ _HEADS = (
 def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(one.run))
     if rows:
-        yield Table(
+        yield without_empty(Table(
             "The least share of what is expected and of the theoretical figure; each name leads to"
             " the figures",
             _HEADS, rows, sortable=True,
-        )  # fmt: skip
+        ))  # fmt: skip
 
 
 def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:

@@ -8,8 +8,8 @@ from functools import partial
 from linkgauge.model.result import Result
 from linkgauge.model.units import Unit, unit_of
 from linkgauge.report import charts
-from linkgauge.report.page.blocks import Block, Figure, Prose, plain
-from linkgauge.report.page.results import label, pivot
+from linkgauge.report.page.blocks import Block, Figure, plain
+from linkgauge.report.page.results import label, pivot, title_of
 
 from . import OneRun, Section
 
@@ -27,8 +27,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     for result in one.run.results:
         curves = _curves(result)
         if curves:
-            yield _figure(result, curves)
-            yield Prose([plain(text) for text in _enough(curves, unit_of(result.unit))])
+            told = [plain(text) for text in _enough(curves, unit_of(result.unit))]
+            yield _figure(result, curves)._replace(lines=told)
 
 
 def _curves(result: Result) -> Curves:
@@ -59,7 +59,7 @@ def _figure(result: Result, curves: Curves) -> Figure:
     ]  # fmt: skip
     across = "threads" if "threads" in result.title else "at the same time"
     y = f"{unit.quantity} ({unit.shown})"
-    title = label(f"{result.benchmark}: {unit.quantity} by how many work at the same time")
+    title = title_of(f"{result.benchmark}: {unit.quantity} by how many work at the same time")
     return Figure(title, title, partial(charts.counts, x=across, y=y), rows, pivot(y, across, rows))
 
 

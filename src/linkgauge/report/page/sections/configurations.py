@@ -78,7 +78,11 @@ def _verdict(one: OneRun | None) -> Entry:
     if one is None:
         return Entry("")
     code = one.outcome.code
-    words: dict[int, tuple[str, Tone]] = {0: ("ok", "good"), 1: ("failed", "bad"), 3: ("errors", "bad")}
+    words: dict[int, tuple[str, Tone]] = {
+        0: ("ok", "good"),
+        1: ("failed", "bad"),
+        3: ("errors", "bad"),
+    }
     word, tone = words.get(code, ("nothing measured", "dim"))
     return Entry(word, code, tone)
 
@@ -144,11 +148,11 @@ def _chart(comparison: Comparison, compared: Compared) -> Figure:
         ends = (figure.low or figure.median, figure.high or figure.median)
         low, high = (float(f"{end / unit.scale:.6g}") for end in ends)
         x = float(f"{figure.median / unit.scale:.6g}")
-        rows.append(
-            {"series": name, "x": x, "low": low, "high": high, "kind": kind, "says": says}
-        )
+        rows.append({"series": name, "x": x, "low": low, "high": high, "kind": kind, "says": says})
         lines.append((Entry(name), _entry(compared, at), Entry(kind)))
-    title = f"{label(compared.name)} on {label(comparison.accelerator)}, {compared.better} is better"
+    title = (
+        f"{label(compared.name)} on {label(comparison.accelerator)}, {compared.better} is better"
+    )
     heads = (Column("configuration"), Column(unit.shown, True), Column("against the first"))
     return Figure(title, title, partial(charts.bars, x=f"{label(compared.name)} ({unit.shown})"), rows,
                   Table(compared.benchmark, heads, lines))  # fmt: skip
@@ -163,7 +167,10 @@ def facts(several: SeveralRuns) -> Iterator[Block]:
             yield Prose([plain(f"{label(comparison.accelerator)}: {text}", "dim")])
             continue
         rows = [
-            (Entry(fact.name), *(Entry(cut(one_line(one or "unknown"), MOST_FACT)) for one in fact.values))
+            (
+                Entry(fact.name),
+                *(Entry(cut(one_line(one or "unknown"), MOST_FACT)) for one in fact.values),
+            )
             for fact in comparison.facts
         ]
         heads = (Column("what differs"), *map(Column, labels))

@@ -47,7 +47,9 @@ def _blocks(one: OneRun) -> Iterator[Block]:
                 break
     yield Attachments(files)
     text = f"A page has no room for all samples, nor for more than {_DIGITS} digits of statistics"
-    yield Prose([plain(f"{text}: the run's folder has all, {one.folder or 'if one was kept'}", "dim")])
+    yield Prose(
+        [plain(f"{text}: the run's folder has all, {one.folder or 'if one was kept'}", "dim")]
+    )
 
 
 def _judged(one: OneRun) -> JudgedRun:

@@ -12,7 +12,7 @@ from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.latency_text import PERCENTILES
 from linkgauge.report.page.blocks import Block, Column, Entry, Figure, Table
-from linkgauge.report.page.results import figure, label
+from linkgauge.report.page.results import figure, label, title_of
 
 from . import OneRun, Section
 
@@ -96,7 +96,7 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> Figure:
         for row in named
     ]
     return Figure(
-        label(f"{result.benchmark}{size}: how single ones are distributed"),
+        title_of(f"{result.benchmark}{size}: how single ones are distributed"),
         f"Cumulative distribution of {result.benchmark}, {len(cells)} paths",
         partial(charts.cdf, x=f"{unit.quantity} ({unit.shown}), at most"),
         rows,

@@ -8,8 +8,8 @@ from linkgauge.model.result import Result
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.latency_text import level_lines
-from linkgauge.report.page.blocks import Block, Figure, Prose, line_of
-from linkgauge.report.page.results import label, pivot
+from linkgauge.report.page.blocks import Block, Figure, line_of
+from linkgauge.report.page.results import label, pivot, title_of
 
 from . import OneRun, Section
 
@@ -19,8 +19,8 @@ MOST_ROWS = 8
 def _blocks(one: OneRun) -> Iterator[Block]:
     for result in one.run.results:
         if result.levels:
-            yield _figure(result)
-            yield Prose([line_of(text) for text in level_lines(result)])
+            told = [line_of(text) for text in level_lines(result)]
+            yield _figure(result)._replace(lines=told)
 
 
 def _figure(result: Result) -> Figure:
@@ -47,7 +47,7 @@ def _figure(result: Result) -> Figure:
         for level in one.levels
     ]  # fmt: skip
     y = f"{unit.quantity} ({unit.shown})"
-    title = label(f"{result.benchmark}: latency by size; thick lines are the plateaus found")
+    title = title_of(f"{result.benchmark}: latency by size; thick lines are the plateaus found")
 
     def draw(data: object) -> object:
         return charts.levels(data, flat, y, marks=sizes)

@@ -12,7 +12,17 @@ from linkgauge.report.expectations import expected_of, share_of
 from linkgauge.report.folding import Entry as Shown
 from linkgauge.report.forms import cells_of, columns_of, meaning_of, rows_of
 from linkgauge.report.matrix import in_order
-from linkgauge.report.page.blocks import Block, Column, Entry, Heat, Line, Shade, Span, Table, line_of
+from linkgauge.report.page.blocks import (
+    Block,
+    Column,
+    Entry,
+    Heat,
+    Line,
+    Shade,
+    Span,
+    Table,
+    line_of,
+)
 from linkgauge.report.page.results import (
     Placed,
     figure,
@@ -21,6 +31,7 @@ from linkgauge.report.page.results import (
     shade_of,
     share,
     verdict,
+    without_empty,
 )
 from linkgauge.report.remarks import below_lines
 from linkgauge.report.run_text import heading
@@ -41,7 +52,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     for place in placed(one.run):
         match place.block.form:
             case "rows" | "transfers":
-                yield _single(place)
+                yield _single(place)._replace(anchor=place.anchor)
             case "columns":
                 yield _columns(place)
             case "sizes":
@@ -66,7 +77,7 @@ def _single(place: Placed) -> Table:
             figure(expected_of(cell) if judged else None, result.unit),
             verdict([result], [cell]),
         ))  # fmt: skip
-    return Table(_common(place.block.results), _HEADS, rows, sortable=True)
+    return without_empty(Table(_common(place.block.results), _HEADS, rows, sortable=True))
 
 
 def _common(results: Sequence[Result]) -> str:
@@ -127,7 +138,9 @@ def _by_size(place: Placed) -> Iterator[Heat]:
         own = place if number == 0 else place._replace(anchor=f"{place.anchor}-{number}")
         columns = [format_size(size) for size in sizes]
         one_only = Placed(own.anchor, own.block._replace(results=tuple(results)))
-        yield _heat(one_only, (Span(label(name), "strong"),), caption, "path", paths, columns, lines)
+        yield _heat(
+            one_only, (Span(label(name), "strong"),), caption, "path", paths, columns, lines
+        )
 
 
 def _heat(

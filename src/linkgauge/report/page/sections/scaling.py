@@ -11,7 +11,7 @@ from linkgauge.model.result import Run
 from linkgauge.model.scaling import Scaling
 from linkgauge.model.units import BANDWIDTH
 from linkgauge.report import charts
-from linkgauge.report.page.blocks import Block, Figure, Prose, line_of
+from linkgauge.report.page.blocks import Block, Figure, line_of
 from linkgauge.report.page.results import pivot
 from linkgauge.report.scale_text import told_lines
 
@@ -25,11 +25,13 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(scaling))
     if not rows:
         return
-    knee = [{"x": scaling.knee.gpus, "says": f"knee at {scaling.knee.gpus}"}] if scaling.knee else []
+    knee = (
+        [{"x": scaling.knee.gpus, "says": f"knee at {scaling.knee.gpus}"}] if scaling.knee else []
+    )
     title = f"{scaling.collective.collective}: bus bandwidth by number of devices"
     table = pivot("bus bandwidth (GB/s)", "devices", rows)
-    yield Figure(title, title, partial(charts.scaling, knee=knee), rows, table)
-    yield Prose([line_of(text) for text in told_lines(scaling)])
+    told = [line_of(text) for text in told_lines(scaling)]
+    yield Figure(title, title, partial(charts.scaling, knee=knee), rows, table, told)
 
 
 def _numbers(run: Run) -> set[int]:

@@ -12,7 +12,7 @@ from linkgauge.model.result import Result, Run
 from linkgauge.model.units import BANDWIDTH, COLLECTIVE, Unit, format_size, unit_of
 from linkgauge.report import charts
 from linkgauge.report.page.blocks import Block, Figure, Prose, line_of, plain
-from linkgauge.report.page.results import label, pivot
+from linkgauge.report.page.results import label, pivot, title_of
 from linkgauge.report.sweep_text import Curves, curves_of, extremes, line_lines
 
 from . import OneRun, Section
@@ -28,10 +28,9 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     """A chart for each benchmark, those of bandwidth first, and the lines that fit."""
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
-        yield _figure(name, unit, curves)
         lines = [line for line in one.run.lines if line.benchmark == name]
-        if lines:
-            yield Prose([line_of(text) for text in line_lines(lines, MOST_LINES)])
+        told = [line_of(text) for text in line_lines(lines, MOST_LINES)]
+        yield _figure(name, unit, curves)._replace(lines=told)
     if len(found) > MOST_CHARTS:
         names = ", ".join(name for name, _, _ in found[MOST_CHARTS:])
         yield Prose([plain(f"also measured by size: {names}", "dim")])
@@ -90,7 +89,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> Figure:
         for path, curve in curves.items()
         for size, value in sorted(curve.items())
     ]  # fmt: skip
-    title = label(f"{name}: {unit.quantity} by size, {what}")
+    title = title_of(f"{name}: {unit.quantity} by size, {what}")
     y = f"{unit.quantity} ({unit.shown})"
     draw = partial(charts.sizes, y=y, log=unit.better == "lower", marks=tuple(sizes))
     return Figure(title, title, draw, rows, pivot(y, "size", rows, size=True))

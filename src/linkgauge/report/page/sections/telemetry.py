@@ -8,8 +8,8 @@ from functools import partial
 from linkgauge.model.inventory import Reading
 from linkgauge.model.result import Run
 from linkgauge.report import charts
-from linkgauge.report.page.blocks import Block, Column, Entry, Figure, Table
-from linkgauge.report.page.results import label, pivot
+from linkgauge.report.page.blocks import Block, Column, Entry, Figure, Prose, Table, plain
+from linkgauge.report.page.results import label, pivot, without_empty
 from linkgauge.report.sentences import first_of
 
 from . import OneRun, Section
@@ -32,7 +32,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     if not devices:
         return
     rows = [_row(device, [reading for _, reading in own]) for device, own in devices.items()]
-    yield Table("While they were measured", _HEADS, rows, sortable=True)
+    yield without_empty(Table("While they were measured", _HEADS, rows, sortable=True))
     few = dict(list(devices.items())[:MOST_DEVICES])
     yield from _figure("clock of the cores (MHz)", few, _clock)
     yield from _figure("speed of the PCIe link (GT/s)", few, lambda one: one.link_speed)
@@ -83,17 +83,41 @@ def _row(device: str, own: Sequence[Reading]) -> tuple[Entry, ...]:
 
 def _figure(
     what: str, devices: dict[str, list[Timed]], read: Callable[[Reading], float | None]
-) -> Iterator[Figure]:
-    rows: list[dict[str, object]] = []
+) -> Iterator[Block]:
+    """A chart of what changed; a line of what did not."""
+    curves = {}
     for device, own in devices.items():
         known = [(at, value) for at, one in own if (value := read(one)) is not None]
-        for at, value in _steps(known):
-            rows.append({"x": round(at, 3), "y": round(value, 3), "series": device})
-    if not rows:
+        if known:
+            curves[device] = known
+    values = {value for known in curves.values() for _, value in known}
+    if not values:
         return
+    if len(values) == 1:
+        always = f"{what[0].upper()}{what[1:]}: {values.pop():g} all the time"
+        yield Prose([plain(always)])
+        return
+    rows: list[dict[str, object]] = [
+        {"x": round(at, 3), "y": round(value, 3), "series": device}
+        for device, known in _alike(curves).items()
+        for at, value in _steps(known)
+    ]
     title = f"{what[0].upper()}{what[1:]} over the run"
     table = pivot(what, "seconds", rows[:MOST_POINTS])
     yield Figure(title, title, partial(charts.over_time, y=what), rows, table)
+
+
+def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
+    """Devices that never changed and are alike, as one."""
+    steady: dict[float, list[str]] = {}
+    for device, known in curves.items():
+        if len({value for _, value in known}) == 1:
+            steady.setdefault(known[0][1], []).append(device)
+    found = {d: known for d, known in curves.items() if len({value for _, value in known}) > 1}
+    for names in steady.values():
+        longest = max((curves[name] for name in names), key=lambda known: known[-1][0])
+        found[label(", ".join(names))] = longest
+    return found
 
 
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
