@@ -55,7 +55,7 @@ class Drawer:
         self._process = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.svg_process"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, encoding="utf-8", errors="replace",
+            text=True, encoding="utf-8", errors="replace", start_new_session=True,
         )  # fmt: skip
 
     def __enter__(self) -> Self:
