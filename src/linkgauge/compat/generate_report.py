@@ -1,7 +1,7 @@
 """generate_report of the vCPU benchmark suite: a report of all configurations below a folder.
 
-Source: the suite's page: `generate_report.py [results_dir] [-o output.html|.pdf]`; results/report.html
-where no file is named.
+Source: the suite's page: `generate_report.py [results_dir] [-o output.html|.pdf]`, with
+results/report.html where no file is named.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Definitions of the report's charts, for notebooks too: each takes rows (a list of dicts, a data
 frame, or data by name) and returns an altair chart.
 
-Rows of the curves have `x`, `y`, `series` and optionally `says`, which is told of a point. Bandwidth
-is in GB/s, times in the unit that the title names, sizes in bytes.
+Rows of curves have `x`, `y`, `series` and optionally `says`, which is told of a point. Bandwidth is
+in GB/s, times in the unit that the title names, sizes in bytes.
 
     from linkgauge.report import charts
     charts.cdf([{"x": 1.2, "y": 0.5, "series": "0 -> 1"}], "time (µs)")
@@ -65,7 +65,7 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
     )
     base = _chart(rows).encode(x=across, y=up, color=_colour())
     marked = base.transform_filter("isValid(datum.says)")
-    return alt.layer(base.mark_line(interpolate="step-after"), _points(marked))
+    return _layer(base.mark_line(interpolate="step-after"), _points(marked))
 
 
 def over_time(rows: Rows, y: str) -> alt.LayerChart:
@@ -77,19 +77,18 @@ def over_time(rows: Rows, y: str) -> alt.LayerChart:
         scale=alt.Scale(nice=False),
     )
     base = _chart(rows).encode(x=x, y=_y(y), color=_colour())
-    return alt.layer(base.mark_line(interpolate="step-after", strokeWidth=1.5))
+    return _layer(base.mark_line(interpolate="step-after", strokeWidth=1.5))
 
 
 def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -> alt.LayerChart:
     """Latency against the size, and each plateau as a line from `x` to `x2` at `y`."""
-    alt = _altair()
     curve = sizes(rows, y, log=True, marks=marks)
     flat = (
         _chart(plateaus)
         .mark_rule(strokeWidth=7, opacity=0.3, strokeCap="round")
         .encode(x="x:Q", x2="x2:Q", y="y:Q", color=_colour(), description="says:N")
     )
-    return alt.layer(flat, curve)
+    return _layer(flat, curve)
 
 
 def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
@@ -104,27 +103,32 @@ def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
         .mark_text(align="right", dx=-6, baseline="top", color=COLOURS[4], fontWeight="bold")
         .encode(x="x:Q", y=alt.value(4), text="says:N")
     )
-    return alt.layer(curve, rule, word)
+    return _layer(curve, rule, word)
 
 
 def bars(rows: Rows, x: str) -> alt.LayerChart:
-    """A bar for each `series` to `x`, with an interval from `low` to `high`; grey (`noise`) where it
-    differs from the first one by noise alone."""
+    """A bar for each `series` to `x`, with its interval from `low` to `high`; grey where it differs
+    from the first by `noise` alone, pale where no interval tells."""
     alt = _altair()
     y = alt.Y("series:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
     colour = alt.Color("kind:N", legend=alt.Legend(title=None, orient="bottom"), scale=alt.Scale(
-        domain=["baseline", "better", "worse", "noise"],
-        range=[COLOURS[0], COLOURS[2], COLOURS[4], "#8a8f98"]))  # fmt: skip
+        domain=["baseline", "better", "worse", "noise", "not proven"],
+        range=[COLOURS[0], COLOURS[2], COLOURS[4], "#8a8f98", "#c9b98a"]))  # fmt: skip
     base = _chart(rows).encode(y=y)
     bar = base.mark_bar(size=16, opacity=0.85).encode(
         x=alt.X("x:Q", title=x, scale=alt.Scale(zero=True)), color=colour, description="says:N"
     )
     interval = base.mark_rule(strokeWidth=2, color="currentColor").encode(x="low:Q", x2="high:Q")
-    return alt.layer(bar, interval).properties(height=alt.Step(26))
+    return _layer(bar.properties(height=alt.Step(26)), interval)
 
 
 def _altair() -> Any:
     return needed("altair", EXTRA)
+
+
+def _layer(*charts: Any) -> alt.LayerChart:
+    made: alt.LayerChart = _altair().layer(*charts)
+    return made
 
 
 def _chart(rows: Rows) -> Any:
@@ -133,9 +137,9 @@ def _chart(rows: Rows) -> Any:
     return alt.Chart(data).properties(width=WIDTH, height=HEIGHT)
 
 
-def _curves(rows: Rows, x: Any, y: Any) -> Any:
+def _curves(rows: Rows, x: Any, y: Any) -> alt.LayerChart:
     base = _chart(rows).encode(x=x, y=y, color=_colour())
-    return _altair().layer(base.mark_line(), _points(base))
+    return _layer(base.mark_line(), _points(base))
 
 
 def _points(base: Any) -> Any:

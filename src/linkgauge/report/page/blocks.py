@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rich.text import Text
 
-from linkgauge.report.remedies import Step
+from linkgauge.report.remedies import Step, one_line
 
 if TYPE_CHECKING:
     import altair as alt
@@ -43,7 +43,7 @@ Line = tuple[Span, ...]
 
 def plain(text: str, tone: Tone = "") -> Line:
     """A line of one piece."""
-    return (Span(cut(text), tone),)
+    return (Span(cut(one_line(text)), tone),)
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
@@ -63,11 +63,15 @@ def _spans(text: Text) -> Iterator[Span]:
         if span.end <= start:
             continue
         if start > at:
-            yield Span(cut(text.plain[at:start]), _tone(text.style))
-        yield Span(cut(text.plain[start : span.end]), _tone(span.style))
+            yield _span(text.plain[at:start], text.style)
+        yield _span(text.plain[start : span.end], span.style)
         at = span.end
     if at < len(text.plain):
-        yield Span(cut(text.plain[at:]), _tone(text.style))
+        yield _span(text.plain[at:], text.style)
+
+
+def _span(text: str, style: object) -> Span:
+    return Span(cut(one_line(text)), _tone(style))
 
 
 def _tone(style: object) -> Tone:

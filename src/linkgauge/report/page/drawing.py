@@ -26,7 +26,8 @@ _LOOK = {
     "padding": 6,
     "view": {"stroke": None},
     "axis": {
-        "labelColor": "currentColor", "titleColor": "currentColor", "titleFontWeight": 500, "titlePadding": 10,
+        "labelColor": "currentColor", "titleColor": "currentColor", "titleFontWeight": 500,
+        "titlePadding": 10,
         "labelFontSize": 12, "titleFontSize": 12, "gridColor": _GREY, "gridOpacity": 0.22,
         "domainColor": _GREY, "tickColor": _GREY,
     },
@@ -52,8 +53,8 @@ class Drawer:
                 "(the extra `report`)."
             )
             return
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.svg_process"],
+        self._process = subprocess.Popen(  # noqa: S603  # this Python, and a module of linkgauge
+            [sys.executable, "-P", "-m", f"{__package__}.svg_process"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True, encoding="utf-8", errors="replace", start_new_session=True,
         )  # fmt: skip

@@ -13,8 +13,8 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.report.rows import judged
 
-from .contents import page_of_run, page_of_runs
 from .blocks import Page
+from .contents import page_of_run, page_of_runs
 from .sections import OneRun, SeveralRuns
 
 MOST_ASPECTS = 24
@@ -24,7 +24,7 @@ MOST_ASPECTS = 24
 def page_of(asked: Sequence[Path], against: str | None = None) -> Page:
     """The report of what was asked for (nothing: the latest run), and where it belongs. Runs are
     compared by label, with that named `against` first. Raises InputError where there is no run."""
-    paths = [find_run(path) for path in asked or [None]]
+    paths = [find_run(path) for path in asked] or [find_run(None)]
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")

@@ -101,7 +101,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 def verdict(result: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     """The worst of the cells."""
-    words = {cell.status if cell.status != "pass" else cell.verdict for cell in cells}
+    words: set[str] = {cell.status if cell.status != "pass" else cell.verdict for cell in cells}
     words |= {one.status for one in result if not one.cells}
     order = ("error", "timeout", "fail", "low", "high", "ok")
     word = next((word for word in order if word in words), None)

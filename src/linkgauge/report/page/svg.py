@@ -8,6 +8,8 @@ from xml.etree.ElementTree import Element, tostring
 
 from defusedxml.ElementTree import fromstring
 
+from linkgauge.report.remedies import one_line
+
 _SVG = "{http://www.w3.org/2000/svg}"
 _DRAWN = frozenset({
     "svg", "g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath",
@@ -30,7 +32,7 @@ def cleaned(drawn: str, says: str) -> str:
     root.attrib.pop("height", None)
     root.set("xmlns", _SVG.strip("{}"))
     root.set("role", "img")
-    root.set("aria-label", says)
+    root.set("aria-label", one_line(says))
     return tostring(root, encoding="unicode")
 
 

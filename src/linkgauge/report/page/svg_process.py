@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-_FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {"x": {"field": "a", "type": "quantitative"}}}  # fmt: skip
+_FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def _hardware(run: Run) -> Iterator[Fact]:
     yield "simulated machine", machine.simulated
     yield "processor", ", ".join((host.cpu_model or "unknown", *counts(details), host.architecture))
     yield "CPUs for linkgauge", str(host.cpus)
-    yield "memory", host.memory_total and approximate_size(host.memory_total)
+    yield "memory", approximate_size(host.memory_total) if host.memory_total else None
     for node in host.nodes:
         size = approximate_size(node.memory_total) if node.memory_total else "unknown"
         yield f"host:{node.index}", f"{node.kind or 'memory'} {size}, {len(node.cpus)} CPUs"

@@ -1,11 +1,12 @@
-"""Configurations side by side: a table of all, bars for each accelerator, and in what they differ."""
+"""Configurations side by side: a table of all, bars by accelerator, and in what they differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from linkgauge.judge.configurations import Against, Compared, Comparison, Figure as Median
+from linkgauge.judge.configurations import Against, Compared, Comparison
+from linkgauge.judge.configurations import Figure as Median
 from linkgauge.model.units import unit_of
 from linkgauge.report import charts
 from linkgauge.report.comparison_text import digits, percent
@@ -26,7 +27,8 @@ from linkgauge.report.remedies import one_line
 
 from . import OneRun, Section, SeveralRuns
 
-NOISE = "noise"
+NOISE, UNPROVEN = "noise", "not proven"
+"""A difference within its interval; one without an interval."""
 MOST_FACT = 300
 
 
@@ -107,13 +109,17 @@ def _told(against: Against | None) -> str:
     if against is None:
         return ""
     text = f"{'-' if against.ratio < 1 else '+'}{percent(abs(against.ratio - 1))}"
+    if against.low is None:
+        return f" ({text})"
     return f" {text}" if against.is_proven else f" ≈ {text}"
 
 
 def _kind(compared: Compared, at: int, against: Against | None) -> str:
     if at == 0:
         return "baseline"
-    if against is None or not against.is_proven:
+    if against is None or against.low is None:
+        return UNPROVEN
+    if not against.is_proven:
         return NOISE
     return "better" if (against.ratio > 1) == (compared.better == "higher") else "worse"
 
@@ -121,7 +127,7 @@ def _kind(compared: Compared, at: int, against: Against | None) -> str:
 def _tone(compared: Compared, against: Against | None) -> Tone:
     if against is None:
         return ""
-    tones: dict[str, Tone] = {NOISE: "dim", "better": "good", "worse": "bad"}
+    tones: dict[str, Tone] = {NOISE: "dim", UNPROVEN: "dim", "better": "good", "worse": "bad"}
     return tones[_kind(compared, 1, against)]
 
 
@@ -154,8 +160,8 @@ def _chart(comparison: Comparison, compared: Compared) -> Figure:
         f"{label(compared.name)} on {label(comparison.accelerator)}, {compared.better} is better"
     )
     heads = (Column("configuration"), Column(unit.shown, True), Column("against the first"))
-    return Figure(title, title, partial(charts.bars, x=f"{label(compared.name)} ({unit.shown})"), rows,
-                  Table(compared.benchmark, heads, lines))  # fmt: skip
+    draw = partial(charts.bars, x=f"{label(compared.name)} ({unit.shown})")
+    return Figure(title, title, draw, rows, Table(label(compared.benchmark), heads, lines))
 
 
 def facts(several: SeveralRuns) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""How single iterations scatter: their percentiles, and the distribution of those that tell most."""
+"""How single iterations scatter: percentiles, and the distributions that tell most."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> Figure:
     ]
     return Figure(
         title_of(f"{result.benchmark}{size}: how single ones are distributed"),
-        f"Cumulative distribution of {result.benchmark}, {len(cells)} paths",
+        title_of(f"Cumulative distribution of {result.benchmark}, {len(cells)} paths"),
         partial(charts.cdf, x=f"{unit.quantity} ({unit.shown}), at most"),
         rows,
         Table("percentiles of these paths", heads, lines),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from linkgauge.model.result import Result
 from linkgauge.model.units import format_size, unit_of
@@ -12,6 +13,9 @@ from linkgauge.report.page.blocks import Block, Figure, line_of
 from linkgauge.report.page.results import label, pivot, title_of
 
 from . import OneRun, Section
+
+if TYPE_CHECKING:
+    import altair as alt
 
 MOST_ROWS = 8
 
@@ -49,7 +53,7 @@ def _figure(result: Result) -> Figure:
     y = f"{unit.quantity} ({unit.shown})"
     title = title_of(f"{result.benchmark}: latency by size; thick lines are the plateaus found")
 
-    def draw(data: object) -> object:
+    def draw(data: Any) -> alt.LayerChart:
         return charts.levels(data, flat, y, marks=sizes)
 
     return Figure(title, title, draw, rows, pivot(y, "size", rows, size=True))

@@ -1,4 +1,4 @@
-"""Every figure: matrices as heat maps, with the share of what is expected; tables of single cells."""
+"""Every figure: matrices as heat maps, with shares of what is expected; tables of single cells."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ def _heat(
         more = [(Span(f"and {len(below) - MOST_LINES} more remarks", "dim"),)]
     names = tuple(map(label, rows))
     heads = tuple(map(label, columns))
-    return Heat(place.anchor, title, label(caption) if len(caption) > 200 else caption, label(corner),
-                names, heads, lines, (*below[:MOST_LINES], *more))  # fmt: skip
+    told = (*below[:MOST_LINES], *more)
+    return Heat(place.anchor, title, label(caption, 200), label(corner), names, heads, lines, told)
 
 
 def _ends(result: Result) -> tuple[float, float] | None:

@@ -28,11 +28,12 @@ from linkgauge.report.page.blocks import (
     line_of,
     plain,
 )
-from linkgauge.report.remedies import Step, one_line, steps
+from linkgauge.report.page.results import label, title_of
+from linkgauge.report.remedies import Command, Step, one_line, steps
 from linkgauge.report.run_notes import missed_precision
 from linkgauge.report.sentences import first_of
 
-from . import OneRun, Section
+from . import OneRun, Section, SeveralRuns
 
 TONES: dict[str, Tone] = {"fail": "bad", "warn": "warn", "note": "name", "unknown": "dim"}
 MOST_LOW = 12
@@ -139,4 +140,29 @@ def _lowest(one: OneRun) -> Iterator[Block]:
         yield Problem("precision", "name", "", plain(what_precision(missed)))
 
 
-SECTION = Section("verdict", "Verdict", 10, of_run=_blocks)
+def _of_runs(several: SeveralRuns) -> Iterator[Block]:
+    """What is wrong with the last run of each configuration, and what to do first."""
+    by_id = {one.run.id: one for one in several.runs}
+    rows = []
+    for comparison in several.comparisons:
+        for configuration in comparison.configurations:
+            one = by_id[configuration.runs[-1]]
+            wrong = worst_of(one.run, one.outcome)
+            if wrong is not None:
+                remedy = wrong.group.first.remedy if wrong.group is not None else ()
+                rows.append((
+                    Entry(label(configuration.label), tone="strong"),
+                    Entry(label(comparison.accelerator)),
+                    Entry(title_of(wrong.what.plain), tone="bad"),
+                    Entry(title_of(_first_command(remedy))),
+                ))  # fmt: skip
+    if rows:
+        heads = ("configuration", "accelerator", "what is wrong", "do first")
+        yield Table("The last run of each", tuple(map(Column, heads)), rows)
+
+
+def _first_command(remedy: Sequence[str]) -> str:
+    return next((step.line for step in steps(remedy) if isinstance(step, Command)), "")
+
+
+SECTION = Section("verdict", "Verdict", 10, of_run=_blocks, of_runs=_of_runs)
