@@ -138,7 +138,8 @@ def hostile(text):
 
 
 HOSTILE = (
-    "<script>document.title='harm'</script>", "</script><img src=x onerror=\"document.title='harm'\">",
+    "<script>document.title='harm'</script>",
+    "</script><img src=x onerror=\"document.title='harm'\">",
     "' onmouseover='x' \" autofocus", "two\nlines\r\n", "\u202egnp.exe", "\u05d0\u05d1\u05d2",
     "x" * 10_000, "{{ 7 * 7 }}", "#eval(\"1\") $x$ *a* @b <c>", "\x00\x1b[31m", "\ud7ff\ufffe",
     "javascript:alert(1)", "]]>", "&lt;b&gt;",

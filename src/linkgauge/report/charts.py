@@ -114,12 +114,12 @@ def bars(rows: Rows, x: str) -> alt.LayerChart:
     colour = alt.Color("kind:N", legend=alt.Legend(title=None, orient="bottom"), scale=alt.Scale(
         domain=["baseline", "better", "worse", "noise", "not proven"],
         range=[COLOURS[0], COLOURS[2], COLOURS[4], "#8a8f98", "#c9b98a"]))  # fmt: skip
-    base = _chart(rows).encode(y=y)
+    base = _chart(rows).properties(height=alt.Step(26)).encode(y=y)
     bar = base.mark_bar(size=16, opacity=0.85).encode(
         x=alt.X("x:Q", title=x, scale=alt.Scale(zero=True)), color=colour, description="says:N"
     )
     interval = base.mark_rule(strokeWidth=2, color="currentColor").encode(x="low:Q", x2="high:Q")
-    return _layer(bar.properties(height=alt.Step(26)), interval)
+    return _layer(bar, interval)
 
 
 def _altair() -> Any:
@@ -157,5 +157,5 @@ def _colour() -> Any:
 
 def _y(title: str, *, log: bool = False, zero: bool = False) -> Any:
     alt = _altair()
-    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero)
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=zero)
     return alt.Y("y:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6, labelOverlap=True))

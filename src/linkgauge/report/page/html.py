@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from linkgauge import __version__
 from linkgauge.model.units import approximate_size
-from linkgauge.report.remedies import Command, Step
+from linkgauge.report.remedies import Command, Step, one_line
 
 from .blocks import Block, Figure, Page, Shade
 from .drawing import Drawer
@@ -48,7 +48,7 @@ def _hash(text: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined
+        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, finalize=_shown
     )
     environment.filters |= {
         "kind": _kind,
@@ -59,6 +59,13 @@ def _environment() -> Environment:
         "last_command": _last_command,
     }
     return environment
+
+
+def _shown(value: object) -> object:
+    """Text without what controls a terminal or turns the direction of what follows."""
+    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
+        return value
+    return "\n".join(map(one_line, value.split("\n")))
 
 
 def _kind(block: Block) -> str:

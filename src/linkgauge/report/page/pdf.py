@@ -9,7 +9,7 @@ from typing import Any
 from linkgauge.machine.extras import needed
 from linkgauge.model.errors import ResultsError
 from linkgauge.report.charts import EXTRA
-from linkgauge.report.remedies import Command, Step, WrittenFile
+from linkgauge.report.remedies import Command, Step, WrittenFile, one_line
 
 from .blocks import Block, Figure, Heat, Line, Page, Problem, Prose, Shade, Table, Tiles, cut
 from .drawing import Drawer
@@ -56,7 +56,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _text(text: str) -> str:
-    return cut(text, MOST_TEXT)
+    return cut("\n".join(map(one_line, text.split("\n"))), MOST_TEXT)
 
 
 def _line(line: Line) -> list[list[str]]:
@@ -81,6 +81,7 @@ def _block(block: Block, pictures: dict[int, str]) -> dict[str, Any] | None:
             return {
                 "kind": "figure", "title": _text(block.title), "alt": _text(block.says),
                 "picture": pictures.get(id(block)), "table": table,
+                "lines": [_line(line) for line in block.lines],
             }  # fmt: skip
     return None  # files are attached to the page
 

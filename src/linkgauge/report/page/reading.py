@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
@@ -61,6 +61,19 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
         raise InputError(f"no run is kept below {', '.join(map(str, paths))}")
     if against is not None and not any(_has(runs, against) for runs in groups.values()):
         raise InputError(f"no run is labelled {against!r}")
+    return _compared(groups, against, left_out)
+
+
+def several_of(runs: Mapping[str, Sequence[Run]]) -> SeveralRuns:
+    """Runs by the name of their accelerator, judged and compared."""
+    return _compared({name: [one_run(run) for run in own] for name, own in runs.items()})
+
+
+def _compared(
+    groups: Mapping[str, Sequence[OneRun]],
+    against: str | None = None,
+    left_out: Sequence[str] = (),
+) -> SeveralRuns:
     comparisons = [
         _comparison(name, runs, against if _has(runs, against) else None)
         for name, runs in groups.items()

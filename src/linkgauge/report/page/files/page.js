@@ -55,14 +55,22 @@ function show(target, x, y) {
   tip.style.left = `${left}px`;
   tip.style.top = `${Math.max(4, top)}px`;
 }
+function tell(cell) {
+  const box = cell.getBoundingClientRect();
+  show(cell, box.left, box.bottom - 14);
+}
 document.addEventListener("pointermove", (event) => show(event.target, event.clientX, event.clientY));
 document.addEventListener("pointerdown", (event) => show(event.target, event.clientX, event.clientY));
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
-document.addEventListener("scroll", () => { tip.hidden = true; }, { capture: true, passive: true });
+document.addEventListener("scroll", () => {
+  const at = document.activeElement.closest("table.heat td");
+  if (at) tell(at);
+  else tip.hidden = true;
+}, { capture: true, passive: true });
 
 // The arrow keys go from place to place of a matrix.
 document.querySelectorAll("table.heat").forEach((table) => {
-  const first = table.querySelector("tbody td");
+  const first = table.querySelector("tbody td:not(:empty)");
   if (first) first.tabIndex = 0;
   table.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
@@ -76,10 +84,7 @@ document.querySelectorAll("table.heat").forEach((table) => {
     next.tabIndex = 0;
     next.focus();
   });
-  table.addEventListener("focusin", (event) => {
-    const box = event.target.getBoundingClientRect();
-    show(event.target, box.left, box.bottom - 14);
-  });
+  table.addEventListener("focusin", (event) => tell(event.target));
   table.addEventListener("focusout", () => { tip.hidden = true; });
 });
 

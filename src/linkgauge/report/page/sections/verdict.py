@@ -130,7 +130,7 @@ def _lowest(one: OneRun) -> Iterator[Block]:
     low = lowest_cells(one.run)
     if low:
         rows = [
-            (Entry(f"{share:.0%}", share, "warn"), Entry(figure), Entry(where))
+            (Entry(f"{share:.0%}", share, "warn"), Entry(figure), Entry(title_of(where)))
             for share, figure, where in low[:MOST_LOW]
         ]
         more = f", of {count_of(len(low))}" if len(low) > MOST_LOW else ""
