@@ -29,7 +29,7 @@ def report(
     against: str | None = None,
     output: Path | None = None,
 ) -> int:
-    """Write a report of a run, or of several runs side by side, as HTML or PDF.
+    """Write a report of one or several runs, as HTML or PDF.
 
     The HTML is one file that opens offline. Several runs are grouped by accelerator and compared by
     label. Exits with 0 however the runs ended: `linkgauge show` exits with the code of the run.
@@ -37,7 +37,7 @@ def report(
     Examples:
         linkgauge report -o report.pdf
         linkgauge report results/nvidia-h200 --against host
-        linkgauge report before after -o compared.html
+        linkgauge report host pinned -o compared.html
     """
     from linkgauge.report.page.drawing import Drawer
     from linkgauge.report.page.reading import page_of, place_of

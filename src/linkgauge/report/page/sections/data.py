@@ -19,7 +19,7 @@ from linkgauge.report.summary_text import summary_csv
 
 from . import OneRun, Section
 
-MOST_BYTES = 800_000
+MOST_BYTES = 900_000
 """Of all files, compressed: as text they take a third more."""
 MOST_SAMPLES = 120_000
 """More never fit."""
@@ -32,8 +32,9 @@ _DIGITS = 7
 def _blocks(one: OneRun) -> Iterator[Block]:
     total = sum(map(_count, _cells(one.run)))
     whole = _files(one.run, f"all {total:,} raw samples") if total <= MOST_SAMPLES else ()
-    cells = Attachment("cells.csv", "a row for each cell", summary_csv(_judged(one)).encode())
     if whole and _bytes(whole) <= MOST_BYTES:
+        table = summary_csv(JudgedRun(one.run, one.outcome)).encode()
+        cells = Attachment("cells.csv", "a row for each cell", table)
         fits = _bytes((*whole, cells)) <= MOST_BYTES
         yield Attachments((cells, *whole) if fits else whole)
         return
@@ -50,10 +51,6 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     yield Prose(
         [plain(f"{text}: the run's folder has all, {one.folder or 'if one was kept'}", "dim")]
     )
-
-
-def _judged(one: OneRun) -> JudgedRun:
-    return JudgedRun(one.run, one.outcome)
 
 
 def _files(run: Run, what: str) -> tuple[Attachment, Attachment]:
