@@ -85,7 +85,7 @@ def test_a_run_without_a_fault_is_ok():
     well = replace(whole_run(), results=(result("host_to_device_memcpy_ce", "t", [
         cell("0", "0", 55e9, verdict="ok")]),))  # fmt: skip
     first = page_of_run(OneRun(well, Outcome(0))).parts[0].blocks[0]
-    assert (first.severity, first.found[0].text) == ("ok", "ok")
+    assert (first.severity, first.found[0].text) == ("ok", "Nothing wrong was found")
 
 
 def test_sections_stand_in_the_order_of_the_registry():
@@ -103,6 +103,17 @@ def test_a_matrix_has_figures_shares_and_signs():
     assert int(low.level[1:]) < int(fine.level[1:])
     assert "44% of theoretical" in low.more
     assert heat.shades[0][0] is None
+
+
+def test_what_is_far_below_the_others_is_marked_even_where_no_more_is_expected():
+    """A device with half of its links reaches all that it can: its matrix is not all green."""
+    cells = [replace(c, verdict="ok") for c in whole_run().results[0].cells]
+    many = [*cells, *(cell(str(n), "x", 390e9, verdict="ok") for n in range(8))]
+    matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", many)
+    (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), Heat)
+    assert (heat.shades[0][1].level, heat.shades[0][1].sign) == ("odd", "↓")
+    assert heat.shades[1][2].level == "s10"
+    assert "far below the median" in heat.lines[-1][1].text
 
 
 def test_a_link_leads_to_each_benchmark_that_has_figures():

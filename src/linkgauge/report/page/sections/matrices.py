@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
@@ -39,6 +40,11 @@ from linkgauge.report.shading import shaded_headline
 
 from . import OneRun, Section
 
+FAR_BELOW = 0.75
+"""Of the median of a matrix."""
+FEWEST = 6
+"""Figures of which a median tells something."""
+ODD, ODD_SIGN = "odd", "↓"
 MOST_LINES = 8
 """Lines below a matrix."""
 _HEADS = (
@@ -153,6 +159,9 @@ def _heat(
         more = [(Span(f"and {len(below) - MOST_LINES} more remarks", "dim"),)]
     names = tuple(map(label, rows))
     heads = tuple(map(label, columns))
+    if any(shade is not None and shade.level == ODD for line in lines for shade in line):
+        text = "far below the median of all, although the path as it is should reach no more"
+        more.append((Span(ODD_SIGN, "warn"), Span(f" {text}")))
     told = (*below[:MOST_LINES], *more)
     return Heat(place.anchor, title, label(caption, 200), label(corner), names, heads, lines, told)
 
@@ -167,16 +176,32 @@ def _lines(
     result: Result, rows: Sequence[str], columns: Sequence[str]
 ) -> Iterator[list[Shade | None]]:
     cells = {cell.place: cell for cell in result.cells}
-    ends = _ends(result)
+    ends, below = _ends(result), _far_below(result)
     for row in rows:
-        yield [_shade(cells.get(Place(row, column)), result, ends) for column in columns]
+        yield [_shade(cells.get(Place(row, column)), result, ends, below) for column in columns]
+
+
+def _far_below(result: Result) -> float | None:
+    """Figures below this are remarkable even where no more can be expected: with half of its links,
+    a path has half of the rate of all others. None where figures differ by their settings."""
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    if result.sweep or result.better == "lower" or len(figures) < FEWEST:
+        return None
+    return FAR_BELOW * median(figures)
 
 
 def _shade(
-    cell: CellResult | None, result: Result, ends: tuple[float, float] | None
+    cell: CellResult | None,
+    result: Result,
+    ends: tuple[float, float] | None,
+    below: float | None = None,
 ) -> Shade | None:
     entry: Shown = shaded_headline(cell, result.unit)
-    return shade_of(cell, result.unit, entry.text, entry.sign, ends)
+    shade = shade_of(cell, result.unit, entry.text, entry.sign, ends)
+    figure = cell.headline if cell is not None and cell.verdict == "ok" else None
+    if shade is None or below is None or figure is None or figure >= below:
+        return shade
+    return shade._replace(level=ODD, sign=ODD_SIGN)
 
 
 SECTION = Section("figures", "All figures", 30, of_run=_blocks)

@@ -47,7 +47,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     told: Group | None = None
     if wrong is None:
         if outcome.verdict:
-            yield Problem("ok", "good", "", line_of(nothing_wrong(run)), first=True)
+            well = nothing_wrong(run).plain
+            yield _well(well.removeprefix("ok: "), is_ok=well.startswith("ok: "))
     elif wrong.group is None:
         yield Problem("", "bad", "", line_of(wrong.what), first=True)
     elif wrong.cause is not None:
@@ -63,6 +64,12 @@ def _blocks(one: OneRun) -> Iterator[Block]:
             if group != told:
                 yield problem_of(group)
         yield from _lowest(one)
+
+
+def _well(text: str, *, is_ok: bool) -> Problem:
+    """Of a run in which nothing is wrong, or nothing was measured."""
+    found = plain(_sentence(text))
+    return Problem("ok" if is_ok else "", "good" if is_ok else "dim", "", found, first=True)
 
 
 def problem_of(group: Group, *, first: bool = False) -> Problem:
