@@ -91,8 +91,8 @@ def visit(browser, reports):
 
 
 def test_the_fault_and_its_remedy_are_in_the_first_screenful(visit):
+    one = visit()
     for width in (400, 1000, 1600):
-        one = visit()
         one.page.set_viewport_size({"width": width, "height": 800})
         for text in ("9 of 18 links are not active", "nvidia-smi nvlink -s"):
             box = one.page.get_by_text(text, exact=False).first.bounding_box()
