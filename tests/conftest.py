@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, settings
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Most tests of runs are not of their reports, which take as long as the runs.
+os.environ["LINKGAUGE_NO_REPORT"] = "1"
+
 # Set by whatever runs the tests: output that is no terminal would be as narrow.
 os.environ.pop("COLUMNS", None)
 

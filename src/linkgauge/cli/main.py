@@ -37,6 +37,7 @@ COMMANDS = {
     "vary": "vary.vary",
     "scale": "scale.scale",
     "show": "show.show",
+    "report": "report.report",
     "export": "export.export",
     "pack": "pack.pack",
     "history": "history.history",

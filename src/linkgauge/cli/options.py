@@ -111,6 +111,10 @@ OPTIONS = {
         utilization=Option("Also show percentages of the theoretical figures, and CPU use."),
         matrix=Option("Show a matrix for each benchmark, and all that is known of its figures."),
         whole=Option("Show large matrices whole, instead of what stands out.", flag="--all"),
+        no_report=Option(
+            "Do not write report.html beside the results.",
+            more={"envvar": "LINKGAUGE_NO_REPORT", "show_envvar": False},
+        ),
         no_verdict=Option("Show figures only; the exit code ignores low cells and findings."),
     ),
     **headed(

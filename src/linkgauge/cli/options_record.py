@@ -15,7 +15,10 @@ from linkgauge.report.formats import formats
 
 from .requests import command_line, valid
 
-FREE = {"resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", *formats()}
+FREE = {
+    "resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", "no_report",
+    *formats(),
+}  # fmt: skip
 """Options that do not affect what is measured, or how."""
 
 

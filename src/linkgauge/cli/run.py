@@ -90,6 +90,7 @@ def run(
     utilization: bool = False,
     matrix: bool = False,
     whole: bool = False,
+    no_report: bool = False,
     no_verdict: bool = False,
     dry_run: bool = False,
     simulated: Simulated,
@@ -123,7 +124,7 @@ def run(
 
     display = Display(
         form, utilization, read_limits(limits) if limits else (),
-        verdict=not no_verdict, matrix=matrix, whole=whole,
+        verdict=not no_verdict, matrix=matrix, whole=whole, page=not no_report,
     )  # fmt: skip
     if dry_run and "plan" not in form.renderers:
         raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")

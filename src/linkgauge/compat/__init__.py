@@ -26,6 +26,7 @@ TOOLS = {
     "ping_pong": "ping_pong",
     "setup_vcpu_benchmarks": "setup_vcpu_benchmarks",
     "run_vcpu_benchmark": "run_vcpu_benchmark",
+    "generate_report": "generate_report",
 } | {f"{name}_perf": "nccl_tests" for name in COLLECTIVE_NAMES}
 """Each tool's name and the module that implements it, imported only when needed."""
 

@@ -56,6 +56,14 @@ def accelerator_name(machine: Machine, plan: Plan) -> str:
     return next((slug(models[str(p)], p.backend) for p in places if str(p) in models), NO_DEVICE)
 
 
+def accelerator_of(machine: Machine) -> str:
+    """The model of the machine's first device, where no plan says which is measured."""
+    if machine.simulated is not None:
+        return f"simulated-{slug(machine.simulated, 'machine')}"
+    models = (device.model for device in machine.all_devices if not device.is_cpu)
+    return next((slug(model, "device") for model in models), NO_DEVICE)
+
+
 def label_name(label: str) -> str:
     """The folder of a label: the label itself where that is a plain name, else its slug."""
     return label if _PLAIN.fullmatch(label) else slug(label, "default")

@@ -86,15 +86,21 @@ class Comparison(msgspec.Struct, frozen=True):
     simulated: bool = False
 
 
-def compare(accelerator: str, runs: Iterable[Run], against: str | None = None) -> Comparison:
-    """Compares the labels of these runs. Raises InputError if `against` is none of them."""
+def compare(
+    accelerator: str,
+    runs: Iterable[Run],
+    against: str | None = None,
+    aspects: Sequence[Aspect] = ASPECTS,
+) -> Comparison:
+    """Compares the labels of these runs by `aspects`. Raises InputError if `against` is none of
+    them."""
     labels = _by_label(runs)
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}: labels are {', '.join(labels)}")
     first = against or _baseline(labels)
     ordered = [first, *(label for label in labels if label != first)]
     groups = [labels[label] for label in ordered]
-    known = (_compared(aspect, groups) for aspect in ASPECTS)
+    known = (_compared(aspect, groups) for aspect in aspects)
     return Comparison(
         accelerator,
         tuple(Configuration(label, tuple(run.id for run in labels[label])) for label in ordered),

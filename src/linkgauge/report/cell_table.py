@@ -112,7 +112,7 @@ def _columns(rows: Sequence[Row]) -> list[_Column]:
     slow = [(_slow(row), "") for row in rows]
     return [
         _Column(0, "median", _figures(rows)),
-        _Column(3, "±", [(_error(row.cell), "") for row in rows]),
+        _Column(3, "±", [(error_of(row.cell), "") for row in rows]),
         _Column(5, "slow p95", slow, short="p95"),
         _Column(4, "worst", [(_worst(row), "") for row in rows]),
         _Column(2, "of expected", _shares(rows)),
@@ -133,7 +133,7 @@ def _figures(rows: Sequence[Row]) -> list[tuple[str, str]]:
     ]
 
 
-def _error(cell: CellResult) -> str:
+def error_of(cell: CellResult) -> str:
     """Of the median."""
     error = relative_error(cell.summary)
     if error is None or cell.report is Report.BEST:

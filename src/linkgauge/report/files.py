@@ -29,9 +29,13 @@ def json_document(value: object) -> str:
     return _indented(value).decode()
 
 
+def document_of(run: Run) -> Run:
+    """The run as files hold it: with words for its notes, and each text once."""
+    return share_texts(replace(run, results=tuple(map(_with_warnings, run.results))))
+
+
 def _indented(value: object) -> bytes:
-    if isinstance(value, Run):
-        value = share_texts(replace(value, results=tuple(map(_with_warnings, value.results))))
+    value = document_of(value) if isinstance(value, Run) else value
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_hook), indent=1) + b"\n"
 
 

@@ -96,12 +96,12 @@ def brief_lines(groups: Sequence[Group], below: Group | None = None) -> Iterator
     for (check, severity), (first, *others) in by_check.items():
         if below is not None and check == below.first.check and severity != "fail":
             likewise = Text.assemble((severity, _STYLES[severity]), f" {check}  ")
-            likewise.append(one_line(_subjects(first, *others)), "bold").append(": as below")
+            likewise.append(one_line(subjects_of(first, *others)), "bold").append(": as below")
             yield Hanging(likewise, INDENT)
             continue
         yield from _brief(first)
         if others:
-            yield _said("likewise", _subjects(*others))
+            yield _said("likewise", subjects_of(*others))
 
 
 def _brief(group: Group) -> Iterator[RenderableType]:
@@ -115,7 +115,8 @@ def _brief(group: Group) -> Iterator[RenderableType]:
         yield Hanging(Text("    explains ").append_text(headline(alike)), 2 * INDENT)
 
 
-def _subjects(*groups: Group) -> str:
+def subjects_of(*groups: Group) -> str:
+    """The first subjects of all findings, and how many more there are."""
     return first_of([finding.subject for group in groups for finding in group.alike], ", ")
 
 
@@ -137,7 +138,7 @@ def headline(alike: Sequence[Finding]) -> Text:
     return Text.assemble(
         (first.severity, _STYLES[first.severity]),
         f" {first.check}  ",
-        (one_line(_subjects(Group(alike))), "bold"),
+        (one_line(subjects_of(Group(alike))), "bold"),
         f": {one_line(first.found)}",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from linkgauge.judge.limits import Limit, apply, unused
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.judge.thresholds import Objection, hold_run
 from linkgauge.judge.verdict import judge, unjudged
-from linkgauge.model.errors import ResultsError
+from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
 
@@ -41,6 +41,9 @@ from .sweep_text import sweep_lines
 from .utilisation_matrix import render_cpus, render_utilisation
 from .wrapping import Hanging
 
+if TYPE_CHECKING:
+    from .page.drawing import Drawer
+
 Remember = Callable[[Run, Path], None]
 MOST_FINDINGS = 3
 """Most findings above the verdict, each in a few lines."""
@@ -51,7 +54,7 @@ class Display(msgspec.Struct, frozen=True):
     of the CPUs each cell used (`utilization`), and whether to say what is wrong (`verdict`). Cells
     beyond one of the `limits` fail, as do those with an `objection`. With `matrix`, each benchmark
     is shown as a matrix with all that is known of it; with `whole`, none is summarised. `verbose`:
-    with every note."""
+    with every note. With `page`, a report is written beside the results."""
 
     format: Format
     utilization: bool = False
@@ -61,6 +64,7 @@ class Display(msgspec.Struct, frozen=True):
     matrix: bool = False
     whole: bool = False
     verbose: bool = False
+    page: bool = False
 
     def judged(self, run: Run) -> Run:
         """The run with the verdict of each cell."""
@@ -118,7 +122,8 @@ class LiveReport(Observer):
         """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit
         code."""
         self._bar.close()
-        with undisturbed():
+        with undisturbed(), ExitStack() as held:
+            drawer = held.enter_context(_drawer()) if self._display.page and folder else None
             run, problem, kept = self._display.judged(run), None, None
             try:
                 kept = None if folder is None else write_run(folder, run)
@@ -135,9 +140,31 @@ class LiveReport(Observer):
             if problem is not None:
                 raise problem
             if kept is not None:
+                if drawer is not None:
+                    self._write_page(run, outcome, kept.parent, drawer)
                 console.print(results_line(kept))
                 self._remember(run, kept.parent)
         return outcome.code
+
+    def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
+        """Beside the results; a run that cannot have one is none the worse."""
+        from .page.contents import page_of_run
+        from .page.sections import OneRun
+        from .page.writing import REPORT_FILE, write_page
+
+        results = run.results if outcome.verdict else tuple(map(unjudged, run.results))
+        one = OneRun(replace(run, results=results), outcome, folder)
+        try:
+            write_page(folder / REPORT_FILE, page_of_run(one), drawer)
+        except LinkgaugeError as error:
+            self.say(f"no report: {error}")
+
+
+def _drawer() -> Drawer:
+    """Loads while the run is judged and kept."""
+    from .page.drawing import Drawer
+
+    return Drawer()
 
 
 def show_kept(run: Run, path: Path, display: Display) -> int:

@@ -61,11 +61,11 @@ def outcome_lines(
         yield _named("verdict", wrong.what)
         yield from _about(wrong)
     elif outcome.verdict:
-        yield _named("verdict", _nothing_wrong(run))
+        yield _named("verdict", nothing_wrong(run))
     if outcome.verdict:
         yield from _lowest_lines(run)
     if (missed := missed_precision(run)) is not None:
-        yield _named("precision", Text(f"{_precision(missed)}; {QUIET}"))
+        yield _named("precision", Text(f"{what_precision(missed)}; {QUIET}"))
     if (command := next_command(run, wrong, kept, by_doctor=by_doctor)) is not None:
         yield Block((command,), INDENT, _label("next"))
     yield Hanging(_tally(run, outcome), INDENT)
@@ -158,7 +158,7 @@ def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
     yield from found[: command + 1]
 
 
-def _nothing_wrong(run: Run) -> Text:
+def nothing_wrong(run: Run) -> Text:
     """Nothing measured is not well."""
     if not any(cell.status == "pass" for _, cell in _cells(run)):
         return Text("nothing was measured", STATUS_STYLES["skip"])
@@ -176,7 +176,7 @@ def _worst_cell(run: Run, *, known: bool) -> Text | None:
         status = Text(cell.status, STATUS_STYLES[cell.status])
         what = f" {name(result)} {cell.place}: {one_line(cell.reason or '')}{_more(broken)}"
         return status.append(what)
-    low = _low(run)
+    low = lowest_cells(run)
     if not low:
         return None
     share, _, where = low[0]
@@ -190,7 +190,7 @@ def _more(of: Sequence[object]) -> str:
     return f", and {len(of) - 1} more" if len(of) > 1 else ""
 
 
-def _low(run: Run) -> list[tuple[float, str, str]]:
+def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
     """The share of what is expected, the figure and the name of each low cell, the lowest first."""
     name = naming(run)
     found = [
@@ -204,7 +204,7 @@ def _low(run: Run) -> list[tuple[float, str, str]]:
 
 def _lowest_lines(run: Run) -> Iterator[RenderableType]:
     """The lowest cells, the first behind the name of the lines."""
-    low = _low(run)[:MOST_LOW]
+    low = lowest_cells(run)[:MOST_LOW]
     width = max((len(figure) for _, figure, _ in low), default=0)
     label = _label("lowest")
     for share, figure, where in low:
@@ -222,7 +222,7 @@ def _named(name: str, text: Text) -> Hanging:
     return Hanging(Text.assemble(label, " " * (INDENT - len(label)), text), INDENT)
 
 
-def _precision(missed: Missed) -> str:
+def what_precision(missed: Missed) -> str:
     """How many cells missed it, and the one that is the furthest from it."""
     furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"

@@ -52,8 +52,14 @@ def _measured(scaling: Scaling) -> Iterator[RenderableType]:
     yield from (Hanging(line, INDENT) for line in _expectations(scaling))
     yield Text()
     yield from line_lines([count.line for count in scaling.counts if count.line is not None])
-    for line in (_floor(scaling), _knee(scaling), *_pairs(scaling)):
-        yield Hanging(line, INDENT)
+    yield from (Hanging(line, INDENT) for line in told_lines(scaling))
+
+
+def told_lines(scaling: Scaling) -> Iterator[Text]:
+    """The latency floor, the knee, and the pairs that were measured alone."""
+    yield _floor(scaling)
+    yield _knee(scaling)
+    yield from _pairs(scaling)
 
 
 def _head(scaling: Scaling) -> Text:

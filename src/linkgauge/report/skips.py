@@ -21,6 +21,11 @@ _ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 
 def unmeasured_lines(run: Run) -> Iterator[RenderableType]:
+    """As `reason_lines`, for a console."""
+    yield from (Hanging(line, INDENT) for line in reason_lines(run))
+
+
+def reason_lines(run: Run) -> Iterator[Text]:
     """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`; what went wrong comes
     last."""
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
@@ -50,5 +55,5 @@ def _few(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 
-def _line(status: Status, text: str) -> Hanging:
-    return Hanging(Text.assemble((status, STATUS_STYLES[status]), f"  {text}"), INDENT)
+def _line(status: Status, text: str) -> Text:
+    return Text.assemble((status, STATUS_STYLES[status]), f"  {text}")

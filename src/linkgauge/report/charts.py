@@ -1,0 +1,161 @@
+"""Definitions of the report's charts, for notebooks too: each takes rows (a list of dicts, a data
+frame, or data by name) and returns an altair chart.
+
+Rows of curves have `x`, `y`, `series` and optionally `says`, which is told of a point. Bandwidth is
+in GB/s, times in the unit that the title names, sizes in bytes.
+
+    from linkgauge.report import charts
+    charts.cdf([{"x": 1.2, "y": 0.5, "series": "0 -> 1"}], "time (µs)")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from linkgauge.machine.extras import needed
+
+if TYPE_CHECKING:
+    import altair as alt
+
+EXTRA = "report"
+WIDTH, HEIGHT = 640, 260
+COLOURS = ("#3b78d8", "#d9730d", "#1a9a8a", "#9a5fd6", "#d64545", "#9c6b4e", "#cf5c9c", "#7d8f1f")
+"""Each is told from white and from black by a contrast of 3:1 at least."""
+SIZES = (
+    "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? "
+    "datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : "
+    "datum.value + ' B'"
+)
+"""Bytes as the axis of a chart writes them."""
+
+Rows = Any
+"""A sequence of dicts, a data frame, or what altair takes for data."""
+
+
+def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ()) -> alt.LayerChart:
+    """`y` against the size, on a logarithmic axis of bytes; `marks` are the sizes it names."""
+    alt = _altair()
+    axis = alt.Axis(
+        title="size", labelExpr=SIZES, labelOverlap=True, values=list(marks) or alt.Undefined
+    )
+    x = alt.X("x:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
+    return _curves(rows, x, _y(y, log=log))
+
+
+def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
+    """`y` against how many work at the same time."""
+    alt = _altair()
+    across = alt.X(
+        "x:Q", title=x, axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)
+    )
+    return _curves(rows, across, _y(y, zero=True))
+
+
+def cdf(rows: Rows, x: str) -> alt.LayerChart:
+    """The share of samples (`y`, 0 to 1) that take at most so long (`x`)."""
+    alt = _altair()
+    across = alt.X("x:Q", title=x, scale=alt.Scale(type="log", nice=False, zero=False),
+                   axis=alt.Axis(labelOverlap=True, tickCount=8))  # fmt: skip
+    up = alt.Y(
+        "y:Q",
+        title="samples up to there",
+        axis=alt.Axis(format="%"),
+        scale=alt.Scale(domain=[0, 1]),
+    )
+    base = _chart(rows).encode(x=across, y=up, color=_colour())
+    marked = base.transform_filter("isValid(datum.says)")
+    return _layer(base.mark_line(interpolate="step-after"), _points(marked))
+
+
+def over_time(rows: Rows, y: str) -> alt.LayerChart:
+    """`y` over seconds of sampling."""
+    alt = _altair()
+    x = alt.X(
+        "x:Q",
+        title="seconds of sampling, in the order of the benchmarks",
+        scale=alt.Scale(nice=False),
+    )
+    base = _chart(rows).encode(x=x, y=_y(y), color=_colour())
+    return _layer(base.mark_line(interpolate="step-after", strokeWidth=1.5))
+
+
+def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -> alt.LayerChart:
+    """Latency against the size, and each plateau as a line from `x` to `x2` at `y`."""
+    curve = sizes(rows, y, log=True, marks=marks)
+    flat = (
+        _chart(plateaus)
+        .mark_rule(strokeWidth=7, opacity=0.3, strokeCap="round")
+        .encode(x="x:Q", x2="x2:Q", y="y:Q", color=_colour(), description="says:N")
+    )
+    return _layer(flat, curve)
+
+
+def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
+    """Bus bandwidth against the number of devices, with a line where it bends."""
+    alt = _altair()
+    curve = counts(rows, "devices", "bus bandwidth (GB/s)")
+    rule = (
+        _chart(knee).mark_rule(strokeDash=[5, 4], color=COLOURS[4], strokeWidth=2).encode(x="x:Q")
+    )
+    word = (
+        _chart(knee)
+        .mark_text(align="right", dx=-6, baseline="top", color=COLOURS[4], fontWeight="bold")
+        .encode(x="x:Q", y=alt.value(4), text="says:N")
+    )
+    return _layer(curve, rule, word)
+
+
+def bars(rows: Rows, x: str) -> alt.LayerChart:
+    """A bar for each `series` to `x`, with its interval from `low` to `high`; grey where it differs
+    from the first by `noise` alone, pale where no interval tells."""
+    alt = _altair()
+    y = alt.Y("series:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
+    colour = alt.Color("kind:N", legend=alt.Legend(title=None, orient="bottom"), scale=alt.Scale(
+        domain=["baseline", "better", "worse", "noise", "not proven"],
+        range=[COLOURS[0], COLOURS[2], COLOURS[4], "#8a8f98", "#c9b98a"]))  # fmt: skip
+    base = _chart(rows).properties(height=alt.Step(26)).encode(y=y)
+    bar = base.mark_bar(size=16, opacity=0.85).encode(
+        x=alt.X("x:Q", title=x, scale=alt.Scale(zero=True)), color=colour, description="says:N"
+    )
+    interval = base.mark_rule(strokeWidth=2, color="currentColor").encode(x="low:Q", x2="high:Q")
+    return _layer(bar, interval)
+
+
+def _altair() -> Any:
+    return needed("altair", EXTRA)
+
+
+def _layer(*charts: Any) -> alt.LayerChart:
+    made: alt.LayerChart = _altair().layer(*charts)
+    return made
+
+
+def _chart(rows: Rows) -> Any:
+    alt = _altair()
+    data = alt.Data(values=list(rows)) if isinstance(rows, (list, tuple)) else rows
+    return alt.Chart(data).properties(width=WIDTH, height=HEIGHT)
+
+
+def _curves(rows: Rows, x: Any, y: Any) -> alt.LayerChart:
+    base = _chart(rows).encode(x=x, y=y, color=_colour())
+    return _layer(base.mark_line(), _points(base))
+
+
+def _points(base: Any) -> Any:
+    return base.mark_point(filled=True, size=42, opacity=1).encode(
+        shape=_altair().Shape("series:N", sort=None, legend=None), description="says:N"
+    )
+
+
+def _colour() -> Any:
+    alt = _altair()
+    legend = alt.Legend(title=None, orient="bottom", columns=4, columnPadding=28, rowPadding=4,
+                        labelLimit=240, symbolOpacity=1, symbolType="circle")  # fmt: skip
+    return alt.Color("series:N", sort=None, legend=legend, scale=alt.Scale(range=list(COLOURS)))
+
+
+def _y(title: str, *, log: bool = False, zero: bool = False) -> Any:
+    alt = _altair()
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=zero)
+    return alt.Y("y:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6, labelOverlap=True))

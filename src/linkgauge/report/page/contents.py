@@ -1,0 +1,74 @@
+"""A report's parts, as the registry of sections makes them."""
+
+from __future__ import annotations
+
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import Run
+from linkgauge.report.remedies import one_line
+
+from .blocks import Line, Page, Part, cut, plain
+from .sections import OneRun, SeveralRuns, sections
+
+MOST_NAME = 120
+"""Characters of a name in a title."""
+
+
+def page_of_run(one: OneRun) -> Page:
+    made = (
+        Part(section.name, section.title, tuple(section.of_run(one)))
+        for section in sections()
+        if section.of_run is not None
+    )
+    run = one.run
+    return Page(
+        f"{_name(run.machine)} · {short(run.label)}",
+        (plain(_machine(run)), plain(_times(run), "dim")),
+        tuple(part for part in made if part.blocks),
+        run.simulated,
+    )
+
+
+def page_of_runs(several: SeveralRuns) -> Page:
+    made = (
+        Part(section.name, section.title, tuple(section.of_runs(several)))
+        for section in sections()
+        if section.of_runs is not None
+    )
+    labels = sum(len(one.configurations) for one in several.comparisons)
+    count = f"{len(several.runs)} runs of {labels} configurations"
+    lines: list[Line] = [
+        plain(f"{count} on {', '.join(one.accelerator for one in several.comparisons)}")
+    ]
+    lines += [plain(f"left out: {why}", "warn") for why in several.left_out]
+    return Page(
+        f"{labels} configurations",
+        lines,
+        tuple(part for part in made if part.blocks),
+        any(one.run.simulated for one in several.runs),
+    )
+
+
+def short(text: str, most: int = MOST_NAME) -> str:
+    """A name on one line."""
+    return cut(one_line(text), most)
+
+
+def _name(machine: Machine) -> str:
+    return short(machine.simulated or machine.host.hostname or "this machine")
+
+
+def _machine(run: Run) -> str:
+    """`8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
+    machine = run.machine
+    models: dict[str, int] = {}
+    for device in machine.all_devices:
+        models[device.model] = models.get(device.model, 0) + 1
+    devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]
+    host = machine.host
+    parts = [*devices, host.cpu_model or "unknown processor", f"{host.cpus} CPUs"]
+    return short(", ".join(parts), 2 * MOST_NAME)
+
+
+def _times(run: Run) -> str:
+    end = f" to {run.finished}" if run.finished else ", interrupted"
+    return short(f"label {run.label} · {run.started}{end} · linkgauge {run.machine.linkgauge}")

@@ -1,0 +1,123 @@
+"""What a report is asked to be of: a run, or all runs that were named and that folders hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from linkgauge.benchmarks.vm import ASPECTS, Aspect
+from linkgauge.engine.folder import accelerator_of
+from linkgauge.engine.runs import find_run, is_run, read_run, run_folders
+from linkgauge.judge.configurations import Comparison, compare
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Run
+from linkgauge.report.rows import judged
+
+from .blocks import Page
+from .contents import page_of_run, page_of_runs
+from .sections import OneRun, SeveralRuns
+
+MOST_ASPECTS = 24
+"""Benchmarks that runs of other profiles are compared by."""
+
+
+def page_of(asked: Sequence[Path], against: str | None = None) -> Page:
+    """The report of what was asked for (nothing: the latest run), and where it belongs. Runs are
+    compared by label, with that named `against` first. Raises InputError where there is no run."""
+    paths = [find_run(path) for path in asked] or [find_run(None)]
+    if len(paths) == 1 and is_run(paths[0]):
+        if against is not None:
+            raise InputError(f"--against is of several runs: {paths[0]} is one")
+        return page_of_run(one_run(read_run(paths[0]), paths[0]))
+    return page_of_runs(_several(paths, against))
+
+
+def one_run(run: Run, path: Path | None = None) -> OneRun:
+    """A run, judged anew, that this path keeps."""
+    found = judged(run)
+    return OneRun(found.run, found.outcome, path if path is None or path.is_dir() else path.parent)
+
+
+def place_of(asked: Sequence[Path]) -> Path:
+    """The folder that a report without a name of its own goes to: the first that was named."""
+    path = find_run(asked[0] if asked else None)
+    return path if path.is_dir() else path.parent
+
+
+def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
+    left_out: list[str] = []
+    groups: dict[str, list[OneRun]] = {}
+    for path in _kept(paths):
+        try:
+            run = read_run(path)
+        except InputError as error:
+            left_out.append(str(error))
+            continue
+        if run.is_profiled:
+            left_out.append(f"{path} was measured under a profiler")
+        else:
+            groups.setdefault(_accelerator(path, run), []).append(one_run(run, path))
+    if not groups:
+        raise InputError(f"no run is kept below {', '.join(map(str, paths))}")
+    if against is not None and not any(_has(runs, against) for runs in groups.values()):
+        raise InputError(f"no run is labelled {against!r}")
+    return _compared(groups, against, left_out)
+
+
+def several_of(runs: Mapping[str, Sequence[Run]]) -> SeveralRuns:
+    """Runs by the name of their accelerator, judged and compared."""
+    return _compared({name: [one_run(run) for run in own] for name, own in runs.items()})
+
+
+def _compared(
+    groups: Mapping[str, Sequence[OneRun]],
+    against: str | None = None,
+    left_out: Sequence[str] = (),
+) -> SeveralRuns:
+    comparisons = [
+        _comparison(name, runs, against if _has(runs, against) else None)
+        for name, runs in groups.items()
+    ]
+    return SeveralRuns([one for runs in groups.values() for one in runs], comparisons, left_out)
+
+
+def _kept(paths: Sequence[Path]) -> Iterator[Path]:
+    """The runs that were named, and those below folders, each once."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        folders = [path] if is_run(path) else run_folders(path.resolve())
+        found |= dict.fromkeys(folder.resolve() for folder in folders)
+    yield from found
+
+
+def _accelerator(path: Path, run: Run) -> str:
+    """The folder of the accelerator that a run lies in, as `linkgauge show` has it; of a run that
+    lies elsewhere, that of its first device."""
+    if path.is_dir() and len(path.parents) > 1 and path.parent.parent.name:
+        return path.parent.parent.name
+    return accelerator_of(run.machine)
+
+
+def _has(runs: Sequence[OneRun], label: str | None) -> bool:
+    return any(one.run.label == label for one in runs)
+
+
+def _comparison(accelerator: str, runs: Sequence[OneRun], against: str | None) -> Comparison:
+    """By what profile vm measures; of runs without that, by the worst cell of each benchmark that
+    all labels have."""
+    measured = [one.run for one in runs]
+    found = compare(accelerator, measured, against)
+    return found if found.compared else compare(accelerator, measured, against, _common(measured))
+
+
+def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
+    """An aspect for each benchmark that every label has measured."""
+    by_label: dict[str, set[str]] = {}
+    for run in runs:
+        own = by_label.setdefault(run.label, set())
+        own |= {one.benchmark for one in run.results if any(cell.summary for cell in one.cells)}
+    names = dict.fromkeys(one.benchmark for run in runs for one in run.results)
+    shared = [name for name in names if all(name in own for own in by_label.values())]
+    known = {source for aspect in ASPECTS for source, _ in aspect.sources}
+    ordered = sorted(shared, key=lambda name: name not in known)[:MOST_ASPECTS]
+    return tuple(Aspect(name, "accelerator", ((name, ".*"),)) for name in ordered)

@@ -1,0 +1,135 @@
+"""What several sections need of a run's results: where each is on the page, and figures as tables
+have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from linkgauge.model.result import CellResult, Result, Run
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.cell_table import error_of
+from linkgauge.report.expectations import expected_of, share_of
+from linkgauge.report.forms import Block, blocks
+from linkgauge.report.matrix import brief
+from linkgauge.report.remedies import one_line
+
+from .blocks import Column, Entry, Shade, Table, Tone, cut
+
+MOST_LABEL = 80
+"""Characters of a row's or a column's name."""
+STEPS = 10
+_LEAST_SHADED = 0.4
+"""A share of what is expected that is as bad as it gets."""
+_VERDICTS: dict[str, Tone] = {"ok": "good", "low": "warn", "high": "simulated"}
+
+
+class Placed(NamedTuple):
+    """Results that are shown together, and where."""
+
+    anchor: str
+    block: Block
+
+
+def placed(run: Run) -> Iterator[Placed]:
+    for number, block in enumerate(blocks(run.results, whole=True)):
+        yield Placed(f"b{number}", block)
+
+
+def label(text: str, most: int = MOST_LABEL) -> str:
+    """A name on one line."""
+    return cut(one_line(text), most)
+
+
+def title_of(text: str) -> str:
+    """A title on one line."""
+    return label(text, 2 * MOST_LABEL)
+
+
+def shade(share: float | None, figure: float | None, ends: tuple[float, float] | None) -> str:
+    """How a figure is shaded: by its share of what is expected, else by where it stands between
+    the `ends` of its matrix, unless they are much the same."""
+    if share is not None:
+        part = (share - _LEAST_SHADED) / (0.97 - _LEAST_SHADED)
+        return f"s{round(STEPS * min(1.0, max(0.0, part)))}"
+    if figure is None or ends is None or ends[1] <= ends[0] * 1.02:
+        return ""
+    return f"r{round(STEPS * (figure - ends[0]) / (ends[1] - ends[0]))}"
+
+
+def shade_of(
+    cell: CellResult | None, unit: str, text: str, sign: str, ends: tuple[float, float] | None
+) -> Shade | None:
+    """A place of a matrix, with what tells more of it."""
+    if cell is None:
+        return None
+    judged = cell.verdict in _VERDICTS
+    share = share_of(cell) if judged else None
+    level = "bad" if cell.status not in ("pass", "skip") else shade(share, cell.headline, ends)
+    told = f"{share:.0%}" if share is not None else ""
+    return Shade(text, told, "" if cell.status == "skip" else level, sign, _more(cell, unit))
+
+
+def _more(cell: CellResult, unit: str) -> str:
+    if cell.status != "pass":
+        return cut(one_line(cell.reason or cell.status), 200)
+    parts = [error_of(cell)] if cell.verdict in _VERDICTS else []
+    expected = expected_of(cell)
+    if expected is not None and cell.verdict in _VERDICTS:
+        parts.append(f"expected {brief(expected, unit)} {unit_of(unit).shown}")
+    used = utilised(cell)
+    if used is not None:
+        parts.append(f"{used:.0%} of theoretical")
+    return ", ".join(part for part in parts if part)
+
+
+def utilised(cell: CellResult) -> float | None:
+    """The share of the theoretical figure."""
+    if cell.summary is None or cell.expected is None or not cell.expected.theoretical:
+        return None
+    return cell.summary.median / cell.expected.theoretical
+
+
+def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
+    """A figure without its unit."""
+    return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
+
+
+def share(value: float | None, tone: Tone = "") -> Entry:
+    return Entry("", None) if value is None else Entry(f"{value:.0%}", value, tone)
+
+
+def verdict(result: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
+    """The worst of the cells."""
+    words: set[str] = {cell.status if cell.status != "pass" else cell.verdict for cell in cells}
+    words |= {one.status for one in result if not one.cells}
+    order = ("error", "timeout", "fail", "low", "high", "ok")
+    word = next((word for word in order if word in words), None)
+    if word is None:
+        return Entry("skipped" if words == {"skip"} else "not judged", len(order), "dim")
+    return Entry(word, order.index(word), _VERDICTS.get(word, "bad"))
+
+
+def pivot(
+    caption: str, across: str, rows: Sequence[Mapping[str, object]], *, size: bool = False
+) -> Table:
+    """The figures of a chart: a row for each `x`, a column for each series."""
+    series = list(dict.fromkeys(str(row["series"]) for row in rows))
+    by: dict[float, dict[str, float]] = {}
+    for row in rows:
+        by.setdefault(float(str(row["x"])), {})[str(row["series"])] = float(str(row["y"]))
+    lines = [
+        (
+            Entry(format_size(round(x)) if size else f"{x:g}", x),
+            *(Entry(f"{own[one]:.4g}", own[one]) if one in own else Entry("") for one in series),
+        )
+        for x, own in sorted(by.items())
+    ]
+    return Table(caption, (Column(across, True), *(Column(one, True) for one in series)), lines)
+
+
+def without_empty(table: Table) -> Table:
+    """The table without columns in which nothing stands."""
+    kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
+    rows = [[row[at] for at in kept] for row in table.rows]
+    return table._replace(columns=[table.columns[at] for at in kept], rows=rows)

@@ -1,0 +1,67 @@
+"""All benchmarks in one table, sorted by a click: how much was reached, and of how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from linkgauge.model.result import Result, Run
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.expectations import share_of
+from linkgauge.report.page.blocks import Block, Column, Entry, Table
+from linkgauge.report.page.results import (
+    figure,
+    label,
+    placed,
+    share,
+    utilised,
+    verdict,
+    without_empty,
+)
+
+from . import OneRun, Section
+
+_HEADS = (
+    Column("benchmark"), Column("on"), Column("size", True), Column("cells", True),
+    Column("least", True), Column("median", True), Column("most", True), Column("unit"),
+    Column("of expected", True), Column("of theoretical", True), Column("verdict"),
+)  # fmt: skip
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    rows = list(_rows(one.run))
+    if rows:
+        yield without_empty(Table(
+            "The least share of what is expected and of the theoretical figure; each name leads to"
+            " the figures",
+            _HEADS, rows, sortable=True,
+        ))  # fmt: skip
+
+
+def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
+    for place in placed(run):
+        for result in place.block.results:
+            yield _row(result, place.anchor)
+
+
+def _row(result: Result, anchor: str) -> tuple[Entry, ...]:
+    cells = [cell for cell in result.cells if cell.headline is not None]
+    figures = sorted(cell.headline or 0.0 for cell in cells)
+    shares = [share_of(cell) for cell in cells if cell.verdict in ("ok", "low", "high")]
+    used = [utilised(cell) for cell in cells]
+    return (
+        Entry(label(result.benchmark), link=anchor),
+        Entry(label(result.backend)),
+        Entry(format_size(result.size) if result.size else "", result.size),
+        Entry(f"{len(cells):,}", len(cells)),
+        figure(figures[0] if figures else None, result.unit),
+        figure(median(figures) if figures else None, result.unit),
+        figure(figures[-1] if figures else None, result.unit),
+        Entry(unit_of(result.unit).shown),
+        share(min((one for one in shares if one is not None), default=None)),
+        share(min((one for one in used if one is not None), default=None)),
+        verdict([result], cells),
+    )
+
+
+SECTION = Section("benchmarks", "Benchmarks", 20, of_run=_blocks)

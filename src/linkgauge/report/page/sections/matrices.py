@@ -1,0 +1,207 @@
+"""Every figure: matrices as heat maps, with shares of what is expected; tables of single cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import format_size, unit_of
+from linkgauge.report.cell_table import error_of
+from linkgauge.report.expectations import expected_of, share_of
+from linkgauge.report.folding import Entry as Shown
+from linkgauge.report.forms import cells_of, columns_of, meaning_of, rows_of
+from linkgauge.report.matrix import in_order
+from linkgauge.report.page.blocks import (
+    Block,
+    Column,
+    Entry,
+    Heat,
+    Line,
+    Shade,
+    Span,
+    Table,
+    line_of,
+)
+from linkgauge.report.page.results import (
+    Placed,
+    figure,
+    label,
+    placed,
+    shade_of,
+    share,
+    verdict,
+    without_empty,
+)
+from linkgauge.report.remarks import below_lines
+from linkgauge.report.run_text import heading
+from linkgauge.report.shading import shaded_headline
+
+from . import OneRun, Section
+
+FAR_BELOW = 0.75
+"""Of the median of a matrix."""
+FEWEST = 6
+"""Figures of which a median tells something."""
+ODD, ODD_SIGN = "odd", "↓"
+MOST_LINES = 8
+"""Lines below a matrix."""
+_HEADS = (
+    Column("benchmark"), Column("figure", True), Column("unit"), Column("±", True),
+    Column("slow p95", True), Column("of expected", True), Column("expected", True),
+    Column("verdict"),
+)  # fmt: skip
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    for place in placed(one.run):
+        match place.block.form:
+            case "rows" | "transfers":
+                yield _single(place)._replace(anchor=place.anchor)
+            case "columns":
+                yield _columns(place)
+            case "sizes":
+                yield from _by_size(place)
+            case "levels" | "matrix" | "summary" | "collectives":
+                yield _matrix(place)
+
+
+def _single(place: Placed) -> Table:
+    rows = []
+    for result, cell in cells_of(place.block.results):
+        where = f" {cell.place}" if len(result.cells) > 1 else ""
+        slow = cell.summary.slow_p95 if cell.summary is not None else None
+        judged = cell.verdict in ("ok", "low", "high")
+        rows.append((
+            Entry(label(f"{result.benchmark}{where}")),
+            figure(cell.headline, result.unit, "strong"),
+            Entry(unit_of(result.unit).shown),
+            Entry(error_of(cell)),
+            figure(slow, result.unit),
+            share(share_of(cell) if judged else None),
+            figure(expected_of(cell) if judged else None, result.unit),
+            verdict([result], [cell]),
+        ))  # fmt: skip
+    return without_empty(Table(_common(place.block.results), _HEADS, rows, sortable=True))
+
+
+def _common(results: Sequence[Result]) -> str:
+    """Where they were measured, and their sizes."""
+    sizes = sorted({one.size for one in results if one.size})
+    ends = " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
+    return label(f"single figures on {results[0].backend} {ends}".strip())
+
+
+def _columns(place: Placed) -> Heat:
+    """A row for each benchmark, or for each of its rows."""
+    results = place.block.results
+    columns = columns_of(results[0])
+    names: list[str] = []
+    lines: list[list[Shade | None]] = []
+    for result in results:
+        several = len(rows_of(result)) > 1
+        own = rows_of(result)
+        names += [f"{result.benchmark} {row}" if several else result.benchmark for row in own]
+        lines += _lines(result, own, columns)
+    unit = unit_of(results[0].unit).shown
+    title = (Span(f"{len(names)} benchmarks" if len(names) > 1 else label(names[0]), "strong"),)
+    meaning = meaning_of(results[0].title)
+    caption = f"{unit}, {_sized(results)}columns: {meaning or 'column'}"
+    return _heat(place, title, caption, meaning, names, columns, lines)
+
+
+def _sized(results: Sequence[Result]) -> str:
+    sizes = {one.size for one in results}
+    return f"{format_size(results[0].size)}, " if len(sizes) == 1 and results[0].size else ""
+
+
+def _matrix(place: Placed) -> Heat:
+    (result,) = place.block.results
+    rows, columns = rows_of(result), columns_of(result)
+    if set(rows) == set(columns):
+        rows = columns = in_order(rows)
+    lines = list(_lines(result, rows, columns))
+    unit = unit_of(result.unit)
+    caption = f"{result.title}, {unit.quantity} in {unit.shown}"
+    return _heat(place, line_of(heading(result)), caption, "", rows, columns, lines)
+
+
+def _by_size(place: Placed) -> Iterator[Heat]:
+    """A row for each path, a column for each size."""
+    by_name: dict[str, list[Result]] = {}
+    for result in place.block.results:
+        by_name.setdefault(result.benchmark, []).append(result)
+    for number, (name, results) in enumerate(by_name.items()):
+        found = {(str(c.place), r.size): c for r in results for c in r.cells}
+        paths = list(dict.fromkeys(path for path, _ in found))
+        sizes = sorted({size for _, size in found})
+        lines = [
+            [_shade(found.get((path, size)), results[0], None) for size in sizes] for path in paths
+        ]
+        unit = unit_of(results[0].unit)
+        caption = f"{results[0].title}, {unit.quantity} in {unit.shown}, by size"
+        own = place if number == 0 else place._replace(anchor=f"{place.anchor}-{number}")
+        columns = [format_size(size) for size in sizes]
+        one_only = Placed(own.anchor, own.block._replace(results=tuple(results)))
+        yield _heat(
+            one_only, (Span(label(name), "strong"),), caption, "path", paths, columns, lines
+        )
+
+
+def _heat(
+    place: Placed, title: Line, caption: str, corner: str, rows: Sequence[str],
+    columns: Sequence[str], lines: Sequence[Sequence[Shade | None]],
+) -> Heat:  # fmt: skip
+    below = [line_of(line) for line in below_lines(place.block.results, whole=False)]
+    more: list[Line] = []
+    if len(below) > MOST_LINES:
+        more = [(Span(f"and {len(below) - MOST_LINES} more remarks", "dim"),)]
+    names = tuple(map(label, rows))
+    heads = tuple(map(label, columns))
+    if any(shade is not None and shade.level == ODD for line in lines for shade in line):
+        text = "far below the median of all, although the path as it is should reach no more"
+        more.append((Span(ODD_SIGN, "warn"), Span(f" {text}")))
+    told = (*below[:MOST_LINES], *more)
+    return Heat(place.anchor, title, label(caption, 200), label(corner), names, heads, lines, told)
+
+
+def _ends(result: Result) -> tuple[float, float] | None:
+    """The least and the most figure."""
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    return (min(figures), max(figures)) if figures else None
+
+
+def _lines(
+    result: Result, rows: Sequence[str], columns: Sequence[str]
+) -> Iterator[list[Shade | None]]:
+    cells = {cell.place: cell for cell in result.cells}
+    ends, below = _ends(result), _far_below(result)
+    for row in rows:
+        yield [_shade(cells.get(Place(row, column)), result, ends, below) for column in columns]
+
+
+def _far_below(result: Result) -> float | None:
+    """Figures below this are remarkable even where no more can be expected: with half of its links,
+    a path has half of the rate of all others. None where figures differ by their settings."""
+    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    if result.sweep or result.better == "lower" or len(figures) < FEWEST:
+        return None
+    return FAR_BELOW * median(figures)
+
+
+def _shade(
+    cell: CellResult | None,
+    result: Result,
+    ends: tuple[float, float] | None,
+    below: float | None = None,
+) -> Shade | None:
+    entry: Shown = shaded_headline(cell, result.unit)
+    shade = shade_of(cell, result.unit, entry.text, entry.sign, ends)
+    figure = cell.headline if cell is not None and cell.verdict == "ok" else None
+    if shade is None or below is None or figure is None or figure >= below:
+        return shade
+    return shade._replace(level=ODD, sign=ODD_SIGN)
+
+
+SECTION = Section("figures", "All figures", 30, of_run=_blocks)

@@ -1,0 +1,175 @@
+"""First of all: what is wrong, why, and what to do; else that nothing is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from linkgauge.judge.findings import Finding
+from linkgauge.model.units import count_of
+from linkgauge.report.findings_text import Group, groups_of, subjects_of
+from linkgauge.report.outcome_text import (
+    lowest_cells,
+    nothing_wrong,
+    what_precision,
+    worst_of,
+)
+from linkgauge.report.page.blocks import (
+    Block,
+    Column,
+    Entry,
+    Line,
+    Problem,
+    Span,
+    Table,
+    Tile,
+    Tiles,
+    Tone,
+    line_of,
+    plain,
+)
+from linkgauge.report.page.results import label, title_of
+from linkgauge.report.remedies import Command, Step, one_line, steps
+from linkgauge.report.run_notes import missed_precision
+from linkgauge.report.sentences import first_of
+
+from . import OneRun, Section, SeveralRuns
+
+TONES: dict[str, Tone] = {"fail": "bad", "warn": "warn", "note": "name", "unknown": "dim"}
+MOST_LOW = 12
+MOST_STEPS = 40
+"""Lines of a remedy."""
+
+
+def _blocks(one: OneRun) -> Iterator[Block]:
+    run, outcome = one.run, one.outcome
+    wrong = worst_of(run, outcome)
+    told: Group | None = None
+    if wrong is None:
+        if outcome.verdict:
+            well = nothing_wrong(run).plain
+            yield _well(well.removeprefix("ok: "), is_ok=well.startswith("ok: "))
+    elif wrong.group is None:
+        yield Problem("", "bad", "", line_of(wrong.what), first=True)
+    elif wrong.cause is not None:
+        told = wrong.group
+        said = (("cause", line_of(wrong.cause)), *_more(told))
+        yield Problem("", "bad", "", line_of(wrong.what), said, _steps(told.first), first=True)
+    else:
+        told = wrong.group
+        yield problem_of(told, first=True)
+    yield Tiles(tuple(_tiles(one)))
+    if outcome.verdict:
+        for group in groups_of(outcome.findings):
+            if group != told:
+                yield problem_of(group)
+        yield from _lowest(one)
+
+
+def _well(text: str, *, is_ok: bool) -> Problem:
+    """Of a run in which nothing is wrong, or nothing was measured."""
+    found = plain(_sentence(text))
+    return Problem("ok" if is_ok else "", "good" if is_ok else "dim", "", found, first=True)
+
+
+def problem_of(group: Group, *, first: bool = False) -> Problem:
+    """A finding with all that is said of it."""
+    finding = group.first
+    return Problem(
+        finding.severity,
+        TONES[finding.severity],
+        f"{finding.check} · {one_line(subjects_of(group))}",
+        plain(_sentence(finding.found)),
+        tuple(_more(group)),
+        _steps(finding),
+        first=first,
+    )
+
+
+def _sentence(text: str) -> str:
+    line = one_line(text)
+    return line[:1].upper() + line[1:]
+
+
+def _more(group: Group) -> Iterator[tuple[str, Line]]:
+    finding = group.first
+    if finding.why:
+        yield "why", plain(one_line(finding.why))
+    if finding.cells:
+        yield "cells", plain(one_line(first_of(finding.cells, ", ")))
+    for line in finding.lines[:4]:
+        yield "log", plain(one_line(line))
+    for alike in group.explained:
+        yield "explains", _said_of(alike)
+
+
+def _said_of(alike: Sequence[Finding]) -> Line:
+    first = alike[0]
+    subject = one_line(subjects_of(Group(alike)))
+    return Span(f"{first.check} {subject}: ", "strong"), Span(one_line(first.found))
+
+
+def _steps(finding: Finding) -> tuple[Step, ...]:
+    return tuple(steps(finding.remedy[:MOST_STEPS]))
+
+
+def _tiles(one: OneRun) -> Iterator[Tile]:
+    cells = [cell for result in one.run.results for cell in result.cells]
+    statuses = Counter(cell.status for cell in cells)
+    verdicts = Counter(cell.verdict for cell in cells if cell.status == "pass")
+    yield Tile(f"{statuses['pass'] + statuses['fail']:,}", "measured")
+    if one.outcome.verdict:
+        yield Tile(f"{verdicts['ok']:,}", "ok", "good")
+        yield Tile(f"{verdicts['low']:,}", "low", "warn" if verdicts["low"] else "dim")
+        if verdicts["high"]:
+            yield Tile(f"{verdicts['high']:,}", "high", "simulated")
+        yield Tile(f"{verdicts['unknown']:,}", "not judged", "dim")
+    for status in ("fail", "error", "timeout"):
+        if statuses[status]:
+            yield Tile(f"{statuses[status]:,}", status, "bad")
+    skipped = statuses["skip"] + sum(not result.cells for result in one.run.results)
+    yield Tile(f"{skipped:,}", "skipped", "dim")
+    for severity, count in Counter(found.severity for found in one.outcome.findings).items():
+        yield Tile(f"{count:,}", f"findings: {severity}", TONES[severity])
+
+
+def _lowest(one: OneRun) -> Iterator[Block]:
+    low = lowest_cells(one.run)
+    if low:
+        rows = [
+            (Entry(f"{share:.0%}", share, "warn"), Entry(figure), Entry(title_of(where)))
+            for share, figure, where in low[:MOST_LOW]
+        ]
+        more = f", of {count_of(len(low))}" if len(low) > MOST_LOW else ""
+        heads = (Column("of expected", True), Column("figure", True), Column("cell"))
+        yield Table(f"The lowest cells{more}", heads, rows)
+    if (missed := missed_precision(one.run)) is not None:
+        yield Problem("precision", "name", "", plain(what_precision(missed)))
+
+
+def _of_runs(several: SeveralRuns) -> Iterator[Block]:
+    """What is wrong with the last run of each configuration, and what to do first."""
+    by_id = {one.run.id: one for one in several.runs}
+    rows = []
+    for comparison in several.comparisons:
+        for configuration in comparison.configurations:
+            one = by_id[configuration.runs[-1]]
+            wrong = worst_of(one.run, one.outcome)
+            if wrong is not None:
+                remedy = wrong.group.first.remedy if wrong.group is not None else ()
+                rows.append((
+                    Entry(label(configuration.label), tone="strong"),
+                    Entry(label(comparison.accelerator)),
+                    Entry(title_of(wrong.what.plain), tone="bad"),
+                    Entry(title_of(_first_command(remedy))),
+                ))  # fmt: skip
+    if rows:
+        heads = ("configuration", "accelerator", "what is wrong", "do first")
+        yield Table("The last run of each", tuple(map(Column, heads)), rows)
+
+
+def _first_command(remedy: Sequence[str]) -> str:
+    return next((step.line for step in steps(remedy) if isinstance(step, Command)), "")
+
+
+SECTION = Section("verdict", "Verdict", 10, of_run=_blocks, of_runs=_of_runs)

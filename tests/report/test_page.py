@@ -1,0 +1,252 @@
+"""The report of a run as blocks and as HTML: what it says, and what it never does."""
+
+import re
+from base64 import b64decode
+from gzip import decompress
+from html.parser import HTMLParser
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from rich.text import Text
+
+from linkgauge.engine.runs import run_of
+from linkgauge.judge.outcome import Outcome
+from linkgauge.report import charts
+from linkgauge.report.page.blocks import Figure, Heat, Problem, line_of
+from linkgauge.report.page.contents import page_of_run
+from linkgauge.report.page.drawing import Drawer, spec_of
+from linkgauge.report.page.html import html_of
+from linkgauge.report.page.sections import OneRun, sections
+from linkgauge.report.page.svg import cleaned
+from linkgauge.report.page.writing import write_page
+from page_kit import HOSTILE, cell, hostile, result, whole, whole_run
+
+
+class Undrawn(Drawer):
+    """Where neither altair nor vl-convert is installed."""
+
+    def __init__(self):
+        self._process = None
+        self.missing = "Tables stand in place of charts: vl-convert is not installed."
+
+
+class Tags(HTMLParser):
+    """The elements of a page, with their attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def page(one=None):
+    return html_of(page_of_run(one or whole()), Undrawn())
+
+
+def blocks(one, kind):
+    return [b for part in page_of_run(one).parts for b in part.blocks if isinstance(b, kind)]
+
+
+def files(text):
+    """The files inside a page, by name."""
+    names = re.findall(r'data-file="(f\d)" data-name="([^"]+)"', text)
+    packed = dict(re.findall(r'<script type="text/plain" id="(f\d)">([^<]*)</script>', text))
+    return {name: decompress(b64decode(packed[at])) for at, name in names}
+
+
+def test_the_verdict_and_its_remedy_come_first():
+    first = page_of_run(whole()).parts[0].blocks[0]
+    assert isinstance(first, Problem)
+    assert first.first
+    assert (first.severity, first.subject) == ("fail", "fabric-links · x:0")
+    assert first.found[0].text == "9 of 18 links are not active"
+    assert [step.line for step in first.steps[1:]] == [
+        "nvidia-smi nvlink -s", "sudo systemctl restart nvidia-fabricmanager",
+    ]  # fmt: skip
+    text = page()
+    verdict, commands = text.index("9 of 18 links"), text.index("nvidia-smi nvlink -s")
+    assert verdict < commands < text.index('id="benchmarks"')
+
+
+def test_what_is_explained_is_said_with_its_cause():
+    first = page_of_run(whole()).parts[0].blocks[0]
+    assert ("explains", "slow x:0: ") in [(name, line[0].text) for name, line in first.said]
+
+
+def test_a_run_without_a_fault_is_ok():
+    well = replace(whole_run(), results=(result("host_to_device_memcpy_ce", "t", [
+        cell("0", "0", 55e9, verdict="ok")]),))  # fmt: skip
+    first = page_of_run(OneRun(well, Outcome(0))).parts[0].blocks[0]
+    assert (first.severity, first.found[0].text) == ("ok", "Nothing wrong was found")
+
+
+def test_sections_stand_in_the_order_of_the_registry():
+    names = [part.name for part in page_of_run(whole()).parts]
+    assert names == [one.name for one in sections() if one.name in names]
+    assert names[0] == "verdict"
+    assert {"figures", "latency", "sizes", "concurrency", "levels", "state", "bill"} < set(names)
+
+
+def test_a_matrix_has_figures_shares_and_signs():
+    heat = next(one for one in blocks(whole(), Heat) if len(one.rows) == 4)
+    low, fine = heat.shades[0][1], heat.shades[1][2]
+    assert (low.text, low.share, low.sign) == ("200.0", "50%", "▼")
+    assert (fine.text, fine.share, fine.sign) == ("390.1", "98%", "")
+    assert int(low.level[1:]) < int(fine.level[1:])
+    assert "44% of theoretical" in low.more
+    assert heat.shades[0][0] is None
+
+
+def test_what_is_far_below_the_others_is_marked_even_where_no_more_is_expected():
+    """A device with half of its links reaches all that it can: its matrix is not all green."""
+    cells = [replace(c, verdict="ok") for c in whole_run().results[0].cells]
+    many = [*cells, *(cell(str(n), "x", 390e9, verdict="ok") for n in range(8))]
+    matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", many)
+    (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), Heat)
+    assert (heat.shades[0][1].level, heat.shades[0][1].sign) == ("odd", "↓")
+    assert heat.shades[1][2].level == "s10"
+    assert "far below the median" in heat.lines[-1][1].text
+
+
+def test_a_link_leads_to_each_benchmark_that_has_figures():
+    tags = Tags(page())
+    there = {attributes["id"] for _, attributes in tags.found if attributes.get("id")}
+    links = [a["href"].removeprefix("#") for a in tags.named("a") if a["href"] != "#content"]
+    assert len(links) > 12
+    assert set(links) <= there
+
+
+def test_the_bill_of_materials_is_complete():
+    text = page()
+    bill = text[text.index('id="bill"') :]
+    for expected in ("driver 580.1", "firmware 96.00", "mlx5_0", "abc1234", "run --label before",
+                     "Test CPU", "32 GT/s x16"):  # fmt: skip
+        assert expected in bill
+
+
+def test_files_inside_the_page_are_the_run():
+    one = whole()
+    found = files(page())
+    assert set(found) == {"cells.csv", "samples.csv", "run.json"}
+    read = run_of(found["run.json"], Path("run.json"))
+    assert [c.samples for r in read.results for c in r.cells] == [
+        c.samples for r in one.run.results for c in r.cells
+    ]
+    assert found["samples.csv"].count(b"\n") == 1 + sum(
+        len(c.samples) for r in one.run.results for c in r.cells
+    )
+
+
+def test_a_page_stays_small_however_many_samples_there_are():
+    """Half a million samples that nothing compresses, and a line that says what is left out."""
+    many = tuple(1e-6 * (1 + (k * 2654435761 % 4294967296) / 4294967296) for k in range(2048))
+    noisy = replace(cell("0", "1", 1e-6, samples=many), operation="flag-ping-pong")
+    cells = [replace(noisy, row=str(n)) for n in range(250)]
+    long = result("latency_flag_pingpong", "path(row)", cells, unit="s", sweep=True)
+    run = replace(whole_run(), results=(*whole_run().results, long))
+    text = page(OneRun(run, Outcome(0)))
+    assert len(text) < 2_000_000
+    assert "A page has no room for all samples" in text
+    kept = run_of(files(text)["run.json"], Path("run.json"))
+    assert [len(c.samples) for c in kept.results[-1].cells] == [0] * 250
+    assert [len(c.samples) for c in kept.results[0].cells] == [5] * 12
+
+
+def test_ten_thousand_cells_are_a_page_that_scrolls():
+    cells = [cell(str(n // 100), str(n % 100), 1e9 + n) for n in range(10_000)]
+    big = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", cells)
+    text = page(OneRun(replace(whole_run(), results=(big,)), Outcome(0)))
+    assert len(text) < 4_000_000
+    assert text.count("<td") > 10_000
+    assert 'class="heat dense"' in text
+    assert "content-visibility" in text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_text(text):
+    """No element and no attribute comes from what a run holds."""
+    plain, harmed = Tags(page()), Tags(page(hostile(text)))
+    assert [tag for tag, _ in harmed.found if tag in ("script", "img", "style", "b", "meta")] == [
+        tag for tag, _ in plain.found if tag in ("script", "img", "style", "b", "meta")
+    ]
+    known = {name for _, attributes in plain.found for name in attributes}
+    assert {name for _, attributes in harmed.found for name in attributes} <= known
+    for attributes in harmed.named("a"):
+        assert attributes["href"].startswith("#")
+
+
+def test_text_has_no_control_characters_and_keeps_its_direction():
+    text = page(hostile("\u202egnp\x00\x1b[31m"))
+    assert not re.search("[\x00\x1b\u202e]", text)
+
+
+def test_nothing_is_fetched_and_only_the_own_script_runs():
+    text = page()
+    (policy,) = (a for a in Tags(text).named("meta") if "http-equiv" in a)
+    assert policy["content"].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy["content"]
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    assert " style=" not in text
+
+
+def test_without_packages_there_are_tables_and_a_line_that_says_why():
+    text = page()
+    assert "<svg" not in text
+    assert "vl-convert is not installed" in text
+    assert text.count("<figure>") == len(blocks(whole(), Figure))
+
+
+def test_charts_are_drawn(tmp_path):
+    pytest.importorskip("vl_convert", reason="no wheels for this machine")
+    path = tmp_path / "report.html"
+    write_page(path, page_of_run(whole()))
+    text = path.read_text()
+    assert text.count("<svg ") == len(blocks(whole(), Figure))
+    assert 'data-tip="0 base, 1 KiB: 1 ns"' in text
+    assert "stand in place of charts" not in text
+    assert len(text) < 400_000
+
+
+def test_a_chart_names_no_address_and_has_rows_once():
+    pytest.importorskip("altair", reason="no wheels for this machine")
+    for figure in blocks(whole(), Figure):
+        spec = msgspec.json.encode(spec_of(figure)).decode()
+        assert '"url"' not in spec
+        assert spec.count(f'"{figure.rows[0]["series"]}"') <= 2 * len(figure.rows)
+
+
+def test_charts_take_rows_for_notebooks():
+    pytest.importorskip("altair", reason="no wheels for this machine")
+    rows = [{"x": 1024, "y": 1.5, "series": "a"}, {"x": 2048, "y": 2.5, "series": "a"}]
+    spec = charts.sizes(rows, "bandwidth (GB/s)").to_dict()
+    assert spec["layer"][0]["mark"]["type"] == "line"
+    assert rows in [spec["data"]["values"], *spec.get("datasets", {}).values()]
+
+
+def test_pictures_hold_nothing_that_acts():
+    drawn = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9"><script>1</script><a href="x"/>'
+        '<g onclick="1"><path d="M1.23456,2" role="graphics-symbol" aria-label="a &lt;b&gt;"/></g>'
+        "</svg>"
+    )
+    svg = cleaned(drawn, "what it shows")
+    assert "script" not in svg
+    assert "onclick" not in svg
+    assert "<a" not in svg
+    assert 'data-tip="a &lt;b&gt;"' in svg
+    assert 'd="M1.23,2"' in svg
+
+
+def test_colours_of_the_terminal_become_tones():
+    line = line_of(Text.assemble(("fail", "bold red"), " of ", ("x", "bold")))
+    assert [(span.text, span.tone) for span in line] == [
+        ("fail", "bad"), (" of ", ""), ("x", "strong"),
+    ]  # fmt: skip

@@ -1,0 +1,230 @@
+"""Reports in a real browser without a screen: what one clicks, points at and reads."""
+
+import pytest
+
+from configurations_kit import cell, result, run_of
+from linkgauge.engine.runs import run_of as read_back
+from linkgauge.report.page.contents import page_of_run, page_of_runs
+from linkgauge.report.page.drawing import Drawer
+from linkgauge.report.page.html import html_of
+from linkgauge.report.page.reading import several_of
+from page_kit import HOSTILE, chromium, hostile, whole  # noqa: F401  # a fixture
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="no wheels for this machine")
+axe_api = pytest.importorskip("axe_playwright_python.sync_playwright")
+
+FIRST = "#benchmarks table.sortable"
+
+
+def configurations():
+    """A host, a guest that is much slower, and one that differs by noise alone."""
+    figures = {"host": 50e9, "guest": 40e9, "pinned": 50.01e9}
+    return several_of({
+        "gpu": [
+            run_of(label, result("host_to_device_memcpy_ce", cell("0", "0", figure)),
+                   started=f"2026-11-21T2{number}:15:00Z")
+            for number, (label, figure) in enumerate(figures.items())
+        ]
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):  # noqa: F811
+    """One for all tests of this file."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """Files of a run with everything, of one with hostile text everywhere, and of several."""
+    pages = {
+        "whole": page_of_run(whole()),
+        "hostile": page_of_run(hostile(" ".join(HOSTILE))),
+        "several": page_of_runs(configurations()),
+    }
+    folder = tmp_path_factory.mktemp("reports")
+    for name, page in pages.items():
+        with Drawer() as drawer:
+            (folder / f"{name}.html").write_text(html_of(page, drawer), "utf-8")
+    return folder
+
+
+class Visit:
+    """A report that is open, what it asked for and what it complained of."""
+
+    def __init__(self, browser, path, **how):
+        self.context = browser.new_context(viewport={"width": 1000, "height": 800}, **how)
+        self.page = self.context.new_page()
+        self.requests, self.complaints = [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.url = path.as_uri()
+        self.page.goto(self.url)
+
+    def column(self, number, table=FIRST):
+        cells = self.page.locator(f"{table} tbody tr > :nth-child({number})")
+        return [text.strip() for text in cells.all_inner_texts()]
+
+    @property
+    def tip(self):
+        return self.page.locator("#tip").inner_text()
+
+
+@pytest.fixture
+def visit(browser, reports):
+    opened = []
+
+    def open_report(name="whole", **how):
+        opened.append(Visit(browser, reports / f"{name}.html", **how))
+        return opened[-1]
+
+    yield open_report
+    for one in opened:
+        outside = [u for u in one.requests if u != one.url and not u.startswith(("data:", "blob:"))]
+        assert outside == []
+        assert one.complaints == []
+        one.context.close()
+
+
+def test_the_fault_and_its_remedy_are_in_the_first_screenful(visit):
+    one = visit()
+    for width in (400, 1000, 1600):
+        one.page.set_viewport_size({"width": width, "height": 800})
+        for text in ("9 of 18 links are not active", "nvidia-smi nvlink -s"):
+            box = one.page.get_by_text(text, exact=False).first.bounding_box()
+            assert box["y"] + box["height"] < 800
+        assert one.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_click_on_a_head_sorts_and_another_one_turns_it(visit):
+    one = visit()
+    head = one.page.locator(f"{FIRST} thead th").nth(3)
+    before = one.column(4)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert one.column(4) == sorted(before, key=int) != before
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert one.column(4) == sorted(before, key=int, reverse=True)
+
+
+def test_the_keyboard_sorts_too(visit):
+    one = visit()
+    one.page.locator(f"{FIRST} thead th button").first.focus()
+    one.page.keyboard.press("Enter")
+    names = one.column(1)
+    assert names == sorted(names)
+    one.page.keyboard.press("Tab")
+    one.page.keyboard.press("Space")
+    heads = one.page.locator(f"{FIRST} thead th[aria-sort]")
+    assert heads.count() == 1
+    assert heads.inner_text().strip() == "on"
+
+
+def test_what_has_no_figure_is_sorted_last(visit):
+    one = visit()
+    share = one.page.locator(f"{FIRST} thead th", has_text="of expected")
+    number = share.evaluate("head => head.cellIndex") + 1
+    for _ in range(2):
+        share.locator("button").click()
+        shares = one.column(number)
+        assert all(shares[:2])
+        assert not any(shares[2:])
+
+
+def test_pointing_tells_what_a_place_and_a_point_are(visit):
+    one = visit()
+    one.page.locator("table.heat tbody td", has_text="200.0").first.hover()
+    assert one.tip.splitlines()[0] == "0, 1"
+    assert "200.0▼ · 50%" in one.tip
+    assert "expected 400.0 GB/s, 44% of theoretical" in one.tip
+    one.page.locator("#levels svg [data-tip]").last.hover()
+    assert one.tip == "0 base, 128 KiB: 9 ns"
+    one.page.keyboard.press("Escape")
+    assert one.page.locator("#tip").is_hidden()
+
+
+def test_arrow_keys_go_through_a_matrix(visit):
+    one = visit()
+    one.page.locator("table.heat tbody td[tabindex]").first.focus()
+    assert one.tip.splitlines()[0] == "0, 1"
+    one.page.keyboard.press("ArrowRight")
+    one.page.keyboard.press("ArrowDown")
+    assert one.tip.splitlines()[0] == "1, 2"
+
+
+def test_files_come_out_as_they_went_in(visit, tmp_path):
+    one = visit()
+    with one.page.expect_download() as waiting:
+        one.page.get_by_role("button", name="run.json").click()
+    waiting.value.save_as(tmp_path / "run.json")
+    read = read_back((tmp_path / "run.json").read_bytes(), tmp_path / "run.json")
+    assert read.id == whole().run.id
+    assert [len(r.cells) for r in read.results] == [len(r.cells) for r in whole().run.results]
+
+
+def test_commands_are_copied_without_their_comment(visit):
+    one = visit(permissions=["clipboard-read", "clipboard-write"])
+    one.page.get_by_role("button", name="Copy").first.click()
+    assert one.page.evaluate("navigator.clipboard.readText()") == "nvidia-smi nvlink -s"
+
+
+def test_light_and_dark_follow_the_system(visit):
+    colours = {}
+    for scheme in ("light", "dark"):
+        one = visit(color_scheme=scheme)
+        colours[scheme] = one.page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor,"
+            " getComputedStyle(document.querySelector('svg text')).fill]"
+        )
+    assert colours["light"] == ["rgb(255, 255, 255)", "rgb(26, 29, 35)"]
+    assert colours["dark"] == ["rgb(20, 23, 28)", "rgb(231, 234, 240)"]
+
+
+def test_paper_has_what_a_click_would_open(visit):
+    one = visit()
+    closed = one.page.locator("details:not([open])")
+    assert closed.count() > 0
+    one.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert closed.count() == 0
+    one.page.emulate_media(media="print")
+    assert one.page.locator("nav").is_hidden()
+
+
+def test_without_script_everything_can_be_read(visit):
+    one = visit(java_script_enabled=False)
+    assert one.page.locator("svg").count() > 3
+    assert one.page.locator("button.download").first.is_hidden()
+
+
+@pytest.mark.parametrize("name", ["whole", "several"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(visit, name, scheme):
+    one = visit(name, color_scheme=scheme, bypass_csp=True)
+    found = axe_api.Axe().run(one.page)
+    grave = [v for v in found.response["violations"] if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in grave] == []
+
+
+def test_hostile_text_does_nothing(visit):
+    one = visit("hostile")
+    assert "harm" in one.page.title()
+    assert one.page.evaluate("document.title !== 'harm'")
+    assert one.page.locator("img").count() == 0
+    assert one.page.evaluate("document.documentElement.scrollWidth") <= 1000
+
+
+def test_differences_that_are_noise_are_shown_as_noise(visit):
+    one = visit("several")
+    rows = one.page.locator("#configurations tbody tr")
+    assert rows.count() == 3
+    noise = rows.filter(has_text="pinned").locator(".t-dim")
+    assert "≈ +0.0" in noise.inner_text()
+    assert "-20%" in rows.filter(has_text="guest").locator(".t-bad").inner_text()
+    tips = one.page.locator("#differences svg [data-tip]")
+    kinds = [tip.get_attribute("data-tip").rpartition("(")[2] for tip in tips.all()]
+    assert kinds == ["baseline)", "worse)", "noise)"]
