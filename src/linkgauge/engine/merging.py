@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.counters import total
+from linkgauge.model.load import joined
 from linkgauge.model.intervals import Estimate, estimates
 from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
@@ -104,6 +105,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         ),
         # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
         cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
+        load=joined(visit.load for visit in whole),
     )
 
 
