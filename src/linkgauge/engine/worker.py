@@ -172,7 +172,9 @@ class LocalWorker:
             )
             if found is not None:
                 self._known[numbers, size] = found
-            results.update(zip((cell.planned for cell in able), self._loaded(measured), strict=True))
+            results.update(
+                zip((cell.planned for cell in able), self._loaded(measured), strict=True)
+            )
         return tuple(results[cell] for cell in cells)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:

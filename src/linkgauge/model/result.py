@@ -121,8 +121,8 @@ class CellResult(Cell, frozen=True, gc=False):
     a cell has its notes. `counters` are of its host threads. `cpu_seconds` are the CPU time, of all
     threads, that the measuring process used in its `seconds` (null: simulated, or unknown). `wrong`
     is the number of wrong elements that a collective left (null: of anything else, or unchecked),
-    and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile (null:
-    simulated, or unknown)."""
+    and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
+    (null: simulated, or unknown)."""
 
     status: Status
     reason: str | None = None

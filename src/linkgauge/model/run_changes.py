@@ -178,9 +178,7 @@ class Needed(msgspec.Struct, frozen=True):
     more: tuple[int, int] | None
 
 
-def needed(
-    one: Tested, runs: tuple[int, int], aim: Aim, cells: int, better: Better
-) -> Needed:
+def needed(one: Tested, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
     """Of a cell among so many that are compared."""
 
     def found(counts: tuple[int, int], more: int) -> float:
@@ -203,7 +201,7 @@ def _found(error: float, degrees: float, aim: Aim, cells: int, better: Better) -
 
 def _rounded(degrees: int) -> int:
     """Degrees of freedom are known to two digits, so that few integrals are computed."""
-    step = 10 ** max(0, len(str(degrees)) - 2)
+    step: int = 10 ** max(0, len(str(degrees)) - 2)
     return degrees // step * step
 
 

@@ -55,9 +55,7 @@ def shift_found(p: float, degrees: int, power: float) -> float:
         high *= 2
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (
-            (middle, high) if _exceeds(bound, degrees, middle) < power else (low, middle)
-        )
+        low, high = (middle, high) if _exceeds(bound, degrees, middle) < power else (low, middle)
     return high
 
 
@@ -71,9 +69,9 @@ def _exceeds(bound: float, degrees: int, shift: float) -> float:
     for point in range(_POINTS + 1):
         s = low + width * point
         # Density of s up to a constant, which the sum of the weights replaces.
-        density = math.exp(
-            (degrees - 1) * math.log(s) - degrees * (s * s - 1) / 2
-        ) * (1 if point in (0, _POINTS) else 4 if point % 2 else 2)  # Simpson's rule
+        density = math.exp((degrees - 1) * math.log(s) - degrees * (s * s - 1) / 2) * (
+            1 if point in (0, _POINTS) else 4 if point % 2 else 2
+        )  # Simpson's rule
         total += density * math.erfc((bound * s - shift) / math.sqrt(2)) / 2
         weights += density
     return total / weights
