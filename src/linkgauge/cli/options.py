@@ -27,6 +27,8 @@ BenchmarksFormat = Annotated[Format, "benchmarks"]
 VariationFormat = Annotated[Format, "variation"]
 ScalingFormat = Annotated[Format, "scaling"]
 ExportFormat = Annotated[Format, "summary"]
+RunsComparedFormat = Annotated[Format, "run comparison"]
+GateFormat = Annotated[Format, "gate"]
 
 
 def complete_machine(incomplete: str) -> list[str]:

@@ -34,9 +34,16 @@ AGAIN = "-again"
 
 
 def measure_again(
-    run: Run, folder: Path, cells: Collection[CellKey], number: int, out: Path, observer: Observer
-) -> Run:
-    """Measures these cells of the run that this folder keeps, for the `number`-th time, from 1;
+    run: Run,
+    path: Path,
+    cells: Collection[CellKey],
+    number: int,
+    out: Path,
+    observer: Observer,
+    *,
+    wait: bool = False,
+) -> tuple[Run, Path | None]:
+    """Measures these cells of the run that is kept at this path, for the `number`-th time, from 1;
     the new run is kept below `out`. Raises InputError if this is not the machine of the run, or if
     it is of several ranks, and what a session raises."""
     if run.machine.ranks:
@@ -51,11 +58,12 @@ def measure_again(
         label=f"{run.label}{AGAIN}",
         command=run.command,
         out=str(out),
+        wait=wait,
     )
-    plan = tuple(_only(_plan_of(run, folder), cells))
+    plan = tuple(_only(_plan_of(run, path), cells))
     with opened(request) as session:
         check_same_machine(run.machine, session.machine)
-        return session.measure(plan, observer)
+        return session.measure(plan, observer), session.folder
 
 
 def _drawn(settings: Settings, number: int) -> Settings:
@@ -66,8 +74,9 @@ def _drawn(settings: Settings, number: int) -> Settings:
     return replace(settings, simulation=replace(settings.simulation, draw=draw))
 
 
-def _plan_of(run: Run, folder: Path) -> Plan:
+def _plan_of(run: Run, path: Path) -> Plan:
     """The plan in the run's journal; without one, what its results tell of it."""
+    folder = path if path.is_dir() else path.parent
     try:
         return opening(read_records((folder / JOURNAL_FILE).read_bytes())).plan
     except (OSError, InputError):

@@ -6,7 +6,7 @@ Drivers, firmware and kernels are no part of it: what they change is what a comp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -14,10 +14,12 @@ from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings
 
-from .machine_facts import ABSENT, Fact
+from .machine_facts import ABSENT, Fact, options_apart
 from .run_figures import RunFigures
 
 Runs = Sequence[RunFigures]
+_READINGS = ("CPU steal",)
+"""Facts that every run reads anew: a difference is no change of the machine."""
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
@@ -28,6 +30,21 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
     if len({run.machine.host.hostname for run in sides[0]}) < 2:
         facts.append(Fact("machine", tuple(_all_of(side, _hostname) for side in sides)))
     facts += settings_facts(sides)
+    return tuple(fact for fact in facts if len(set(fact.values)) > 1)
+
+
+def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
+    """All that is known of machines and settings in which the sides differ."""
+    names = dict.fromkeys(name for side in sides for run in side for name in run.facts)
+    facts = [
+        Fact(name, tuple(_joined(run.facts.get(name) for run in side) for side in sides))
+        for name in names
+        if name not in _READINGS
+    ]
+    lines = [_joined(_command_line(run.machine) for run in side) for side in sides]
+    facts.append(options_apart(lines))
+    known = {fact.name for fact in facts}
+    facts += [fact for fact in settings_facts(sides) if fact.name not in known]
     return tuple(fact for fact in facts if len(set(fact.values)) > 1)
 
 
@@ -47,8 +64,16 @@ def is_alike(run: RunFigures, other: RunFigures) -> bool:
 
 def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
     """The values of a side's machines, each once."""
-    values = dict.fromkeys(read(run.machine) for run in side)
-    return "; ".join(value for value in values if value) or None
+    return _joined(read(run.machine) for run in side)
+
+
+def _joined(values: Iterable[str | None]) -> str | None:
+    """Each value once."""
+    return "; ".join(value for value in dict.fromkeys(values) if value) or None
+
+
+def _command_line(machine: Machine) -> str | None:
+    return (machine.inventory or Inventory()).host.command_line
 
 
 def _hostname(machine: Machine) -> str | None:

@@ -29,7 +29,7 @@ from linkgauge.model.run_spread import Spread, Varied, deviations, spreads
 from linkgauge.model.student import critical, rank_sum_p
 from linkgauge.model.units import Better
 
-from .likeness import Runs, is_alike, unlike
+from .likeness import Runs, differences, is_alike, unlike
 from .machine_facts import Fact
 from .run_figures import CellFigure, RunFigures
 
@@ -112,12 +112,14 @@ class SideName(msgspec.Struct, frozen=True):
 
 class RunComparison(msgspec.Struct, frozen=True):
     """Sides compared, the first one is the baseline. `unlike` are the facts and settings in which
-    they differ that figures depend on. `history` is the number of other runs that showed how much
-    runs vary, `compared` that of cells with figures on both sides, for each side but the first."""
+    they differ that figures depend on, `differences` all that are known. `history` is the number of
+    other runs that showed how much runs vary, `compared` that of cells with figures on both sides,
+    for each side but the first."""
 
     sides: tuple[SideName, ...]
     cells: tuple[RunCell, ...]
     unlike: tuple[Fact, ...]
+    differences: tuple[Fact, ...]
     aim: Aim
     history: int
     compared: tuple[int, ...]
@@ -190,6 +192,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         ),
         cells=tuple(cells),
         unlike=unlike(given.runs),
+        differences=differences(given.runs),
         aim=aim,
         history=len(given.history),
         compared=tuple(

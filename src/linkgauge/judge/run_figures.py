@@ -20,6 +20,8 @@ from linkgauge.model.statistics import summarize
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
 
+from .machine_facts import facts_of
+
 _LEAST_COVERAGE = 0.5
 _FEW = 6
 """Degrees of freedom of an interval that does not say."""
@@ -75,7 +77,8 @@ class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run's cells, with its identity, machine and settings. `again`: it measured only cells that
-    another run left in doubt. `busy` are the processes that accelerators had besides, by device."""
+    another run left in doubt. `facts` are of its machine, as texts by name; `busy` are the
+    processes that accelerators had besides, by device."""
 
     id: str
     label: str
@@ -83,6 +86,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     settings: Settings
     cells: tuple[CellFigure, ...]
+    facts: dict[str, str | None] = {}
     simulated: bool = False
     again: bool = False
     busy: dict[str, tuple[int, ...]] = {}
@@ -101,6 +105,7 @@ def figures_of(run: Run, *, again: bool = False) -> RunFigures:
         machine=run.machine,
         settings=run.settings,
         cells=tuple(_cells(run)),
+        facts=facts_of(run),
         simulated=run.simulated,
         again=again,
         busy=_busy(run),

@@ -15,10 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "run", "plan", "machine", "machine in detail", "findings", "domain", "benchmarks",
-    "names of benchmarks", "comparisons", "variation", "scaling", "summary", "samples",
+    "names of benchmarks", "comparisons", "run comparison", "gate",
+    "variation", "scaling", "summary", "samples",
 ]  # fmt: skip
 """What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport,
-benchmark Rows, Comparisons, a Variation, a Scaling; of a JudgedRun, its cells or its samples."""
+benchmark Rows, Comparisons, a RunComparison, a Gate, a Variation, a Scaling; of a JudgedRun,
+its cells or its samples."""
 TERMINAL = "terminal"
 """The default format."""
 
