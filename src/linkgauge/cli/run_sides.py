@@ -17,6 +17,7 @@ from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.run_changes import Aim
+from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.run_comparison_text import said
 
@@ -75,6 +76,7 @@ def history_of(
     """Earlier runs of the first side's machine, in the same state and with the same settings, that
     are not compared themselves."""
     known = {run.id for run in used}
+    draws = {_draw(run.settings) for run in used} - {None}
     folders = [path for path in run_folders(below) if path.name not in known]
     found: list[RunFigures] = []
     for path in sorted(folders, key=lambda path: path.name)[-MOST_HISTORY:]:
@@ -85,9 +87,18 @@ def history_of(
         if run.id in known or run.is_profiled or run.finished is None or run.label.endswith(AGAIN):
             continue
         figures = figures_of(run)
+        draw = _draw(run.settings)
+        if draw in draws:
+            continue
         if any(is_alike(one, figures) for one in first):
             found.append(figures)
+            draws |= {draw} - {None}
     return found
+
+
+def _draw(settings: Settings) -> int | None:
+    """What the noise of a simulated run is drawn by: with the same, another run tells nothing."""
+    return None if settings.simulation is None else settings.simulation.draw
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from linkgauge.model.inventory import Inventory
 from linkgauge.model.machine import Machine
 from linkgauge.model.settings import Settings
+from linkgauge.model.units import format_size
 
 from .machine_facts import ABSENT, Fact, options_apart
 from .run_figures import RunFigures
@@ -120,6 +121,8 @@ def _flat(settings: Settings) -> list[tuple[str, str]]:
         if name in ("engines", "surroundings") and value is not None:
             found += [(one.replace("_", " "), f"{getattr(value, one)}")
                       for one in value.__struct_fields__]  # fmt: skip
+        elif name == "sizes":
+            found.append((name, ", ".join(map(format_size, value))))
         else:
             found.append((name.replace("_", " "), f"{value}"))
     return found

@@ -249,12 +249,13 @@ class _Tests(NamedTuple):
 
 def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
     again = _again(given)
+    joins = _joins(given)
     logs = [
         ([_logs(side, name) for side in one.sides], [_logs(own, name) for own in one.history])
         for one in table.values()
     ]
     varied = [
-        Varied(key.kind, *deviations([*(_without(side, again) for side in sides), *history]))
+        Varied(key.kind, *deviations(_whole_sets(sides, history, again, joined=joins)))
         for key, (sides, history) in zip(table, logs, strict=True)
     ]
     if not any(cell.degrees for cell in varied):
@@ -277,6 +278,25 @@ def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
         for number in range(1, len(given.runs))
     ]
     return _Tests(known, sides, tests, [changes(own) for own in tests])
+
+
+def _joins(given: Sides) -> bool:
+    """Whether the first side's runs belong to the first set of the history."""
+    return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
+
+
+def _whole_sets(
+    sides: Sequence[dict[int, float]],
+    history: Sequence[dict[int, float]],
+    again: set[int],
+    *,
+    joined: bool,
+) -> list[dict[int, float]]:
+    """Sets of runs with a mean of their own, without those that measured only some cells."""
+    sets = [*(_without(side, again) for side in sides), *history]
+    if joined and history:
+        return [{**sets[0], **history[0]}, *sets[1 : len(sides)], *history[1:]]
+    return sets
 
 
 def _again(given: Sides) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import Literal
 
 import msgspec
 from rich.console import RenderableType
@@ -12,7 +13,6 @@ from rich.text import Text
 
 from linkgauge.judge.machine_facts import Fact
 from linkgauge.judge.run_comparison import CellChange, RunCell, RunComparison, SideFigure
-from linkgauge.model.run_changes import RunChange
 from linkgauge.model.units import count_of, format_size, unit_of
 
 from .comparison_text import digits, percent
@@ -23,7 +23,10 @@ from .wrapping import Hanging
 
 SCHEMA = "linkgauge.runs-compared/1"
 NOISE = "~"
-FIGURE, CHANGE, SLOW = 17, 9, 9
+FIGURE, CHANGE, SLOW = 17, 9, 10
+_LEAST_P = 1e-99
+_SIGNIFICANT = 0.01
+"""Of changes of the slow side."""
 _STYLES = {"better": "green", "worse": "red", "same": "dim", "unknown": "yellow"}
 COLUMNS = (
     "benchmark", "backend", "size", "row", "column", "side", "unit", "better", "status", "runs",
@@ -132,8 +135,8 @@ def _change(cell: RunCell, number: int, one: CellChange) -> Text:
     line = Text(f"{changed(one):>{CHANGE}}", style)
     ends = f"[{_percent(one.change.low)}, {_percent(one.change.high)}]"
     line.append(f"  {ends:<18}", "default")
-    for slow in (one.slow_p95, one.slow_p99):
-        line.append(f"{_slow(slow):>{SLOW}}", "dim")
+    for name in ("slow_p95", "slow_p99"):
+        line.append(f"{_slow(cell, number, name, one):>{SLOW}}", "dim")
     if one.direction in ("better", "worse"):
         line.append(f"  {one.direction} (p {p_value(one.change.holm)})", style)
     elif one.direction == "unknown":
@@ -148,13 +151,16 @@ def changed(one: CellChange) -> str:
     return _percent(one.change.ratio)
 
 
-def _slow(one: RunChange | None) -> str:
-    if one is None:
-        return "-"
-    return _percent(one.ratio) if one.holm < SLOW_SIGNIFICANCE else NOISE
-
-
-SLOW_SIGNIFICANCE = 0.01
+def _slow(cell: RunCell, number: int, name: Literal["slow_p95", "slow_p99"], of: CellChange) -> str:
+    """In parentheses where nothing tells how much it varies."""
+    one = of.slow_p95 if name == "slow_p95" else of.slow_p99
+    if one is not None:
+        return _percent(one.ratio) if one.holm < _SIGNIFICANT else NOISE
+    first, other = (
+        getattr(side, name) if side is not None else None
+        for side in (cell.sides[0], cell.sides[number])
+    )
+    return f"({_percent(other / first)})" if first and other else "-"
 
 
 def _percent(ratio: float) -> str:
@@ -162,7 +168,9 @@ def _percent(ratio: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """0.003; 2e-05."""
+    """0.003; 2e-05; below what floating-point numbers tell, < 1e-99."""
+    if p < _LEAST_P:
+        return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
 
 
@@ -182,8 +190,8 @@ def lacking(one: CellChange) -> str:
     """What it takes to tell."""
     if one.needed is None:
         return ""
-    shown = f"a loss below {percent(one.needed.detectable)} may be missed"
-    return f"{shown}: {more_runs(one.needed.more)}"
+    missed = f"may miss a loss below {percent(one.needed.detectable)}"
+    return f"{more_runs(one.needed.more)}; {missed}"
 
 
 def more_runs(more: tuple[int, int] | None) -> str:
@@ -253,8 +261,8 @@ def basis_lines(one: RunComparison) -> Iterator[Text]:
         yield Text(f"judged by the variation between these runs{history}", "dim")
     if bases["within"]:
         yield Text(
-            "one run on a side, and no history: judged by the runs' own intervals, which do not "
-            "know what varies between runs; give several runs, or take more of them",
+            f"{count_of(bases['within'])} with one run on a side, and too few others: judged by the "
+            "runs' own intervals, which do not know all that varies between runs",
             "yellow",
         )
 
