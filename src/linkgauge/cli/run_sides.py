@@ -74,7 +74,9 @@ def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
 ) -> list[RunFigures]:
     """Earlier runs of the first side's machine, in the same state and with the same settings, that
-    are not compared themselves."""
+    are not compared themselves. Later ones may have what is to be found: they would make it look
+    like what runs vary by."""
+    last = max(run.started for run in first)
     known = {run.id for run in used}
     draws = {_draw(run.settings) for run in used} - {None}
     folders = [path for path in run_folders(below) if path.name not in known]
@@ -84,7 +86,9 @@ def history_of(
             run = read_run(path)
         except InputError:
             continue
-        if run.id in known or run.is_profiled or run.finished is None or run.label.endswith(AGAIN):
+        if run.id in known or run.is_profiled or run.finished is None or run.started > last:
+            continue
+        if run.label.endswith(AGAIN):
             continue
         figures = figures_of(run)
         draw = _draw(run.settings)

@@ -20,10 +20,10 @@ from linkgauge.model.run_changes import (
     Needed,
     RunChange,
     Side,
-    Tested,
+    SideTest,
     changes,
+    compare_sides,
     needed,
-    tested,
 )
 from linkgauge.model.run_spread import Spread, Varied, deviations, spreads
 from linkgauge.model.student import critical, rank_sum_p
@@ -243,7 +243,7 @@ class _Tests(NamedTuple):
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
-    tests: list[list[Tested | None]]
+    tests: list[list[SideTest | None]]
     changes: list[list[RunChange | None]]
 
 
@@ -272,7 +272,7 @@ def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
         [
             None
             if (first := one[0]) is None or (other := one[number]) is None
-            else tested(first, other, spread, cell.degrees)
+            else compare_sides(first, other, spread, cell.degrees)
             for one, spread, cell in zip(sides, known, varied, strict=True)
         ]
         for number in range(1, len(given.runs))

@@ -50,7 +50,7 @@ class RunChange(msgspec.Struct, frozen=True):
     degrees: float
 
 
-class Tested(msgspec.Struct, frozen=True):
+class SideTest(msgspec.Struct, frozen=True):
     """The difference of the logarithms, its standard error with its degrees of freedom, and p."""
 
     log: float
@@ -81,7 +81,9 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
     return Spread(deviation * deviation, degrees)
 
 
-def tested(first: Side, second: Side, spread: Spread | None, own_degrees: int) -> Tested | None:
+def compare_sides(
+    first: Side, second: Side, spread: Spread | None, own_degrees: int
+) -> SideTest | None:
     """Compares two sides, both with runs. None if nothing is known of how much runs vary.
     `own_degrees` are those of the cell itself, history included: with fewer than two, variation
     that its single runs show within themselves is not less than what is assumed."""
@@ -93,13 +95,13 @@ def tested(first: Side, second: Side, spread: Spread | None, own_degrees: int) -
     return max(by_runs, alone, key=lambda one: one.p)
 
 
-def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> Tested:
+def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> SideTest:
     error = spread.deviation * math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
     p = two_sided(log / error, spread.degrees)
-    return Tested(log, error, spread.degrees, p, "runs", spread.deviation)
+    return SideTest(log, error, spread.degrees, p, "runs", spread.deviation)
 
 
-def _by_intervals(log: float, first: Side, second: Side) -> Tested | None:
+def _by_intervals(log: float, first: Side, second: Side) -> SideTest | None:
     """B. Welch's test (Biometrika 34, 1947)."""
     if first.within is None or second.within is None:
         return None
@@ -113,7 +115,7 @@ def _by_intervals(log: float, first: Side, second: Side) -> Tested | None:
     error = math.sqrt(variance)
     p = two_sided(log / error, degrees)
     deviation = math.sqrt(max(first.within.variance, second.within.variance))
-    return Tested(log, error, degrees, p, "within", deviation)
+    return SideTest(log, error, degrees, p, "within", deviation)
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -126,14 +128,14 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def changes(found: Iterable[Tested | None]) -> list[RunChange | None]:
+def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
     """All that were tested in one comparison, with Holm's p."""
     every = list(found)
     adjusted = iter(holm([one.p for one in every if one is not None]))
     return [None if one is None else _change(one, next(adjusted)) for one in every]
 
 
-def _change(one: Tested, adjusted: float) -> RunChange:
+def _change(one: SideTest, adjusted: float) -> RunChange:
     reach = critical(0.05, one.degrees) * one.error
     low, high = _exp(one.log - reach), _exp(one.log + reach)
     return RunChange(
@@ -178,7 +180,7 @@ class Needed(msgspec.Struct, frozen=True):
     more: tuple[int, int] | None
 
 
-def needed(one: Tested, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
+def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
     """Of a cell among so many that are compared."""
 
     def found(counts: tuple[int, int], more: int) -> float:

@@ -72,7 +72,7 @@ def deviations(sets: Sequence[Mapping[int, float]]) -> tuple[Deviations, int]:
 
 
 def spreads(cells: Sequence[Varied]) -> list[Spread | None]:
-    """The spread of each cell; None of all if no cell has two runs of a set."""
+    """The spread of each cell; None of one whose own runs tell nothing, and no others'."""
     known = [_Known.of(cell) for cell in cells if cell.degrees]
     if not known:
         return [None] * len(cells)
@@ -140,8 +140,9 @@ class _Prior:
     def _weight_of(self, kind: _Sum) -> float:
         return 0.0 if self._between is None else 1 / (self._between + 1 / kind.weight)
 
-    def spread(self, name: Hashable, cell: _Known | None, lent: float) -> Spread:
-        """The cell's spread. Peers lend at most so many degrees of freedom."""
+    def spread(self, name: Hashable, cell: _Known | None, lent: float) -> Spread | None:
+        """The cell's spread; null if it has no runs, and no alike cell. Peers lend at most so many
+        degrees of freedom."""
         kind = self._kinds.get(name)
         others, peers = self._all, _Sum()
         if kind is not None:
@@ -152,8 +153,7 @@ class _Prior:
             far = 1 / (self._between + 1 / others.weight)
         precision = peers.weight + far
         if not precision:
-            assert cell is not None  # noqa: S101  # a cell without runs has peers, or others
-            return Spread(cell.variance, cell.degrees)
+            return None if cell is None else Spread(cell.variance, cell.degrees)
         log = (peers.logs + far * others.mean) / precision
         half = trigamma_inverse(float(f"{self._within + 1 / precision:.3g}"))
         expected = math.exp(log + digamma(half) - math.log(half))

@@ -18,6 +18,7 @@ from .wrapping import Hanging
 MOST = 10
 _LIMITED = {"B/s": ("GB/s", 1e9), "s": ("ns", 1e-9), "FLOP/s": ("TFLOP/s", 1e12)}
 """Units that limits know, by the symbol of data."""
+_ABOVE = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
 _FAR = 3.0
 """Deviations of runs from their median that a limit leaves room for, at least."""
 
@@ -45,10 +46,7 @@ def baseline_lines(baseline: Baseline) -> Iterator[RenderableType]:
 def baseline_limits(baseline: Baseline, least: float) -> str:
     """limits.yml: for each benchmark its worst cell's median, less the larger one of the least loss
     and of what its runs vary by."""
-    lines = [
-        "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by.",
-        "limits:",
-    ]
+    lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
     for cell in baseline.cells:
         benchmarks.setdefault((cell.benchmark, cell.unit), []).append(cell)
@@ -57,9 +55,8 @@ def baseline_limits(baseline: Baseline, least: float) -> str:
             lines.append(f"  # {benchmark}: limits do not know {unit_of(unit).shown}")
             continue
         lines.append(f'  - {{benchmark: "{benchmark}", limit: "{_bound(unit, cells, least)}"}}')
-    if len(lines) == 2:
-        lines[-1] = "limits: []"
-    return "\n".join((*lines, ""))
+    is_empty = all(line.lstrip().startswith("#") for line in lines)
+    return "\n".join((_ABOVE, f"limits:{' []' if is_empty else ''}", *lines, ""))
 
 
 def _bound(unit: str, cells: Sequence[BaselineCell], least: float) -> str:

@@ -261,8 +261,8 @@ def basis_lines(one: RunComparison) -> Iterator[Text]:
         yield Text(f"judged by the variation between these runs{history}", "dim")
     if bases["within"]:
         yield Text(
-            f"{count_of(bases['within'])} with one run on a side, and too few others: judged by the "
-            "runs' own intervals, which do not know all that varies between runs",
+            f"{count_of(bases['within'])} with one run on a side, and too few others: judged by "
+            "the runs' own intervals, which do not know all that varies between runs",
             "yellow",
         )
 
