@@ -1,6 +1,7 @@
 """`linkgauge compare`, `gate` and `baseline` on kept runs, and what the gate measures again."""
 
 import json
+from itertools import count
 
 import pytest
 from msgspec.structs import replace
@@ -23,11 +24,13 @@ def kept(tmp_path, monkeypatch):
     """A folder of labels: `before` has five runs, `after` three that lost a tenth of one cell."""
     monkeypatch.chdir(tmp_path)
 
+    number = count()
+
     def keep(label, *scales, settings=None):
-        for n, scale in enumerate(scales):
+        for n, scale in zip(number, scales, strict=False):
             run = run_of(label, result(TRIAD, cell("0 stream", "8", 300e9)),
                          result(COPY, cell("0", "0", 55e9 * scale)),
-                         started=f"2026-11-21T20:{len(label)}{n % 10}:0{n}Z")  # fmt: skip
+                         started=f"2026-11-21T20:{n:02d}:00Z")  # fmt: skip
             run = replace(run, settings=settings or run.settings)
             write_run(create_run_folder(tmp_path / "results", "card", label, run.started), run)
 

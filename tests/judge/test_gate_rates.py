@@ -18,7 +18,7 @@ from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
-TRIALS = 4000 if FULL else 30
+TRIALS = 2000 if FULL else 30
 DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
 SIMULATED = """
 source: a test

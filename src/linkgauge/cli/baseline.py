@@ -40,8 +40,8 @@ def baseline(
     runs or more make a good baseline.
 
     Examples:
-        linkgauge baseline results/nvidia-h200/nightly
-        linkgauge baseline node1.tar.zst node2.tar.zst -o nodes.json
+        linkgauge baseline results/nvidia-h200/before
+        linkgauge baseline before after -o two.json
         linkgauge baseline before --write-limits limits.yml
     """
     from linkgauge.engine.controller import now

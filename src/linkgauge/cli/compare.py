@@ -45,7 +45,7 @@ def compare(
 
     Examples:
         linkgauge compare before after
-        linkgauge compare results/nvidia-h200/before results/nvidia-h200/after
+        linkgauge compare before after --benchmark 'host_*'
         linkgauge compare baseline.json after --json
     """
     from linkgauge.judge.run_comparison import Sides, compare_runs

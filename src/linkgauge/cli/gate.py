@@ -71,7 +71,7 @@ def gate(
     Examples:
         linkgauge gate --baseline baseline.json --current after
         linkgauge gate --baseline before --current after --rerun 2
-        linkgauge gate --baseline baseline.json --junit -o gate.xml --github
+        linkgauge gate --baseline before --junit -o gate.xml
     """
     from msgspec.structs import replace
 
