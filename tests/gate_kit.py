@@ -107,7 +107,7 @@ class Trial:
             for number, (deviation, each) in enumerate(zip(self._deviations, drawn, strict=True))
         ]
         cells = [
-            cell(number, figure)
+            cell(number, figure, slow_p95=None, slow_p99=None)
             for number, figure in enumerate(figures)
             if only is None or number in only
         ]

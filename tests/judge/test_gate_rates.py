@@ -18,7 +18,7 @@ from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
-TRIALS = 2000 if FULL else 30
+TRIALS = 2000 if FULL else 12
 DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
 SIMULATED = """
 source: a test
@@ -37,7 +37,7 @@ def simulated():
     """Noise of runs that the sim backend measured."""
     names = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_local_copy")
     found = []
-    for draw in range(400 if FULL else 25):
+    for draw in range(400 if FULL else 12):
         simulation = Simulation("test", SIMULATED, draw=draw)
         settings = Settings((64 << 20,), precision=0.02, max_time=1.0, simulation=simulation)
         worker = LocalWorker(settings)

@@ -82,11 +82,19 @@ def test_a_step_in_the_history_that_a_driver_made_is_no_variation():
     assert deviation("6.2") < 0.01 < deviation(run("x").machine.host.kernel)
 
 
-def test_what_is_measured_again_shows_nothing_of_how_much_runs_vary():
-    base = runs("a", 100.0, 101.0, 99.0)
-    far = [run("b", cell(0, 100.0)), run("c", cell(0, 60.0), again=True)]
-    assert only(base, far).changes[0].change.deviation < 0.02
-    assert only(base, [replace(one, again=False) for one in far]).changes[0].change.deviation > 0.1
+def test_what_is_measured_again_shows_how_much_its_own_cell_varies_and_not_how_much_others_do():
+    base = [run(f"a{n}", cell(0, x), cell(1, x)) for n, x in enumerate((100.0, 101.0, 99.0))]
+    first = run("b", cell(0, 100.0), cell(1, 100.0))
+    own, other = compared(base, [first, run("c", cell(0, 60.0), again=True)]).cells
+    assert own.changes[0].change.deviation > 5 * other.changes[0].change.deviation
+    (_, other), once = (
+        compared(base, current).cells
+        for current in (
+            [first, run("c", cell(0, 60.0))],
+            [first, run("c", cell(0, 60.0), again=True)],
+        )
+    )
+    assert other.changes[0].change.deviation > 2 * once[1].changes[0].change.deviation
 
 
 def test_figures_of_two_definitions_are_two_cells():

@@ -195,9 +195,7 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
         differences=differences(given.runs),
         aim=aim,
         history=len(given.history),
-        compared=tuple(
-            sum(one is not None for one in of_side) for of_side in known["figure"].tests
-        ),
+        compared=tuple(known["figure"].counts),
         simulated=any(run.simulated for side in given.runs for run in side),
     )
 
@@ -239,12 +237,13 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 class _Tests(NamedTuple):
     """Of one statistic, by cell: how much runs vary, the sides, and (by other side) what was
-    tested, with p adjusted for all cells."""
+    tested, with p adjusted for all cells, and how many were."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
     tests: list[list[SideTest | None]]
     changes: list[list[RunChange | None]]
+    counts: list[int]
 
 
 def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
@@ -254,16 +253,16 @@ def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
         ([_logs(side, name) for side in one.sides], [_logs(own, name) for own in one.history])
         for one in table.values()
     ]
-    varied = [
-        Varied(key.kind, *deviations(_whole_sets(sides, history, again, joined=joins)))
-        for key, (sides, history) in zip(table, logs, strict=True)
-    ]
-    if not any(cell.degrees for cell in varied):
-        varied = [
-            Varied(key.kind, *deviations([*sides, *history]))
+    whole, varied = (
+        [
+            Varied(key.kind, *deviations(_whole_sets(sides, history, left_out, joined=joins)))
             for key, (sides, history) in zip(table, logs, strict=True)
         ]
-    known = spreads(varied)
+        for left_out in (set[int](), again)
+    )
+    if not any(cell.degrees for cell in varied):
+        varied = whole
+    known = spreads(varied, whole)
     sides = [
         [_as_side(own, side, name) for own, side in zip(found.sides, one, strict=True)]
         for found, (one, _) in zip(table.values(), logs, strict=True)
@@ -273,11 +272,12 @@ def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
             None
             if (first := one[0]) is None or (other := one[number]) is None
             else compare_sides(first, other, spread, cell.degrees)
-            for one, spread, cell in zip(sides, known, varied, strict=True)
+            for one, spread, cell in zip(sides, known, whole, strict=True)
         ]
         for number in range(1, len(given.runs))
     ]
-    return _Tests(known, sides, tests, [changes(own) for own in tests])
+    counts = [sum(one is not None for one in own) for own in tests]
+    return _Tests(known, sides, tests, [changes(own) for own in tests], counts)
 
 
 def _joins(given: Sides) -> bool:
@@ -301,7 +301,7 @@ def _whole_sets(
 
 def _again(given: Sides) -> set[int]:
     """The numbers of runs that measured only cells in doubt: these were chosen for being far from
-    what they should be, so that they overstate how much runs vary."""
+    what they should be, so that they overstate how much runs of other cells vary."""
     every = [run for side in given.runs for run in side]
     return {number for number, run in enumerate(every) if run.again}
 
@@ -339,8 +339,7 @@ def _change(
     assert first is not None  # noqa: S101  # both were tested
     assert other is not None  # noqa: S101
     counts = len(first.logs), len(other.logs)
-    cells = sum(one is not None for one in of.tests[number - 1])
-    lacking = needed(test, counts, aim, cells, better)
+    lacking = needed(test, counts, aim, of.counts[number - 1], better)
     return CellChange(
         direction=_direction(change, lacking, aim, better),
         change=change,

@@ -71,15 +71,24 @@ def deviations(sets: Sequence[Mapping[int, float]]) -> tuple[Deviations, int]:
     return found, degrees
 
 
-def spreads(cells: Sequence[Varied]) -> list[Spread | None]:
-    """The spread of each cell; None of one whose own runs tell nothing, and no others'."""
+def spreads(cells: Sequence[Varied], whole: Sequence[Varied] | None = None) -> list[Spread | None]:
+    """The spread of each cell; None of one whose own runs tell nothing, and no others'. With
+    `whole`, each cell's own runs are those there: more than may count for others."""
     known = [_Known.of(cell) for cell in cells if cell.degrees]
     if not known:
         return [None] * len(cells)
     prior = _Prior(known)
     lent = _lent(cells)
     own = iter(known)
-    return [prior.spread(cell.kind, next(own) if cell.degrees else None, lent) for cell in cells]
+    return [
+        prior.spread(
+            cell.kind,
+            next(own) if cell.degrees else None,
+            _Known.of(of) if of.degrees else None,
+            lent,
+        )
+        for cell, of in zip(cells, whole or cells, strict=True)
+    ]
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -140,9 +149,11 @@ class _Prior:
     def _weight_of(self, kind: _Sum) -> float:
         return 0.0 if self._between is None else 1 / (self._between + 1 / kind.weight)
 
-    def spread(self, name: Hashable, cell: _Known | None, lent: float) -> Spread | None:
+    def spread(
+        self, name: Hashable, cell: _Known | None, own: _Known | None, lent: float
+    ) -> Spread | None:
         """The cell's spread; null if it has no runs, and no alike cell. Peers lend at most so many
-        degrees of freedom."""
+        degrees of freedom; `own` is what it has itself, `cell` the part of it that peers know."""
         kind = self._kinds.get(name)
         others, peers = self._all, _Sum()
         if kind is not None:
@@ -153,15 +164,15 @@ class _Prior:
             far = 1 / (self._between + 1 / others.weight)
         precision = peers.weight + far
         if not precision:
-            return None if cell is None else Spread(cell.variance, cell.degrees)
+            return None if own is None else Spread(own.variance, own.degrees)
         log = (peers.logs + far * others.mean) / precision
         half = trigamma_inverse(float(f"{self._within + 1 / precision:.3g}"))
         expected = math.exp(log + digamma(half) - math.log(half))
         degrees = min(_TRUSTED * 2 * half, lent, _MOST_LENT)
-        if cell is None:
+        if own is None:
             return Spread(expected, degrees)
-        every = degrees + cell.degrees
-        return Spread((degrees * expected + cell.degrees * cell.variance) / every, every)
+        every = degrees + own.degrees
+        return Spread((degrees * expected + own.degrees * own.variance) / every, every)
 
 
 def _within(known: Sequence[_Known]) -> float:
