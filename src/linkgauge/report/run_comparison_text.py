@@ -190,8 +190,13 @@ def lacking(one: CellChange) -> str:
     """What it takes to tell."""
     if one.needed is None:
         return ""
-    missed = f"may miss a loss below {percent(one.needed.detectable)}"
+    missed = f"may miss a loss below {shown_loss(one.needed.detectable)}"
     return f"{more_runs(one.needed.more)}; {missed}"
+
+
+def shown_loss(fraction: float) -> str:
+    """In percent; of a time, a loss has no end."""
+    return percent(fraction) if fraction < 10 else "over 1000%"
 
 
 def more_runs(more: tuple[int, int] | None) -> str:
@@ -228,8 +233,8 @@ def power_lines(one: RunComparison, known: Sequence[CellChange]) -> Iterator[Tex
         return
     losses = [each.detectable for each in found]
     yield Text(
-        f"  a loss is found with 90 % if it is {percent(median(losses))} or more in half of the "
-        f"cells, {percent(max(losses))} in all"
+        f"  a loss is found with 90 % if it is {shown_loss(median(losses))} or more in half of the "
+        f"cells, {shown_loss(max(losses))} in all"
     )
     short = [each.more for each in found if each.more != (0, 0)]
     if not short:
