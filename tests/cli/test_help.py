@@ -15,7 +15,9 @@ from linkgauge.cli.help_text import HEADINGS, OTHER, examples_of
 from linkgauge.cli.main import COMMANDS, app, command
 from linkgauge.cli.options import OPTIONS
 from linkgauge.compat import TOOLS
-from linkgauge.report.files import write_run
+from linkgauge.judge.baseline import baseline_of
+from linkgauge.judge.run_figures import figures_of
+from linkgauge.report.files import write_document, write_run
 from report.test_output import compare
 from vm_kit import domain
 
@@ -169,6 +171,12 @@ def _leave_files(folder):
         kept = folder / "results" / accelerator / run.label / "20261121T201500Z"
         kept.mkdir(parents=True)
         write_run(kept, run)
+    for number, label in enumerate(("before", "after")):
+        run = replace(THREE[0], id=label, label=label, started=f"2026-11-22T20:1{number}:00Z")
+        kept = folder / "results" / "nvidia-h200" / label / f"20261122T201{number}00Z"
+        kept.mkdir(parents=True)
+        write_run(kept, run)
+    write_document(folder / "baseline.json", baseline_of([figures_of(run)], "now"))
     (folder / "NAME.xml").write_bytes(domain())
 
 

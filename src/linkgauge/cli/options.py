@@ -28,6 +28,8 @@ VariationFormat = Annotated[Format, "variation"]
 ScalingFormat = Annotated[Format, "scaling"]
 ExportFormat = Annotated[Format, "summary"]
 HistoryFormat = Annotated[Format, "history"]
+RunsComparedFormat = Annotated[Format, "run comparison"]
+GateFormat = Annotated[Format, "gate"]
 
 
 def complete_machine(incomplete: str) -> list[str]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.counters import total
 from linkgauge.model.intervals import Estimate, estimates
+from linkgauge.model.load import joined as joined_loads
 from linkgauge.model.modes import cut, groups, split
 from linkgauge.model.notes import Imprecise, NotRevisited
 from linkgauge.model.result import CellResult, Interval, Part, RankTimes, Status, Stopped
@@ -104,6 +105,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         ),
         # Of some visits only (earlier versions' are unknown), it would not be of all the seconds.
         cpu_seconds=sum(cpu_seconds) if len(cpu_seconds) == len(whole) else None,
+        load=joined_loads(visit.load for visit in whole),
     )
 
 

@@ -32,6 +32,7 @@ from linkgauge.model.transfer import Transfer
 from .measure import Known, OnPhase, measure_together
 from .measurement import Measurement
 from .messages import FIRST, Visit
+from .neighbours import Neighbours
 from .pool import BufferPool
 from .ranges import profiled_by
 from .reasons import skipped_by_plan, unmeasured
@@ -58,6 +59,7 @@ class LocalWorker:
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
         """By the cells' numbers and size, what their first visit established."""
         self._only: Backend | None = None
+        self._neighbours = Neighbours() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """The host and the devices of these backends, and why a backend has none."""
@@ -163,13 +165,22 @@ class LocalWorker:
         if able:
             numbers = tuple(cell.planned.number for cell in able)
             known = self._known.get((numbers, size))
+            if self._neighbours is not None:
+                self._neighbours.begin()
             measured, found = measure_together(
                 able, self._settings, self._pool, self._on_phase, visit, known
             )
             if found is not None:
                 self._known[numbers, size] = found
-            results.update(zip((cell.planned for cell in able), measured, strict=True))
+            results.update(
+                zip((cell.planned for cell in able), self._loaded(measured), strict=True)
+            )
         return tuple(results[cell] for cell in cells)
+
+    def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
+        """The cells of a visit that has ended, with what else the machine did."""
+        load = self._neighbours.end() if self._neighbours is not None else None
+        return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
         """The backends of its transfers. Raises Unsupported if one refuses."""

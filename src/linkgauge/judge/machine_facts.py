@@ -30,9 +30,17 @@ def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
     return tuple(fact for fact in (*facts, _kernel_options(runs)) if len(set(fact.values)) > 1)
 
 
-def named_facts(run: Run) -> dict[str, str | None]:
-    """Each fact of one run by its name."""
+def facts_of(run: Run) -> dict[str, str | None]:
+    """All facts of one run but its kernel's options, by name."""
     return {name: read(run) for name, read in _FACTS.items()}
+
+
+def options_apart(lines: Sequence[str | None]) -> Fact:
+    """The options of each of these kernels' command lines that not all have."""
+    known = [set(line.split()) for line in lines if line is not None]
+    common = set[str].intersection(*known) if known else set()
+    own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
+    return Fact("kernel options", tuple(o if o is None else " ".join(o) or ABSENT for o in own))
 
 
 def _details(run: Run) -> HostDetails:
@@ -135,12 +143,7 @@ def _faults(run: Run) -> str | None:
 
 
 def _kernel_options(runs: Sequence[Run]) -> Fact:
-    """The options of each kernel's command line that not all have."""
-    lines = [_details(run).command_line for run in runs]
-    known = [set(line.split()) for line in lines if line is not None]
-    common = set[str].intersection(*known) if known else set()
-    own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
-    return Fact("kernel options", tuple(o if o is None else " ".join(o) or ABSENT for o in own))
+    return options_apart([_details(run).command_line for run in runs])
 
 
 _FACTS: dict[str, Callable[[Run], str | None]] = {

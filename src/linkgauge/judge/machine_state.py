@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from linkgauge.model.inventory import Accelerator, HostDetails, Inventory
 from linkgauge.model.result import Run
 
-from .machine_facts import ABSENT, named_facts
+from .machine_facts import ABSENT, facts_of
 
 _NOT_OF_THE_STATE = ("machine", "accelerators", "CPU steal", "profile")
 """What tells machines apart, differs in every run, or is asked for."""
@@ -19,7 +19,7 @@ KERNEL_OPTIONS = "kernel options"
 def state_of(run: Run) -> dict[str, str]:
     """Each fact by its name: driver, firmware, kernel, BIOS, microcode, links and the like."""
     inventory = run.machine.inventory or Inventory()
-    facts = named_facts(run)
+    facts = facts_of(run)
     state = {
         "accelerators": _counted(device.model for device in run.machine.all_devices) or ABSENT,
         **_of_host(inventory.host, run.machine.host.system),

@@ -14,6 +14,7 @@ from .counters import Counters
 from .errors import OutcomeKind, Phase
 from .inventory import Inventory, Reading
 from .kernel_log import KernelLog
+from .load import Load
 from .machine import Machine
 from .modes import Mode
 from .notes import Note, Profiled
@@ -120,7 +121,8 @@ class CellResult(Cell, frozen=True, gc=False):
     a cell has its notes. `counters` are of its host threads. `cpu_seconds` are the CPU time, of all
     threads, that the measuring process used in its `seconds` (null: simulated, or unknown). `wrong`
     is the number of wrong elements that a collective left (null: of anything else, or unchecked),
-    and `iterations` are the times of its ranks."""
+    and `iterations` are the times of its ranks. `load` is what else the machine did meanwhile
+    (null: simulated, or unknown)."""
 
     status: Status
     reason: str | None = None
@@ -149,6 +151,7 @@ class CellResult(Cell, frozen=True, gc=False):
     cpu_seconds: float | None = None
     wrong: int | None = None
     iterations: tuple[RankTimes, ...] = ()
+    load: Load | None = None
 
     @property
     def cpus(self) -> float | None:

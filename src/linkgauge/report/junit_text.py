@@ -26,16 +26,21 @@ def summary_junit(judged: JudgedRun) -> str:
     suites = Element("testsuites", name="linkgauge")
     rows = groupby(cell_rows(run), key=lambda row: (row.benchmark, row.backend, row.size))
     for (benchmark, backend, size), cells in rows:
-        suite = _suite(suites, f"{benchmark} ({backend}, {format_size(size)})", run.started)
+        suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})", run.started)
         for row in cells:
             _add_cell(suite, row)
     failed = sorted(
         (one for one in judged.outcome.findings if one.severity == "fail"), key=attrgetter("check")
     )
     if failed:
-        suite = _suite(suites, DOCTOR, run.started)
+        suite = suite_of(suites, DOCTOR, run.started)
         for check, found in groupby(failed, key=attrgetter("check")):
             _add_check(suite, check, tuple(found))
+    return document_of(suites)
+
+
+def document_of(suites: Element) -> str:
+    """The document, with the number of cases that failed or were skipped."""
     for suite in suites:
         _count(suite, suite)
     _count(suites, *suites)
@@ -43,8 +48,12 @@ def summary_junit(judged: JudgedRun) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(suites, encoding="unicode")}\n'
 
 
-def _suite(suites: Element, name: str, started: str) -> Element:
-    return SubElement(suites, "testsuite", name=_valid(name), timestamp=_valid(started))
+def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
+    """A suite, with the time at which it began, if that is known."""
+    suite = SubElement(suites, "testsuite", name=valid(name))
+    if started is not None:
+        suite.set("timestamp", valid(started))
+    return suite
 
 
 def _count(element: Element, *suites: Element) -> None:
@@ -57,35 +66,37 @@ def _count(element: Element, *suites: Element) -> None:
 
 def _add_cell(suite: Element, row: CellRow) -> None:
     name = f"{row.benchmark}[{row.row},{row.column}]" if row.row or row.column else row.benchmark
-    case = _case(suite, f"linkgauge.{row.backend}.{row.benchmark}", name)
+    case = case_of(suite, f"linkgauge.{row.backend}.{row.benchmark}", name)
     figure = _figure(row)
     if row.status == "skip":
-        SubElement(case, "skipped", message=_valid(row.reason or "skipped"))
+        SubElement(case, "skipped", message=valid(row.reason or "skipped"))
     elif row.status in _FAILED:
-        _fail(case, row.status, row.reason or row.status, f"{row.transfers}\n{figure}")
+        fail(case, row.status, row.reason or row.status, f"{row.transfers}\n{figure}")
     elif row.verdict == "low":
-        _fail(case, "low", figure, row.transfers)
+        fail(case, "low", figure, row.transfers)
     if figure:
-        SubElement(case, "system-out").text = _valid(figure)
+        SubElement(case, "system-out").text = valid(figure)
 
 
 def _add_check(suite: Element, check: str, found: tuple[Finding, ...]) -> None:
-    case = _case(suite, DOCTOR, f"{DOCTOR}.{check}")
+    case = case_of(suite, DOCTOR, f"{DOCTOR}.{check}")
     lines = [line for one in found for line in (_said(one), one.why, *one.remedy, "")]
-    _fail(case, "fail", _said(found[0]), "\n".join(lines))
+    fail(case, "fail", _said(found[0]), "\n".join(lines))
 
 
 def _said(finding: Finding) -> str:
     return f"{finding.subject}: {finding.found}"
 
 
-def _case(suite: Element, classname: str, name: str) -> Element:
-    return SubElement(suite, "testcase", classname=_valid(classname), name=_valid(name))
+def case_of(suite: Element, classname: str, name: str) -> Element:
+    """A case of a suite."""
+    return SubElement(suite, "testcase", classname=valid(classname), name=valid(name))
 
 
-def _fail(case: Element, kind: str, message: str, text: str) -> None:
-    failure = SubElement(case, "failure", type=kind, message=_valid(message))
-    failure.text = _valid(text.strip())
+def fail(case: Element, kind: str, message: str, text: str) -> None:
+    """Fails a case."""
+    failure = SubElement(case, "failure", type=kind, message=valid(message))
+    failure.text = valid(text.strip())
 
 
 def _figure(row: CellRow) -> str:
@@ -98,5 +109,6 @@ def _figure(row: CellRow) -> str:
     return f"{text}, SIMULATED" if row.simulated else text
 
 
-def _valid(text: str) -> str:
+def valid(text: str) -> str:
+    """The text without characters that XML cannot hold."""
     return _INVALID.sub("\ufffd", text)

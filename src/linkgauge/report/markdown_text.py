@@ -34,18 +34,18 @@ def summary_markdown(judged: JudgedRun) -> str:
 def _lines(judged: JudgedRun) -> Iterator[str]:
     run, outcome = judged.run, judged.outcome
     name = f"{run.label} {run.id}".strip()
-    yield f"# linkgauge: {_plain(name)}"
+    yield f"# linkgauge: {plain(name)}"
     yield ""
     if run.machine.simulated is not None:
-        yield f"**SIMULATED** {_plain(run.machine.simulated)}"
+        yield f"**SIMULATED** {plain(run.machine.simulated)}"
         yield ""
     for line in plain_lines(outcome_lines(run, outcome)):
-        yield f"{_plain(line)}  "
+        yield f"{plain(line)}  "
     yield ""
-    yield _row(_HEADS)
-    yield _row(["--:" if head in _RIGHT else "---" for head in _HEADS])
+    yield table_row(_HEADS)
+    yield table_row(["--:" if head in _RIGHT else "---" for head in _HEADS])
     for row in cell_rows(run):
-        yield _row([_plain(field) for field in _fields(row)])
+        yield table_row([plain(field) for field in _fields(row)])
     if outcome.findings:
         yield ""
         yield "## Findings"
@@ -81,22 +81,23 @@ def _figure(value: float | None, row: CellRow) -> str:
 def _finding(finding: Finding, first: str) -> Iterator[str]:
     """A point of a list; the remedy stands where check `first` gave it, to be copied."""
     head = f"{finding.check} {finding.subject}: {finding.found}"
-    yield f"- **{finding.severity}** {_plain(head)}"
+    yield f"- **{finding.severity}** {plain(head)}"
     if finding.why:
-        yield f"  why: {_plain(finding.why)}"
+        yield f"  why: {plain(finding.why)}"
     if finding.remedy and first != finding.check:
-        yield f"  To fix it: as {_plain(first)} above."
+        yield f"  To fix it: as {plain(first)} above."
     elif finding.remedy:
         lines = "\n".join(finding.remedy).translate(UNSEEN).splitlines()
         fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(lines))), default=2))
         yield from (f"  {line}" for line in ("", fence, *lines, fence))
 
 
-def _row(fields: Sequence[str]) -> str:
+def table_row(fields: Sequence[str]) -> str:
+    """A row of a table."""
     return f"| {' | '.join(fields)} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that Markdown shows as it is: on one line, with nothing in it a mark or HTML."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"

@@ -15,12 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "run", "plan", "machine", "machine in detail", "findings", "domain", "benchmarks",
-    "names of benchmarks", "comparisons", "variation", "scaling", "summary", "samples",
-    "history", "trends",
+    "names of benchmarks", "comparisons", "run comparison", "gate",
+    "variation", "scaling", "summary", "samples", "history", "trends",
 ]  # fmt: skip
 """What can be written: a Run, a DryRun, a Machine (in two lengths), Findings, a DomainReport,
-benchmark Rows, Comparisons, a Variation, a Scaling; of a JudgedRun, its cells or its samples; the
-runs of a history, and Trends."""
+benchmark Rows, Comparisons, a RunComparison, a Gate, a Variation, a Scaling; of a JudgedRun,
+its cells or its samples; the runs of a history, and Trends."""
 TERMINAL = "terminal"
 """The default format."""
 

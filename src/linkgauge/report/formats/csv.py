@@ -12,6 +12,8 @@ FORMAT = Format(
         "scaling": late("report.scale_text", "scale_csv"),
         "summary": late("report.summary_text", "summary_csv"),
         "samples": late("report.summary_text", "samples_csv"),
+        "run comparison": late("report.run_comparison_text", "run_comparison_csv"),
+        "gate": late("report.gate_text", "gate_csv"),
         "comparisons": late("report.comparison_text", "comparison_csv"),
         "history": late("report.history_text", "history_csv"),
         "trends": late("report.trend_text", "trend_csv"),

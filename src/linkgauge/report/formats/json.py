@@ -19,6 +19,8 @@ FORMAT = Format(
         "benchmarks": late("report.benchmark_list", "benchmarks_document"),
         "summary": late("report.summary_text", "summary_json"),
         "samples": late("report.summary_text", "samples_json"),
+        "run comparison": late("report.run_comparison_text", "run_comparison_document"),
+        "gate": late("report.gate_text", "gate_document"),
         "comparisons": late("report.comparison_text", "comparison_document"),
         "history": late("report.history_text", "history_document"),
         "trends": late("report.trend_text", "trend_document"),

@@ -7,5 +7,8 @@ from . import Format, late
 FORMAT = Format(
     "junit",
     "JUnit XML: a test case for each cell.",
-    {"summary": late("report.junit_text", "summary_junit")},
+    {
+        "summary": late("report.junit_text", "summary_junit"),
+        "gate": late("report.gate_ci", "gate_junit"),
+    },
 )

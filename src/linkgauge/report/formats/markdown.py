@@ -7,5 +7,9 @@ from . import Format, late
 FORMAT = Format(
     "markdown",
     "A table in Markdown.",
-    {"summary": late("report.markdown_text", "summary_markdown")},
+    {
+        "summary": late("report.markdown_text", "summary_markdown"),
+        "run comparison": late("report.run_comparison_markdown", "run_comparison_markdown"),
+        "gate": late("report.gate_ci", "gate_markdown"),
+    },
 )

@@ -17,6 +17,8 @@ FORMAT = Format(
         "benchmarks": late("report.benchmark_list", "benchmark_lines"),
         "names of benchmarks": late("report.benchmark_list", "overview_lines"),
         "comparisons": late("report.comparison_text", "comparison_lines"),
+        "run comparison": late("report.run_comparison_text", "run_comparison_lines"),
+        "gate": late("report.gate_text", "gate_lines"),
         "variation": late("report.variation_text", "variation_lines"),
         "scaling": late("report.scale_text", "scale_lines"),
         "history": late("report.history_text", "history_lines"),

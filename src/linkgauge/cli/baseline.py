@@ -1,0 +1,74 @@
+"""`linkgauge baseline`: what several runs come to, to hold later ones against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linkgauge.model.errors import InputError
+
+from .help_text import OUTPUT, PRECISION
+from .options import Option, headed, own
+
+
+@own(
+    **headed(
+        OUTPUT,
+        output=Option("Write the baseline to this file.", "FILE", flag="-o"),
+        write_limits=Option("Also write limits for run and gate to this file.", "FILE"),
+    ),
+    min_loss=Option("Leave room for this loss in these limits.", "LOSS", heading=PRECISION),
+)
+def baseline(
+    *,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs of one machine, or of alike ones: files, folders of runs, labels.",
+        ),
+    ],
+    output: Path = Path("baseline.json"),
+    write_limits: Path | None = None,
+    min_loss: str = "3%",
+) -> int:
+    """Make a baseline of several runs, or of alike machines.
+
+    The file keeps each run's figures; the text names how much they vary, and the outliers. Five
+    runs or more make a good baseline.
+
+    Examples:
+        linkgauge baseline results/nvidia-h200/before
+        linkgauge baseline before after -o two.json
+        linkgauge baseline before --write-limits limits.yml
+    """
+    from linkgauge.engine.controller import now
+    from linkgauge.judge.baseline import baseline_of
+    from linkgauge.judge.likeness import unlike
+    from linkgauge.model.units import parse_fraction
+    from linkgauge.report.baseline_text import baseline_limits, baseline_lines
+    from linkgauge.report.console import make_console
+    from linkgauge.report.files import write_document, write_file
+    from linkgauge.report.run_comparison_text import said
+
+    from .run_sides import side_of
+
+    room = parse_fraction(min_loss, "minimum loss")
+    found = list({(run.id, run.machine.host.hostname): run
+                  for path in runs for run in side_of(path)}.values())  # fmt: skip
+    sides = [[run] for run in found]
+    names = [run.name for run in found]
+    apart = [fact for fact in unlike(sides) if fact.name != "machine"]
+    if apart:
+        raise InputError(f"unlike runs make no baseline: {apart[0].name}: {said(apart[0], names)}")
+    made = baseline_of(found, now())
+    console = make_console()
+    for line in baseline_lines(made):
+        console.print(line)
+    console.print(f"baseline: {write_document(output, made)}")
+    if write_limits is not None:
+        write_file(write_limits, baseline_limits(made, room).encode())
+        console.print(f"limits: {write_limits}")
+    return 0

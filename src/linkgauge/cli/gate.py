@@ -1,0 +1,120 @@
+"""`linkgauge gate`: fails if a run has lost against a baseline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from linkgauge.model.errors import InputError
+
+from .help_text import OUTPUT, PRECISION, RUNS, WHAT
+from .options import GateFormat, Option, at_least_one, headed, own
+
+if TYPE_CHECKING:
+    from linkgauge.judge.likeness import Runs
+
+MOST_AGAIN = 100
+
+
+@own(
+    **headed(
+        WHAT,
+        baseline=Option("Hold against this: a baseline, a run, a folder of runs, a label.", "REF"),
+        current=Option("Judge this run, folder of runs or label. Default: the latest run.", "RUN"),
+        benchmark=Option("Judge only benchmarks that match. Repeatable.", "PATTERN"),
+        force=Option("Judge although machines, settings or load differ."),
+    ),
+    **headed(
+        PRECISION,
+        significance=Option("Accept this rate of runs that fail for nothing.", "P"),
+        min_loss=Option("Fail no cell that loses less.", "LOSS"),
+        detect=Option("Say how many runs it takes to find this loss.", "LOSS"),
+        rerun=Option("Measure the cells in doubt N times more before failing.", "N"),
+    ),
+    **headed(
+        RUNS,
+        no_history=Option("Use only the runs that are given."),
+        wait=Option("Wait while another run measures one of the devices."),
+        out=Option("Keep what is measured again below this folder.", "DIR"),
+    ),
+    **headed(
+        OUTPUT,
+        github=Option("Also print annotations for GitHub Actions."),
+        output=Option("Write the document to this file, and the text to stdout.", "FILE", "-o"),
+    ),
+)
+def gate(
+    *,
+    baseline: Path,
+    current: Path | None = None,
+    benchmark: list[str] | None = None,
+    force: bool = False,
+    significance: str = "1%",
+    min_loss: str = "3%",
+    detect: str | None = None,
+    rerun: int | None = None,
+    no_history: bool = False,
+    limits: Path | None = None,
+    wait: bool = False,
+    out: Path = Path("results"),
+    form: GateFormat,
+    github: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Fail if a run has lost against a baseline.
+
+    Exits with 1 if a cell has lost, is missing or ends worse; with 3 if none has, but some are
+    inconclusive, because the machine was loaded differently; with 2 where machines or settings are
+    unlike.
+
+    Examples:
+        linkgauge gate --baseline baseline.json --current after
+        linkgauge gate --baseline before --current after --rerun 2
+        linkgauge gate --baseline before --junit -o gate.xml
+    """
+    from msgspec.structs import replace
+
+    from linkgauge.judge.gate import hold, suspects
+    from linkgauge.judge.limits import read_limits
+    from linkgauge.judge.run_figures import figures_of
+    from linkgauge.report.formats import TERMINAL, formats
+
+    from .gate_again import Again, limited
+    from .run_sides import aim_of, history_of, only, refuse_unlike, runs_of, side_of
+
+    times = at_least_one("--rerun", rerun) or 0
+    if times > MOST_AGAIN:
+        raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
+    if output is not None and not form.is_document:
+        raise InputError("-o FILE: of which format? Give --json, --csv, --markdown or --junit, too")
+    aim, patterns = aim_of(significance, min_loss, detect), benchmark or ()
+    bounds = read_limits(limits) if limits else ()
+    before = side_of(baseline)
+    paths = runs_of(current)
+    after: Runs = [figures_of(limited(run, bounds)) for _, run in paths]
+    if not force:
+        refuse_unlike(before, after)
+    before, after = only(before, patterns), only(after, patterns)
+    history = [] if no_history else only(history_of(before, [*before, *after]), patterns)
+    found = hold(before, after, history, aim, force=force)
+    doubts = suspects(found) if times else ()
+    if doubts:
+        path, run = max(paths, key=lambda one: one[1].started)
+        more = Again(run, path, doubts, out, wait=wait).measure(times, bounds)
+        after = [*after, *only(more, patterns)]
+        again = (len(doubts), times)
+        found = replace(hold(before, after, history, aim, force=force), again=again)
+    if output is not None:
+        from linkgauge.report.files import write_file
+
+        write_file(output, form.document("gate", found))
+        form = formats()[TERMINAL]
+    form.write("gate", found)
+    if github:
+        from linkgauge.report.gate_ci import gate_annotations
+
+        stream = sys.stderr if form.is_document else sys.stdout
+        for line in gate_annotations(found):
+            print(line, file=stream)
+    return found.code

@@ -1,0 +1,52 @@
+"""What the gate measures again, and the limits that it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from linkgauge.engine.again import measure_again
+from linkgauge.engine.controller import Observer
+from linkgauge.judge.limits import Limit, apply
+from linkgauge.judge.run_figures import RunFigures, figures_of
+from linkgauge.judge.verdict import judge
+from linkgauge.model.result import CellKey, Run
+from linkgauge.model.units import count_of
+from linkgauge.report.console import make_console
+from linkgauge.report.files import write_run
+
+
+def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
+    """The run, with the cells beyond a limit failed."""
+    return apply(judge(run), bounds) if bounds else run
+
+
+class Again(msgspec.Struct, frozen=True):
+    """Cells of a run in doubt, which are measured again and kept below `out`."""
+
+    run: Run
+    path: Path
+    cells: Collection[CellKey]
+    out: Path
+    wait: bool = False
+
+    def measure(self, times: int, bounds: tuple[Limit, ...]) -> list[RunFigures]:
+        """So many runs of these cells. Raises KeyboardInterrupt after Ctrl-C, with what was
+        measured kept."""
+        console = make_console(stderr=True)
+        found: list[RunFigures] = []
+        for number in range(1, times + 1):
+            console.print(
+                f"measuring {count_of(len(self.cells))} in doubt again ({number}/{times})"
+            )
+            run, folder = measure_again(
+                self.run, self.path, self.cells, number, self.out, Observer(), wait=self.wait
+            )
+            if folder is not None:
+                write_run(folder, judge(run))
+            if run.finished is None:
+                raise KeyboardInterrupt
+            found.append(figures_of(limited(run, bounds), again=True))
+        return found

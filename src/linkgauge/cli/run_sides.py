@@ -1,0 +1,135 @@
+"""The sides of a comparison, as people name them: a run, a folder of runs, a baseline, a label."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from linkgauge.engine.again import AGAIN
+from linkgauge.engine.runs import RESULTS, find_run, is_run, read_run, run_folders
+from linkgauge.judge.baseline import read_baseline
+from linkgauge.judge.likeness import is_alike, unlike
+from linkgauge.judge.run_figures import RunFigures, figures_of
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Run
+from linkgauge.model.run_changes import Aim
+from linkgauge.model.settings import Settings
+from linkgauge.model.units import parse_fraction
+from linkgauge.report.run_comparison_text import said
+
+MOST_HISTORY = 50
+"""Earlier runs that are read: the latest ones."""
+
+
+def side_of(asked: Path) -> list[RunFigures]:
+    """The runs of a side. Raises InputError if there are none."""
+    path = find_run(asked)
+    if (kept := read_baseline(path)) is not None:
+        return list(kept.runs)
+    return [figures_of(run) for _, run in runs_of(asked)]
+
+
+def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
+    """The runs that a path or a label names, with their paths: of a folder of runs all. Raises
+    InputError if there are none, or for one that a profiler had a part in."""
+    path = find_run(asked)
+    if is_run(path):
+        run = read_run(path)
+        if run.is_profiled:
+            raise InputError(f"{path} was measured under a profiler: its figures mean nothing")
+        return [(path, run)]
+    found = list(_read(path))
+    if not found:
+        raise InputError(f"no run is kept below {path}")
+    return found
+
+
+def _read(folder: Path) -> Iterator[tuple[Path, Run]]:
+    """The runs below a folder. What cannot be used is said."""
+    for path in run_folders(folder):
+        try:
+            run = read_run(path)
+        except InputError as error:
+            print(f"left out: {error}", file=sys.stderr)
+            continue
+        if run.is_profiled:
+            print(f"left out: {path} was measured under a profiler", file=sys.stderr)
+        elif not run.label.endswith(AGAIN):  # some cells, chosen for what they were
+            yield path, run
+
+
+def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
+    """Raises InputError with all in which machines and settings differ that figures depend on."""
+    facts = unlike([baseline, current])
+    if facts:
+        said_of = "; ".join(f"{one.name}: {said(one, ('baseline', 'current'))}" for one in facts)
+        raise InputError(f"unlike runs: {said_of}. To judge them nevertheless, give --force")
+
+
+def history_of(
+    first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
+) -> list[RunFigures]:
+    """Earlier runs of the first side's machine, in the same state and with the same settings, that
+    are not compared themselves. Later ones may have what is to be found: they would make it look
+    like what runs vary by."""
+    last = max(run.started for run in first)
+    known = {run.id for run in used}
+    draws = {_draw(run.settings) for run in used} - {None}
+    folders = [path for path in run_folders(below) if path.name not in known]
+    found: list[RunFigures] = []
+    for path in sorted(folders, key=lambda path: path.name)[-MOST_HISTORY:]:
+        try:
+            run = read_run(path)
+        except InputError:
+            continue
+        if run.id in known or run.is_profiled or run.finished is None or run.started > last:
+            continue
+        if run.label.endswith(AGAIN):
+            continue
+        figures = figures_of(run)
+        draw = _draw(run.settings)
+        if draw in draws:
+            continue
+        if any(is_alike(one, figures) for one in first):
+            found.append(figures)
+            draws |= {draw} - {None}
+    return found
+
+
+def _draw(settings: Settings) -> int | None:
+    """What the noise of a simulated run is drawn by: with the same, another run tells nothing."""
+    return None if settings.simulation is None else settings.simulation.draw
+
+
+def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
+    """With the cells of benchmarks that match a pattern, if there are any patterns."""
+    if not patterns:
+        return list(runs)
+    return [
+        replace(
+            run,
+            cells=tuple(
+                cell
+                for cell in run.cells
+                if any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
+            ),
+        )
+        for run in runs
+    ]
+
+
+def aim_of(significance: str, least: str, detect: str | None) -> Aim:
+    """Raises InputError for what is no fraction. The loss that is to be found is twice the least
+    one unless it is given."""
+    smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
+    target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
+    if target <= smallest:
+        raise InputError(
+            f"--detect {detect}: a loss that is just {least} is found every other time at best: "
+            "give a larger one"
+        )
+    return Aim(parse_fraction(significance, "significance"), smallest, min(target, 0.99))

@@ -1,0 +1,94 @@
+"""What others than the run do on the host's CPUs while it measures.
+
+Spans are at least `SPAN` long, so that the kernel's clock ticks (10 ms) do not matter: that of a
+short visit begins before it. Processes are read only when the others are busy, since it takes
+milliseconds, and never while a sample is timed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, process_time, process_times
+from linkgauge.model.load import Load
+
+SPAN = 0.5
+"""Seconds."""
+NAMED = 0.1
+"""CPUs that others keep busy from which on the busiest of them is looked for."""
+_MOST_KEPT = 64
+
+
+class _At(NamedTuple):
+    """All CPUs' time at a moment (`time.monotonic`), and that of the run's own processes."""
+
+    moment: float
+    all: CpuTime
+    own: float
+
+
+class Neighbours:
+    """Follows the host's CPU time. The run's own processes are this one, its parent, and the other
+    children of that."""
+
+    def __init__(self) -> None:
+        self._past: deque[_At] = deque(maxlen=_MOST_KEPT)
+        self._processes: Mapping[int, ProcessTime] = {}
+        self._read = -SPAN
+        self._busiest: tuple[str, int] | None = None
+
+    def begin(self) -> None:
+        """A visit begins."""
+        if (now := self._now()) is not None:
+            self._past.append(now)
+            if not self._processes:
+                self._processes, self._read = process_times(), now.moment
+
+    def end(self) -> Load | None:
+        """The load since the visit began, or for longer; None if the kernel does not report it, or
+        if nothing began."""
+        now = self._now()
+        if now is None or not self._past:
+            return None
+        began = self._past[-1].moment
+        old = [one for one in self._past if one.moment <= min(began, now.moment - SPAN)]
+        first = old[-1] if old else self._past[0]
+        seconds = now.moment - first.moment
+        if seconds <= 0:
+            return None
+        busy = now.all.busy - first.all.busy - (now.own - first.own)
+        load = Load(seconds, max(0.0, busy), max(0.0, now.all.stolen - first.all.stolen))
+        if load.others / seconds < NAMED:
+            return load
+        name, pid = self._find(now.moment) or (None, None)
+        return Load(seconds, load.others, load.stolen, name, pid)
+
+    def _now(self) -> _At | None:
+        every = cpu_time()
+        if every is None:
+            return None
+        parent = process_time(os.getppid())
+        own = time.process_time() + (parent.seconds if parent is not None else 0.0)
+        return _At(time.monotonic(), every, own)
+
+    def _find(self, moment: float) -> tuple[str, int] | None:
+        """The process of others that has used most CPU time lately."""
+        if moment - self._read < SPAN:
+            return self._busiest
+        before, now = self._processes, process_times()
+        self._processes, self._read = now, moment
+        parent = os.getppid()
+        used = {
+            pid: one.seconds - (before[pid].seconds if pid in before else 0.0)
+            for pid, one in now.items()
+            if pid not in (parent, os.getpid()) and one.parent != parent
+        }
+        busiest = max(used, key=lambda pid: used[pid], default=None)
+        self._busiest = None
+        if busiest is not None and used[busiest] > 0:
+            self._busiest = now[busiest].name, busiest
+        return self._busiest

@@ -1,0 +1,141 @@
+"""Baselines: what several runs, of one machine or of alike ones, come to."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from linkgauge.machine.given import read_given
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import CellKey
+from linkgauge.model.run_spread import LEAST, Varied, deviations, spreads
+from linkgauge.model.units import Better
+
+from .run_figures import CellFigure, RunFigures
+
+SCHEMA: Literal["linkgauge.baseline/1"] = "linkgauge.baseline/1"
+FAR = 3.5
+"""Deviations from the median beyond which a run is an outlier (B. Iglewicz, D. Hoaglin, How to
+Detect and Handle Outliers, 1993), in units of …"""
+_NORMAL = 1.4826
+"""… the median distance from it, times this: a standard deviation that outliers hardly move."""
+_LEAST_RUNS = 4
+"""Of fewer runs nobody can say which one is far from the others."""
+MOST_BYTES = 1 << 28
+_HEAD = 100
+
+
+class BaselineCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell: the `median` of its runs' figures, their relative standard deviation (`deviation`,
+    null of a single run and no alike cells), and the ids of runs that are `outliers`."""
+
+    benchmark: str
+    backend: str
+    size: int
+    row: str
+    column: str
+    repeat: int = 0
+    unit: str
+    better: Better
+    runs: int
+    median: float
+    low: float
+    high: float
+    deviation: float | None = None
+    outliers: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`benchmark [row, column]`."""
+        return f"{self.benchmark} [{self.row}, {self.column}]"
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """Several runs and what they come to; `low` and `high` of a cell are its extremes. `outliers`
+    are runs by name, with the number of cells in which they are."""
+
+    schema: Literal["linkgauge.baseline/1"] = SCHEMA
+    made: str
+    cells: tuple[BaselineCell, ...]
+    outliers: dict[str, int] = {}
+    runs: tuple[RunFigures, ...]
+
+
+class _Logs(NamedTuple):
+    """A cell in one of its runs, and its logarithms by run's number."""
+
+    cell: CellFigure
+    by_run: dict[int, float]
+
+
+def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
+    """Raises InputError if no cell has a figure."""
+    table: dict[tuple[CellKey, str], _Logs] = {}
+    for number, run in enumerate(runs):
+        for cell in run.cells:
+            if cell.figure is not None:
+                own = table.setdefault((cell.key, cell.unit), _Logs(cell, {}))
+                own.by_run[number] = math.log(cell.figure)
+    if not table:
+        raise InputError("none of these runs has a figure")
+    kinds = [(one.cell.benchmark, one.cell.backend, one.cell.size) for one in table.values()]
+    varied = [
+        Varied(kind, *deviations([one.by_run]))
+        for kind, one in zip(kinds, table.values(), strict=True)
+    ]
+    cells = tuple(
+        _cell(one, runs, None if spread is None else spread.deviation)
+        for one, spread in zip(table.values(), spreads(varied), strict=True)
+    )
+    counts = Counter(name for cell in cells for name in cell.outliers)
+    return Baseline(made=made, cells=cells, outliers=dict(counts), runs=tuple(runs))
+
+
+def _cell(one: _Logs, runs: Sequence[RunFigures], deviation: float | None) -> BaselineCell:
+    cell, logs = one.cell, list(one.by_run.values())
+    return BaselineCell(
+        benchmark=cell.benchmark,
+        backend=cell.backend,
+        size=cell.size,
+        row=cell.row,
+        column=cell.column,
+        repeat=cell.repeat,
+        unit=cell.unit,
+        better=cell.better,
+        runs=len(logs),
+        median=math.exp(median(logs)),
+        low=math.exp(min(logs)),
+        high=math.exp(max(logs)),
+        deviation=deviation,
+        outliers=tuple(runs[number].name for number in _outliers(one.by_run)),
+    )
+
+
+def _outliers(logs: dict[int, float]) -> Iterator[int]:
+    if len(logs) < _LEAST_RUNS:
+        return
+    middle = median(logs.values())
+    scale = max(_NORMAL * median(abs(log - middle) for log in logs.values()), LEAST)
+    yield from (number for number, log in logs.items() if abs(log - middle) > FAR * scale)
+
+
+def read_baseline(path: Path) -> Baseline | None:
+    """The baseline in a file; None if it is something else. Raises InputError for a damaged one."""
+    if not path.is_file() or path.suffix != ".json":
+        return None
+    try:
+        with path.open("rb") as file:
+            if b'"linkgauge.baseline/' not in file.read(_HEAD):
+                return None
+        data = read_given(path, MOST_BYTES, begins=b"{")
+        return msgspec.json.decode(data, type=Baseline)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is no baseline of this linkgauge: {error}") from error

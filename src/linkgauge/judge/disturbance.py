@@ -1,0 +1,109 @@
+"""Machines that were loaded differently: which runs of a cell can be judged by each other.
+
+A busy neighbour slows a cell as a broken link does, and nothing in the figures tells them apart. A
+run counts for a cell if the machine was about as busy meanwhile as it mostly was in the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median_low
+
+import msgspec
+from msgspec.structs import replace
+
+from .likeness import Runs
+from .run_comparison import key_of
+from .run_figures import CellFigure, RunFigures
+
+DIFFERENT = 0.2
+"""CPUs: by more than this, others keep more or fewer of them busy. An idle machine's own services
+take less than a tenth."""
+
+
+class Disturbance(msgspec.Struct, frozen=True):
+    """What else the machine did: how many CPUs others kept busy in the `baseline` and in the
+    `current` runs; the `process` that was the busiest, with its `pid` (null: none is known). Or
+    the `device` that processes of others used on one side only."""
+
+    baseline: float
+    current: float
+    process: str | None = None
+    pid: int | None = None
+    device: str | None = None
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A cell in one run, with the devices of it that others used."""
+
+    cell: CellFigure
+    shared: tuple[str, ...]
+    pid: int | None
+
+    @property
+    def cpus(self) -> float | None:
+        return None if self.cell.load is None else self.cell.load.cpus
+
+
+def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
+    """The runs without the cells that were measured under another load than that of the baseline,
+    and the cells whose current runs all were: they keep these."""
+    before, after = _seen(baseline), _seen(current)
+    left_out: set[tuple[int, object]] = set()
+    found: dict[object, Disturbance] = {}
+    for key, own in before.items():
+        usual = _usual([one for _, one in own])
+        left_out |= {(run, key) for run, one in own if not _is_like(one, usual)}
+        others = [(run, one) for run, one in after.get(key, ())]
+        apart = [(run, one) for run, one in others if not _is_like(one, usual)]
+        if apart and len(apart) == len(others):
+            found[key] = _disturbance(usual, [one for _, one in apart])
+        else:
+            left_out |= {(run, key) for run, _ in apart}
+    return _kept(baseline, left_out), _kept(current, left_out), found
+
+
+def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
+    found: dict[object, list[tuple[int, _Seen]]] = {}
+    for run in runs:
+        for cell in run.cells:
+            shared = tuple(device for device in cell.devices if device in run.busy)
+            pids = [pid for device in shared for pid in run.busy[device]]
+            seen = _Seen(cell, shared, next(iter(pids), None))
+            found.setdefault(key_of(cell), []).append((id(run), seen))
+    return found
+
+
+def _usual(cells: Sequence[_Seen]) -> _Seen:
+    """The one in the middle by load."""
+    known = [one for one in cells if one.cpus is not None] or list(cells)
+    middle = median_low([one.cpus or 0.0 for one in known])
+    return next(one for one in known if (one.cpus or 0.0) == middle)
+
+
+def _is_like(one: _Seen, usual: _Seen) -> bool:
+    """Whether the load was the same, as far as it is known."""
+    if one.shared != usual.shared:
+        return False
+    if one.cpus is None or usual.cpus is None:
+        return True
+    return abs(one.cpus - usual.cpus) <= DIFFERENT
+
+
+def _disturbance(usual: _Seen, others: Sequence[_Seen]) -> Disturbance:
+    other = max(others, key=lambda one: abs((one.cpus or 0.0) - (usual.cpus or 0.0)))
+    before, after = usual.cpus or 0.0, other.cpus or 0.0
+    device = next(iter({*usual.shared} ^ {*other.shared}), None)
+    if device is not None:
+        return Disturbance(before, after, pid=other.pid or usual.pid, device=device)
+    busier = (other if after > before else usual).cell.load
+    if busier is None:
+        return Disturbance(before, after)
+    return Disturbance(before, after, busier.process, busier.pid)
+
+
+def _kept(runs: Runs, left_out: set[tuple[int, object]]) -> list[RunFigures]:
+    return [
+        replace(run, cells=tuple(c for c in run.cells if (id(run), key_of(c)) not in left_out))
+        for run in runs
+    ]

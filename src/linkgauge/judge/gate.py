@@ -1,0 +1,130 @@
+"""Whether runs may pass: no cell has lost against a baseline, none is missing, none ends worse."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import msgspec
+
+from linkgauge.model.result import CellKey
+from linkgauge.model.run_changes import Aim, loss
+from linkgauge.model.transfer import Place
+
+from .disturbance import Disturbance, undisturbed
+from .likeness import Runs
+from .run_comparison import RunCell, RunComparison, SideFigure, Sides, compare_runs
+
+Verdict = Literal["regression", "missing", "worse status", "inconclusive", "not enough", "ok"]
+FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")
+SUSPECT = 0.05
+"""A cell is measured again if its loss has a one-sided p below this, unadjusted."""
+_RANK = ("pass", "skip", "fail", "timeout", "error")
+
+
+class GateCell(msgspec.Struct, frozen=True):
+    """A cell of the baseline: `loss` is the fraction of the baseline's figure that is lost
+    (negative of a gain; null: not known), `disturbance` what made it inconclusive."""
+
+    cell: RunCell
+    verdict: Verdict
+    loss: float | None = None
+    disturbance: Disturbance | None = None
+
+    @property
+    def baseline(self) -> SideFigure:
+        """There is none of a cell that the baseline lacks, and such a cell is not judged."""
+        side = self.cell.sides[0]
+        assert side is not None  # noqa: S101
+        return side
+
+    @property
+    def current(self) -> SideFigure | None:
+        return self.cell.sides[1]
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """The cells of the baseline, judged. `again` is how many cells were measured how often again;
+    `forced`: although the machines, their settings or their load differ."""
+
+    comparison: RunComparison
+    cells: tuple[GateCell, ...]
+    forced: bool = False
+    again: tuple[int, int] = (0, 0)
+
+    def of(self, *verdicts: Verdict) -> tuple[GateCell, ...]:
+        return tuple(cell for cell in self.cells if cell.verdict in verdicts)
+
+    @property
+    def code(self) -> int:
+        """1 for a proven regression, else 3 for an inconclusive cell, else 4 if nothing could be
+        compared."""
+        if self.of(*FAILURES):
+            return 1
+        if self.of("inconclusive"):
+            return 3
+        return 0 if any(cell.loss is not None for cell in self.cells) else 4
+
+
+def hold(
+    baseline: Runs,
+    current: Runs,
+    history: Runs,
+    aim: Aim,
+    *,
+    force: bool = False,
+    again: tuple[int, int] = (0, 0),
+) -> Gate:
+    """Holds the current runs against the baseline. With `force`, cells are judged whatever else the
+    machine did."""
+    disturbed: dict[object, Disturbance] = {}
+    if not force:
+        baseline, current, disturbed = undisturbed(baseline, current)
+    names = ["baseline", "current"]
+    comparison = compare_runs(Sides(names, [baseline, current], history), aim)
+    cells = tuple(
+        _judged(cell, disturbed.get(cell.key), aim)
+        for cell in comparison.cells
+        if cell.sides[0] is not None
+    )
+    return Gate(comparison, cells, force, again)
+
+
+def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCell:
+    baseline, current = cell.sides
+    if baseline is None or current is None:
+        known = baseline is not None and baseline.figure is not None
+        return GateCell(cell, "missing" if known else "ok")
+    if _RANK.index(current.status) > _RANK.index(baseline.status):
+        return GateCell(cell, "worse status")
+    (one,) = cell.changes
+    if one.change is None:
+        lacks = baseline.figure is not None and current.figure is not None
+        return GateCell(cell, "not enough" if lacks else "ok")
+    lost = loss(one.change.ratio, cell.better)
+    if disturbance is not None:
+        return GateCell(cell, "inconclusive", lost, disturbance)
+    if lost >= aim.least and one.change.holm < aim.significance:
+        return GateCell(cell, "regression", lost)
+    return GateCell(cell, "not enough" if one.direction == "unknown" else "ok", lost)
+
+
+def suspects(gate: Gate) -> Collection[CellKey]:
+    """The cells to measure again: those that may have lost, and those that are inconclusive. A cell
+    is only judged a regression if it is among them, so that measuring them alone again makes no
+    false one more likely."""
+    return [_key(one.cell) for one in gate.cells if _is_suspect(one)]
+
+
+def _is_suspect(one: GateCell) -> bool:
+    if one.verdict == "inconclusive":
+        return True
+    change = one.cell.changes[0].change
+    if change is None or one.loss is None or one.loss <= 0:
+        return False
+    return change.p / 2 < SUSPECT and one.verdict not in ("missing", "worse status")
+
+
+def _key(cell: RunCell) -> CellKey:
+    place = Place(cell.row, cell.column)
+    return CellKey(cell.benchmark, cell.backend, cell.size, place, cell.repeat)

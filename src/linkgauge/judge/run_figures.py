@@ -1,0 +1,167 @@
+"""What a comparison of runs reads of each run: a figure for each cell, and what it was measured on.
+
+A baseline file keeps these alone, so that runs of weeks fit into one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from linkgauge.model.load import Load
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import CellKey, CellResult, Definition, Result, Run, Status
+from linkgauge.model.run_changes import within
+from linkgauge.model.run_spread import Spread
+from linkgauge.model.settings import Settings
+from linkgauge.model.statistics import summarize
+from linkgauge.model.transfer import Place
+from linkgauge.model.units import Better
+
+from .machine_facts import facts_of
+
+_LEAST_COVERAGE = 0.5
+_FEW = 6
+"""Degrees of freedom of an interval that does not say."""
+
+
+class CellFigure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A cell of one run. `figure` is the median of its samples (null: none, or not above 0), `low`
+    and `high` its interval, which holds another run's figure with this `coverage` (null: it is of
+    the samples alone, and tells nothing of other runs), with `degrees` of freedom. `slow_p95` and
+    `slow_p99` are those of its summary. Figures of two units or definitions are never compared.
+    `devices` take part."""
+
+    benchmark: str
+    backend: str
+    size: int
+    row: str
+    column: str
+    unit: str
+    better: Better
+    status: Status
+    repeat: int = 0
+    definition: Definition | None = None
+    figure: float | None = None
+    low: float | None = None
+    high: float | None = None
+    coverage: float | None = None
+    degrees: int | None = None
+    slow_p95: float | None = None
+    slow_p99: float | None = None
+    reason: str | None = None
+    load: Load | None = None
+    devices: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> CellKey:
+        place = Place(self.row, self.column)
+        return CellKey(self.benchmark, self.backend, self.size, place, self.repeat)
+
+    @property
+    def name(self) -> str:
+        """`benchmark [row, column]`."""
+        return f"{self.benchmark} [{self.row}, {self.column}]"
+
+    @property
+    def within(self) -> Spread | None:
+        """The variance of the figure by its own interval, if that tells of other runs."""
+        low, high = self.low, self.high
+        if low is None or high is None or self.coverage is None or not 0 < low <= high:
+            return None
+        coverage = max(self.coverage, _LEAST_COVERAGE)
+        return within(low, high, coverage, self.degrees or _FEW)
+
+
+class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's cells, with its identity, machine and settings. `again`: it measured only cells that
+    another run left in doubt. `facts` are of its machine, as texts by name; `busy` are the
+    processes that accelerators had besides, by device."""
+
+    id: str
+    label: str
+    started: str
+    machine: Machine
+    settings: Settings
+    cells: tuple[CellFigure, ...]
+    facts: dict[str, str | None] = {}
+    simulated: bool = False
+    again: bool = False
+    busy: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def name(self) -> str:
+        return f"{self.label} {self.id}".strip()
+
+
+def figures_of(run: Run, *, again: bool = False) -> RunFigures:
+    """What a comparison reads of this run."""
+    return RunFigures(
+        id=run.id,
+        label=run.label,
+        started=run.started,
+        machine=run.machine,
+        settings=run.settings,
+        cells=tuple(_cells(run)),
+        facts=facts_of(run),
+        simulated=run.simulated,
+        again=again,
+        busy=_busy(run),
+    )
+
+
+def _cells(run: Run) -> Iterator[CellFigure]:
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for result in run.results:
+        sheet = result.benchmark, result.backend, result.size
+        repeat, seen[sheet] = seen[sheet], seen[sheet] + 1
+        for cell in result.cells:
+            yield _cell(result, cell, repeat)
+
+
+def _cell(result: Result, cell: CellResult, repeat: int) -> CellFigure:
+    summary, interval = cell.summary, cell.interval
+    slow: tuple[float | None, float | None] = (None, None)
+    if summary is not None:
+        if summary.slow_p95 is None and cell.samples:  # the file is older than these
+            summary = summarize(cell.samples, result.better) or summary
+        slow = summary.slow_p95, summary.slow_p99
+    known = cell.summary if cell.status == "pass" else None
+    figure = None if known is None or known.median <= 0 else known.median
+    low, high = (known.ci95 if known is not None else None) or (None, None)
+    by_visits = interval is not None and interval.basis == "visits"
+    return CellFigure(
+        benchmark=result.benchmark,
+        backend=result.backend,
+        size=result.size,
+        row=cell.row,
+        column=cell.column,
+        unit=result.unit,
+        better=result.better,
+        status=cell.status,
+        repeat=repeat,
+        definition=cell.definition,
+        figure=figure,
+        low=low,
+        high=high,
+        coverage=interval.coverage if interval is not None and by_visits else None,
+        degrees=interval.degrees if interval is not None else None,
+        slow_p95=slow[0],
+        slow_p99=slow[1],
+        reason=cell.reason,
+        load=cell.load,
+        devices=tuple(str(place) for place in cell.places if place.is_device),
+    )
+
+
+def _busy(run: Run) -> dict[str, tuple[int, ...]]:
+    """The processes of others on each accelerator, before the run or after it."""
+    found: dict[str, tuple[int, ...]] = {}
+    for inventory in (run.machine.inventory, run.after):
+        for one in inventory.accelerators if inventory is not None else ():
+            if one.processes:
+                own = found.get(one.memory, ())
+                found[one.memory] = tuple(dict.fromkeys((*own, *one.processes)))
+    return found

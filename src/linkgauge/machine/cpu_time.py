@@ -1,0 +1,66 @@
+"""CPU time since the machine's start: of all CPUs, and of each process."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from .tree import ROOT, Root, read_text
+
+_IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
+"""Of the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; guests' time,
+which follows, is part of the user's."""
+_PARENT, _USER, _SYSTEM = 1, 11, 12
+"""Of a process, the fields behind its name."""
+
+
+class CpuTime(NamedTuple):
+    """Seconds, the sum over all CPUs, in which they ran something, and in which a hypervisor ran
+    something else."""
+
+    busy: float
+    stolen: float
+
+
+class ProcessTime(NamedTuple):
+    """A process: its name, its parent, and the seconds of CPU time that it has used."""
+
+    name: str
+    parent: int
+    seconds: float
+
+
+def cpu_time(root: Root = ROOT) -> CpuTime | None:
+    """None if the kernel does not report it."""
+    line = (read_text(root, "proc/stat") or "").partition("\n")[0].split()
+    if len(line) <= _COLUMNS or line[0] != "cpu":
+        return None
+    ticks = [int(value) for value in line[1 : _COLUMNS + 1]]
+    stolen = ticks[_STEAL]
+    busy = sum(ticks) - stolen - sum(ticks[at] for at in _IDLE)
+    return CpuTime(busy / _tick(), stolen / _tick())
+
+
+def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
+    """None of a process that does not exist, or that this one may not see."""
+    text = read_text(root, f"proc/{pid}/stat") or ""
+    name, found, rest = text.partition(" (")[2].rpartition(") ")
+    fields = rest.split()
+    if not found or len(fields) <= _SYSTEM:
+        return None
+    seconds = (int(fields[_USER]) + int(fields[_SYSTEM])) / _tick()
+    return ProcessTime(name, int(fields[_PARENT]), seconds)
+
+
+def process_times() -> dict[int, ProcessTime]:
+    """All processes of this machine that this one may see."""
+    try:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
+    except OSError:
+        return {}
+    found = ((pid, process_time(pid)) for pid in pids)
+    return {pid: one for pid, one in found if one is not None}
+
+
+def _tick() -> int:
+    return os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,238 @@
+"""Whether two sets of runs differ in a figure: the unit of evidence is the run.
+
+Samples of one run share its buffers, its moments and its state of the machine, so that their number
+says nothing of another run. What is compared are the logarithms of the runs' medians, each run one
+value, by Student's t with the variance between runs (`run_spread`). Where each side has one run and
+nothing else is known, the intervals of the two runs take its place.
+
+Many cells are compared at once: Holm's p (S. Holm, Scandinavian Journal of Statistics 6, 1979)
+bounds the probability that any of those that did not change is called different, however the cells
+depend on each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from .run_spread import LEAST, Spread
+from .student import critical, shift_found, two_sided
+from .units import Better
+
+Basis = Literal["runs", "within"]
+"""What a difference is judged by: the variation between runs, or the intervals of single ones."""
+POWER = 0.9
+_EACH = 0.95
+"""A loss is found if it is significant and at least the least loss: each with this probability, so
+both with `POWER` however they depend on each other."""
+_Z_EACH = 1.6448536
+MOST_RUNS = 100
+"""More are not asked for: the machine drifts meanwhile."""
+_FEW = 2
+"""Degrees of freedom of a cell's own below which intervals of single runs count as well."""
+
+
+class RunChange(msgspec.Struct, frozen=True):
+    """second ÷ first, with its 95 % interval, and the probability of a difference at least as clear
+    if there is none: `p` of this cell alone, `holm` among all that were compared. `deviation` is
+    the relative standard deviation from run to run, known with so many `degrees` of freedom."""
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    holm: float
+    basis: Basis
+    deviation: float
+    degrees: float
+
+
+class SideTest(msgspec.Struct, frozen=True):
+    """The difference of the logarithms, its standard error with its degrees of freedom, and p."""
+
+    log: float
+    error: float
+    degrees: float
+    p: float
+    basis: Basis
+    deviation: float
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A cell's runs on one side: the logarithm of each one's figure; of a single one, its variance
+    by its own interval (`within`), null if it has none that tells of other runs."""
+
+    logs: tuple[float, ...]
+    within: Spread | None = None
+
+    @property
+    def mean(self) -> float:
+        return sum(self.logs) / len(self.logs)
+
+
+def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
+    """The variance of a run's figure by its own interval: that with which the interval, from low to
+    high, has the coverage that was shown for it."""
+    half = (math.log(high) - math.log(low)) / 2
+    deviation = max(half / critical(1 - coverage, degrees), LEAST)
+    return Spread(deviation * deviation, degrees)
+
+
+def compare_sides(
+    first: Side, second: Side, spread: Spread | None, own_degrees: int
+) -> SideTest | None:
+    """Compares two sides, both with runs. None if nothing is known of how much runs vary.
+    `own_degrees` are those of the cell itself, history included: with fewer than two, variation
+    that its single runs show within themselves is not less than what is assumed."""
+    log = second.mean - first.mean
+    by_runs = None if spread is None else _by_runs(log, first, second, spread)
+    alone = _by_intervals(log, first, second) if own_degrees < _FEW else None
+    if by_runs is None or alone is None:
+        return by_runs or alone
+    return max(by_runs, alone, key=lambda one: one.p)
+
+
+def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> SideTest:
+    error = spread.deviation * math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
+    p = two_sided(log / error, spread.degrees)
+    return SideTest(log, error, spread.degrees, p, "runs", spread.deviation)
+
+
+def _by_intervals(log: float, first: Side, second: Side) -> SideTest | None:
+    """B. Welch's test (Biometrika 34, 1947)."""
+    if first.within is None or second.within is None:
+        return None
+    parts = [
+        Spread(side.within.variance / len(side.logs), side.within.degrees)
+        for side in (first, second)
+        if side.within is not None
+    ]
+    variance = sum(part.variance for part in parts)
+    degrees = variance**2 / sum(part.variance**2 / part.degrees for part in parts)
+    error = math.sqrt(variance)
+    p = two_sided(log / error, degrees)
+    deviation = math.sqrt(max(first.within.variance, second.within.variance))
+    return SideTest(log, error, degrees, p, "within", deviation)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Each p adjusted for all of them."""
+    order = sorted(range(len(p)), key=p.__getitem__)
+    adjusted, least = [1.0] * len(p), 0.0
+    for at, number in enumerate(order):
+        least = max(least, min(1.0, p[number] * (len(p) - at)))
+        adjusted[number] = least
+    return adjusted
+
+
+def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
+    """All that were tested in one comparison, with Holm's p."""
+    every = list(found)
+    adjusted = iter(holm([one.p for one in every if one is not None]))
+    return [None if one is None else _change(one, next(adjusted)) for one in every]
+
+
+def _change(one: SideTest, adjusted: float) -> RunChange:
+    reach = critical(0.05, one.degrees) * one.error
+    low, high = _exp(one.log - reach), _exp(one.log + reach)
+    return RunChange(
+        math.exp(one.log), low, high, one.p, adjusted, one.basis, one.deviation, one.degrees
+    )
+
+
+def _exp(log: float) -> float:
+    return math.exp(max(-300.0, min(300.0, log)))
+
+
+def loss(ratio: float, better: Better) -> float:
+    """What a figure of this ratio to another loses, as a fraction of the other; negative of a
+    gain."""
+    return 1 - ratio if better == "higher" else ratio - 1
+
+
+def log_of_loss(fraction: float, better: Better) -> float:
+    """How far the logarithm of a figure moves by such a loss; the way does not matter."""
+    return -math.log1p(-fraction) if better == "higher" else math.log1p(fraction)
+
+
+def loss_of_log(log: float, better: Better) -> float:
+    """The loss that moves the logarithm so far."""
+    return -math.expm1(-log) if better == "higher" else math.expm1(min(log, 300.0))
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """What a comparison is to find: losses of at least `least`, with Holm's p below
+    `significance`; `detect` is the true loss that its runs should suffice for."""
+
+    significance: float = 0.01
+    least: float = 0.03
+    detect: float = 0.06
+
+
+class Needed(msgspec.Struct, frozen=True):
+    """The smallest true loss that these runs find with `POWER`, and how many more runs of either
+    side it takes to find the loss aimed at (null: more than `MOST_RUNS`)."""
+
+    detectable: float
+    more: tuple[int, int] | None
+
+
+def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
+    """Of a cell among so many that are compared."""
+
+    def found(counts: tuple[int, int], more: int) -> float:
+        scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
+        return _found(one.error * scale, one.degrees + more, aim, cells, better)
+
+    detectable = found(runs, 0)
+    if detectable <= aim.detect:
+        return Needed(detectable, (0, 0))
+    return Needed(detectable, _more(runs, lambda *given: found(*given) <= aim.detect))
+
+
+def _found(error: float, degrees: float, aim: Aim, cells: int, better: Better) -> float:
+    """The true loss that is found with `POWER`."""
+    whole = max(1, min(int(degrees), 100_000))
+    clear = shift_found(aim.significance / max(1, cells), _rounded(whole), _EACH) * error
+    large = log_of_loss(aim.least, better) + _Z_EACH * error
+    return loss_of_log(max(clear, large), better)
+
+
+def _rounded(degrees: int) -> int:
+    """Degrees of freedom are known to two digits, so that few integrals are computed."""
+    step: int = 10 ** max(0, len(str(degrees)) - 2)
+    return degrees // step * step
+
+
+def _more(
+    runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
+) -> tuple[int, int] | None:
+    """The fewest further runs of the second side that suffice; else of both, so that they have as
+    many."""
+
+    def second(n: int) -> tuple[int, int]:
+        return runs[0], runs[1] + n
+
+    def both(n: int) -> tuple[int, int]:
+        return max(runs[0], n), max(runs[1], n)
+
+    for counts in (second, both):
+        least = _first(lambda n: suffices(counts(n), sum(counts(n)) - sum(runs)))  # noqa: B023
+        if least is not None:
+            needs = counts(least)
+            return needs[0] - runs[0], needs[1] - runs[1]
+    return None
+
+
+def _first(suffices: Callable[[int], bool]) -> int | None:
+    """The least number up to `MOST_RUNS` that suffices; more always do if it does."""
+    if not suffices(MOST_RUNS):
+        return None
+    low, high = 0, MOST_RUNS
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle + 1, high)
+    return high

@@ -1,0 +1,158 @@
+"""The gate's judgement: what failed first, then what is not known, last what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from rich.console import RenderableType
+from rich.text import Text
+
+from linkgauge.judge.disturbance import Disturbance
+from linkgauge.judge.gate import FAILURES, Gate, GateCell, Verdict
+from linkgauge.model.units import count_of, format_size, unit_of
+
+from .comparison_text import digits, percent
+from .console import UNSEEN
+from .csv_text import csv_text
+from .files import json_document
+from .run_comparison_text import (
+    basis_lines,
+    fact_lines,
+    lacking,
+    p_value,
+    power_lines,
+)
+from .run_text import simulated
+from .wrapping import Hanging
+
+SCHEMA = "linkgauge.gate/1"
+MOST = 20
+"""Most cells of each kind that are shown; documents have all."""
+_STYLES: dict[Verdict, str] = {
+    "regression": "red", "missing": "red", "worse status": "red", "inconclusive": "yellow",
+    "not enough": "yellow", "ok": "green",
+}  # fmt: skip
+_CODES = {
+    0: ("pass", "green"),
+    1: ("fail", "red"),
+    3: ("inconclusive", "yellow"),
+    4: ("nothing could be compared", "yellow"),
+}
+COLUMNS = (
+    "benchmark", "backend", "size", "row", "column", "verdict", "unit", "baseline", "current",
+    "loss", "p_holm", "detectable", "why",
+)  # fmt: skip
+
+
+def gate_lines(gate: Gate) -> Iterator[RenderableType]:
+    """For people."""
+    one = gate.comparison
+    names = [side.name for side in one.sides]
+    counts = [f"{side.name} ({len(side.runs)})" for side in one.sides]
+    head = Text(f"runs: {counts[1]} against {counts[0]}")
+    yield head.append("  ").append(simulated()) if one.simulated else head
+    yield from fact_lines(one.differences, names)
+    if gate.again[0]:
+        times = "once" if gate.again[1] == 1 else f"{gate.again[1]} times"
+        yield Text(f"{count_of(gate.again[0])} in doubt measured again, {times}")
+    yield Text()
+    for verdict in (*FAILURES, "inconclusive"):
+        found = gate.of(verdict)
+        yield from (_line(cell) for cell in found[:MOST])
+        if len(found) > MOST:
+            yield Text(f"    and {len(found) - MOST} more: --json has all", "dim")
+    known = [cell.cell.changes[0] for cell in gate.cells if cell.cell.changes[0].change]
+    yield from (Hanging(text, 2) for text in power_lines(one, known))
+    yield from (Hanging(text, 2) for text in basis_lines(one))
+    yield Hanging(_outcome(gate), 4)
+
+
+def _line(one: GateCell) -> Hanging:
+    line = Text(f"{one.verdict}: ", _STYLES[one.verdict])
+    size = f" {format_size(one.cell.size)}" if one.cell.size else ""
+    return Hanging(line.append(f"{one.cell.name}{size}: {why(one)}", "default"), 4)
+
+
+def why(one: GateCell) -> str:
+    """What is wrong with a cell, or what is not known of it, in one line."""
+    if one.verdict == "missing":
+        return f"the current runs lack it; {_shown(one.baseline.figure, one)} in the baseline"
+    if one.verdict == "worse status":
+        status = one.current.status if one.current is not None else "missing"
+        reason = one.current.reason if one.current is not None else None
+        return f"{status}, was {one.baseline.status}" + (f": {reason}" if reason else "")
+    if one.verdict == "inconclusive" and one.disturbance is not None:
+        return f"{_lost(one)}; the machine was loaded differently: {disturbed(one.disturbance)}"
+    if one.verdict == "not enough":
+        if one.loss is None:
+            return "nothing tells how much runs vary: give several runs"
+        return f"{_lost(one)}; {lacking(one.cell.changes[0])}"
+    return _lost(one)
+
+
+def _lost(one: GateCell) -> str:
+    """`5.1 % less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    change = one.cell.changes[0].change
+    if one.loss is None or change is None:
+        return "no figure on both sides"
+    higher = one.cell.better == "higher"
+    word = ("less" if higher else "more") if one.loss > 0 else ("more" if higher else "less")
+    current = one.current.figure if one.current is not None else None
+    pair = f"{_plain(one.baseline.figure, one)} → {_shown(current, one)}"
+    return f"{percent(abs(one.loss))} {word}: {pair} (p {p_value(change.holm)})"
+
+
+def _plain(figure: float | None, one: GateCell) -> str:
+    return "-" if figure is None else digits(figure / unit_of(one.cell.unit).scale)
+
+
+def _shown(figure: float | None, one: GateCell) -> str:
+    return f"{_plain(figure, one)} {unit_of(one.cell.unit).shown}"
+
+
+def disturbed(one: Disturbance) -> str:
+    """Who disturbed what."""
+    number = "" if one.pid is None else f" (pid {one.pid})"
+    if one.device is not None:
+        return f"another process{number} used {one.device} in one of them"
+    who = (
+        f"{one_line(one.process)}{number}" if one.process else "a process that this one cannot see"
+    )
+    return f"{who} and others kept {one.current:.1f} CPUs busy, {one.baseline:.1f} in the baseline"
+
+
+def _outcome(gate: Gate) -> Text:
+    word, style = _CODES[gate.code]
+    aim = gate.comparison.aim
+    counts = {verdict: len(gate.of(verdict)) for verdict in _STYLES}
+    said = [f"{number} {verdict}" for verdict, number in counts.items() if number]
+    rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
+    line = Text.assemble("gate: ", (word, f"bold {style}"), f"  {', '.join(said) or 'no cell'}")
+    return line.append(f"; {rule}{', forced' if gate.forced else ''}", "dim")
+
+
+def one_line(name: str) -> str:
+    """A process may call itself anything."""
+    return " ".join(name.translate(UNSEEN).split())
+
+
+def gate_document(gate: Gate) -> str:
+    """The document, in the unit of data."""
+    return json_document({"schema": SCHEMA, "code": gate.code, **msgspec.to_builtins(gate)})
+
+
+def gate_csv(gate: Gate) -> str:
+    """A line for each cell of the baseline."""
+    return csv_text((COLUMNS, *(_fields(cell) for cell in gate.cells)))
+
+
+def _fields(one: GateCell) -> Sequence[object]:
+    cell, change = one.cell, one.cell.changes[0]
+    current = one.current.figure if one.current is not None else None
+    return (
+        cell.benchmark, cell.backend, cell.size, cell.row, cell.column, one.verdict, cell.unit,
+        one.baseline.figure, current, one.loss, change.change.holm if change.change else None,
+        change.needed.detectable if change.needed else None,
+        "" if one.verdict == "ok" else why(one),
+    )  # fmt: skip

@@ -1,0 +1,135 @@
+"""`linkgauge compare`, `gate` and `baseline` on kept runs, and what the gate measures again."""
+
+import json
+from itertools import count
+
+import pytest
+from msgspec.structs import replace
+
+from cli.test_cli import linkgauge
+from configurations_kit import cell, result, run_of
+from linkgauge.engine.again import AGAIN
+from linkgauge.engine.folder import create_run_folder
+from linkgauge.judge.baseline import read_baseline
+from linkgauge.judge.limits import read_limits
+from linkgauge.model.errors import InputError
+from linkgauge.model.settings import Settings
+from linkgauge.report.files import write_run
+
+TRIAD, COPY = "memory_stream_triad", "host_to_device_memcpy_ce"
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder of labels: `before` has five runs, `after` three that lost a tenth of one cell."""
+    monkeypatch.chdir(tmp_path)
+
+    number = count()
+
+    def keep(label, *scales, settings=None):
+        for n, scale in zip(number, scales, strict=False):
+            run = run_of(label, result(TRIAD, cell("0 stream", "8", 300e9)),
+                         result(COPY, cell("0", "0", 55e9 * scale)),
+                         started=f"2026-11-21T20:{n:02d}:00Z")  # fmt: skip
+            run = replace(run, settings=settings or run.settings)
+            write_run(create_run_folder(tmp_path / "results", "card", label, run.started), run)
+
+    keep("before", 1.0, 1.004, 0.996, 1.002, 0.998)
+    keep("after", 0.9, 0.903, 0.898)
+    return keep
+
+
+def test_two_folders_are_compared_run_by_run(kept):
+    done = linkgauge("compare", "results/card/before", "results/card/after")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "results/card/after (3 runs) against results/card/before (5 runs)" in done.stdout
+    assert "1 worse, 0 better, 1 ~" in done.stdout
+
+
+def test_the_gate_fails_and_names_the_cell(kept):
+    done = linkgauge("gate", "--baseline", "results/card/before", "--current", "results/card/after")
+    assert done.returncode == 1
+    assert f"regression: {COPY} [0, 0]" in done.stdout
+    passed = linkgauge("gate", "--baseline", "results/card/before", "--current", "before")
+    assert passed.returncode == 0
+
+
+def test_a_loss_is_found_again_although_earlier_runs_have_it(kept):
+    """What the first run after a regression shows is no reason for the next one to pass."""
+    one = linkgauge("gate", "--baseline", "results/card/before", "--current", "after")
+    assert one.returncode == 1
+
+
+def test_a_baseline_file_stands_for_its_runs(kept, tmp_path):
+    done = linkgauge("baseline", "results/card/before", "--write-limits", "limits.yml")
+    assert done.returncode == 0
+    assert "baseline of 5 runs, 2 cells" in done.stdout
+    assert len(read_baseline(tmp_path / "baseline.json").runs) == 5
+    assert len(read_limits(tmp_path / "limits.yml")) == 1
+    after = ("--baseline", "baseline.json", "--current", "results/card/after")
+    assert linkgauge("gate", *after).returncode == 1
+    limited = linkgauge("gate", *after, "--limits", "limits.yml", "--json")
+    verdicts = {one["verdict"] for one in json.loads(limited.stdout)["cells"]}
+    assert "worse status" in verdicts
+
+
+def test_unlike_runs_are_refused_and_named_unless_forced(kept):
+    kept("smaller", 0.9, 0.9, settings=Settings((1 << 20,), profile="vm"))
+    sides = ("--baseline", "results/card/before", "--current", "results/card/smaller")
+    refused = linkgauge("gate", *sides)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("linkgauge: unlike runs: sizes: 64 B (baseline); 1 MiB (curr")
+    assert linkgauge("gate", *sides, "--force").returncode == 1
+
+
+def test_a_document_goes_to_a_file_and_annotations_to_the_log(kept, tmp_path):
+    done = linkgauge("gate", "--baseline", "results/card/before", "--current", "results/card/after",
+                     "--junit", "-o", "gate.xml", "--github")  # fmt: skip
+    assert done.returncode == 1
+    assert (tmp_path / "gate.xml").read_text().startswith("<?xml")
+    assert done.stdout.splitlines()[-1].startswith("::error title=linkgauge%3A regression::")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("compare", "before"), "compare what"),
+        (("gate", "--baseline", "nothing"), "'nothing' is no file"),
+        (("gate", "--baseline", "before", "--min-loss", "5%", "--detect", "5%"), "give a larger"),
+        (("gate", "--baseline", "before", "-o", "x"), "of which format"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_one_line(kept, options, words):
+    done = linkgauge(*options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_baseline_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "baseline.json"
+    path.write_text('{"schema": "linkgauge.baseline/2", "runs": []}')
+    with pytest.raises(InputError, match=r"baseline\.json is no baseline of this linkgauge"):
+        read_baseline(path)
+
+
+def test_cells_in_doubt_are_measured_again_and_kept_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    of = ("--machine", "full-8", "--size", "64M", "--samples", "6")
+    names = ("device_local_copy", "device_to_device_memcpy_read_ce")
+    for label, fault in (("good", ()), ("bad", ("--fault", "slow sim:0-sim:1 rate=50%"))):
+        assert linkgauge("run", *names, *of, "--label", label, *fault).returncode in (0, 1)
+    for label in ("good", "bad"):  # with an interval that tells of other runs
+        (path,) = tmp_path.glob(f"results/*/{label}/*/run.json")
+        text = path.read_text().replace('"basis": "samples",\n', '"basis": "visits",\n')
+        path.write_text(text.replace('"coverage": null', '"coverage": 0.95'))
+    done = linkgauge("gate", "--baseline", "good", "--current", "bad", "--rerun", "1", "--json")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    failed = {(one["cell"]["row"], one["cell"]["column"]) for one in document["cells"]
+              if one["verdict"] == "regression"}  # fmt: skip
+    assert failed == {("0", "1"), ("1", "0")}
+    (again,) = tmp_path.glob(f"results/*/bad{AGAIN}/*/run.json")
+    cells = [one for result in json.loads(again.read_text())["results"] for one in result["cells"]]
+    assert 2 <= len(cells) < 20
+    assert document["again"] == [len(cells), 1]

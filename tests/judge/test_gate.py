@@ -1,0 +1,137 @@
+"""The gate: what fails, what is not known, and what is measured again."""
+
+import pytest
+from msgspec.structs import replace
+
+from gate_kit import AIM, Trial, cell, failed, normal, run, runs
+from linkgauge.judge.gate import hold, suspects
+from linkgauge.model.run_changes import Aim
+
+BASE = (100.0, 100.4, 99.6, 100.2, 99.8)
+LOSS = (90.0, 90.4, 89.6)
+
+
+def verdicts(baseline, current, **more):
+    return [one.verdict for one in hold(baseline, current, [], AIM, **more).cells]
+
+
+def test_a_proven_loss_fails_and_a_gain_does_not():
+    gate = hold(runs("a", *BASE), runs("b", *LOSS), [], AIM)
+    assert ([one.verdict for one in gate.cells], gate.code) == (["regression"], 1)
+    assert gate.cells[0].loss == pytest.approx(0.1, abs=0.001)
+    gain = hold(runs("a", *BASE), runs("b", 110.0, 111.0), [], AIM)
+    assert (gain.code, gain.cells[0].loss < 0) == (0, True)
+
+
+def test_of_a_latency_more_is_a_loss():
+    slower = runs("b", 110.0, 110.4, better="lower")
+    assert verdicts(runs("a", *BASE, better="lower"), slower) == ["regression"]
+
+
+def test_a_proven_loss_that_is_small_does_not_fail_unless_asked_for():
+    small = runs("b", 98.0, 98.1, 97.9)
+    assert verdicts(runs("a", *BASE), small) == ["ok"]
+    strict = hold(runs("a", *BASE), small, [], Aim(least=0.01, detect=0.02))
+    assert strict.code == 1
+
+
+def test_a_cell_that_is_missing_fails_but_none_that_the_baseline_never_measured():
+    assert verdicts([run("a", cell(0, 1.0), cell(1, 1.0))], [run("b", cell(0, 1.0))]) == [
+        "not enough", "missing",
+    ]  # fmt: skip
+    skipped = cell(1, None, status="skip")
+    assert verdicts([run("a", skipped)], [run("b", cell(0, 1.0))]) == ["ok"]
+    assert verdicts([run("a")], [run("b", cell(0, 1.0))]) == []
+
+
+@pytest.mark.parametrize("status", ["skip", "fail", "timeout", "error"])
+def test_a_worse_status_fails_and_a_better_one_passes(status):
+    good, bad = cell(0, 1.0), cell(0, None, status=status, reason="because")
+    assert verdicts([run("a", good)], [run("b", bad)]) == ["worse status"]
+    assert verdicts([run("a", bad)], [run("b", good)]) == ["ok"]
+    assert verdicts([run("a", bad)], [run("b", bad)]) == ["ok"]
+
+
+def test_nothing_in_common_is_no_success():
+    assert hold([run("a", cell(0, None, status="skip"))], [run("b")], [], AIM).code == 4
+
+
+def test_a_cell_measured_under_another_load_is_inconclusive_and_names_the_process():
+    gate = hold(runs("a", *BASE, busy=0.0), runs("b", *LOSS, busy=1.0, process="backup"), [], AIM)
+    (one,) = gate.cells
+    assert (one.verdict, gate.code) == ("inconclusive", 3)
+    found = one.disturbance
+    assert (found.process, found.pid, found.baseline, found.current) == ("backup", 77, 0.0, 1.0)
+
+
+def test_that_the_baseline_was_the_busier_one_is_inconclusive_too():
+    gate = hold(runs("a", *BASE, busy=1.0, process="x"), runs("b", *BASE, busy=0.0), [], AIM)
+    assert (gate.cells[0].verdict, gate.cells[0].disturbance.process) == ("inconclusive", "x")
+
+
+def test_force_judges_whatever_the_load():
+    disturbed = runs("b", *LOSS, busy=1.0)
+    assert verdicts(runs("a", *BASE, busy=0.0), disturbed, force=True) == ["regression"]
+
+
+def test_a_regression_elsewhere_goes_before_an_inconclusive_cell():
+    base = [run(f"a{n}", cell(0, x, busy=0.0), cell(1, x, busy=0.0)) for n, x in enumerate(BASE)]
+    lost = [run(f"b{n}", cell(0, x, busy=2.0), cell(1, x, busy=0.0)) for n, x in enumerate(LOSS)]
+    gate = hold(base, lost, [], AIM)
+    assert ([one.verdict for one in gate.cells], gate.code) == (["inconclusive", "regression"], 1)
+
+
+def test_where_some_runs_were_loaded_alike_these_are_judged():
+    base = runs("a", *BASE, busy=0.05)
+    current = [run("b", cell(0, 60.0, busy=1.0)), run("c", cell(0, 100.1, busy=0.1))]
+    assert verdicts(base, current) == ["ok"]
+    assert hold(base, current, [], AIM).cells[0].current.runs == 1
+
+
+def test_an_unknown_load_is_no_different_one():
+    assert verdicts(runs("a", *BASE, busy=None), runs("b", *LOSS, busy=1.0)) == ["regression"]
+
+
+def test_a_device_that_others_used_is_a_different_load():
+    base = runs("a", *BASE, devices=("cuda:0",))
+    current = [replace(one, busy={"cuda:0": (4711,)})
+               for one in runs("b", *LOSS, devices=("cuda:0",))]  # fmt: skip
+    gate = hold(base, current, [], AIM)
+    found = gate.cells[0].disturbance
+    assert (found.device, found.pid, gate.code) == ("cuda:0", 4711, 3)
+
+
+def test_suspects_are_what_may_have_lost_and_what_is_inconclusive():
+    trial = Trial(3, normal, 40, loss=0.2)
+    gate = trial.gate(trial.runs(5, current=False), trial.runs(1, current=True), AIM)
+    chosen = {key.place for key in suspects(gate) if key.benchmark == "benchmark_0"}
+    assert ("0", "0") in chosen
+    assert len(suspects(gate)) < 10
+    loaded = hold(runs("a", *BASE, busy=0.0), runs("b", 100.0, busy=1.0), [], AIM)
+    assert len(suspects(loaded)) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cell_that_was_no_suspect_never_fails(seed):
+    trial = Trial(seed, normal, 40, 0.05, loss=0.2)
+    baseline, current = trial.runs(3, current=False), trial.runs(1, current=True)
+    gate = trial.gate(baseline, current, AIM)
+    assert {one.cell.name for one in gate.of("regression")} <= {
+        f"{key.benchmark} [{key.place.row}, {key.place.column}]" for key in suspects(gate)
+    }
+
+
+def test_a_loss_of_one_run_that_the_next_ones_lack_does_not_fail():
+    base = runs("a", *BASE)
+    first, again = (
+        run("b", cell(0, 94.0)),
+        [run(f"c{n}", cell(0, 100.0), again=True) for n in (1, 2)],
+    )
+    assert hold(base, [first], [], AIM).code == 1
+    assert hold(base, [first, *again], [], AIM).code == 0
+
+
+def test_the_kit_names_what_failed():
+    trial = Trial(5, normal, 8, loss=0.3, at=6)
+    gate = trial.gate(trial.runs(5, current=False), trial.runs(3, current=True), AIM)
+    assert failed(gate) == {6}

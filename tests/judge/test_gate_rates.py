@@ -1,0 +1,161 @@
+"""How often the gate errs, by simulation: for nothing, and in not seeing a loss.
+
+LINKGAUGE_CAMPAIGN=full makes many more trials and prints the table of docs/gate.md.
+"""
+
+import os
+
+import pytest
+
+from gate_kit import AIM, Trial, drawn_from, failed, normal, recorded, standardized
+from linkgauge.benchmarks.catalog import select
+from linkgauge.engine.controller import execute
+from linkgauge.engine.journal import Opened
+from linkgauge.engine.plan import fabrics, lay_out, make_plan
+from linkgauge.engine.worker import LocalWorker
+from linkgauge.model.run_changes import Aim
+from linkgauge.model.settings import Settings, Simulation
+from sim_kit import Silent
+
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+TRIALS = 2000 if FULL else 12
+DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
+SIMULATED = """
+source: a test
+noise: 0.5%
+noise_buffers: 0.5%
+noise_moments: 1%
+host: {cpu_model: Example CPU, nodes: [{cpus: 4, memory: 64G}]}
+link_kinds:
+  pcie5: {kind: pcie, speed: 32, width: 16, latency: 300 ns}
+devices: [{count: 2, model: Example Card, memory: 64G, memory_rate: 2 TB/s}]
+links: [{kind: pcie5, each: "sim:0..1", to: "host:0"}]
+"""
+
+
+def simulated():
+    """Noise of runs that the sim backend measured."""
+    names = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_local_copy")
+    found = []
+    for draw in range(400 if FULL else 12):
+        simulation = Simulation("test", SIMULATED, draw=draw)
+        settings = Settings((64 << 20,), precision=0.02, max_time=1.0, simulation=simulation)
+        worker = LocalWorker(settings)
+        box = worker.survey(("sim",))
+        plan = make_plan(lay_out(select(names, ()), fabrics(box, ()), ()), box, settings.sizes)
+        opened = Opened(
+            id="1", label="l", command=(), started="s", machine=box, settings=settings, plan=plan
+        )
+        run = execute((opened,), worker, lambda record: None, Silent())
+        found.append([cell.summary.median for result in run.results for cell in result.cells])
+    return drawn_from([standardized(column) for column in zip(*found, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def noises():
+    return {"normal": normal, "recorded on 2 × H200": recorded(), "of sim": simulated()}
+
+
+def rate(trials, happens):
+    return sum(map(happens, range(trials))) / trials
+
+
+def show(capsys, *fields):
+    if FULL:
+        with capsys.disabled():
+            print(f"\n| {' | '.join(map(str, fields))} |", end="")
+
+
+@pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200", "of sim"])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_of_alike_runs_at_most_one_in_a_hundred_fails(noise, design, noises, capsys):
+    before, after, rerun = DESIGNS[design]
+
+    def fails(seed):
+        trial = Trial(seed, noises[noise], 300)
+        baseline, current = (trial.runs(before, current=False), trial.runs(after, current=True))
+        return bool(failed(trial.gate(baseline, current, AIM, rerun)))
+
+    found = rate(TRIALS // 2, fails)
+    show(capsys, "A/A, 300 cells", noise, design, f"{found:.2%} fail")
+    assert found <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("noise", "least"),
+    [("normal", 0.99), ("of sim", 0.99), ("recorded on 2 × H200", 0.88)],
+)
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(
+    noise, least, design, noises, capsys
+):
+    """Recorded noise has runs that are far off, which make a cell's few runs look noisier."""
+    before, after, rerun = DESIGNS[design]
+
+    def finds(seed):
+        at = seed % 100
+        trial = Trial(seed, noises[noise], 100, loss=0.05, at=at)
+        baseline, current = (trial.runs(before, current=False), trial.runs(after, current=True))
+        return at in failed(trial.gate(baseline, current, AIM, rerun))
+
+    found = rate(TRIALS, finds)
+    show(capsys, "a loss of 5 % in 1 of 100", noise, design, f"{found:.2%} found")
+    assert found >= (least if FULL else least - 0.2)
+
+
+@pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
+def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noises, capsys):
+    aim = Aim(least=0.01, detect=0.02)
+
+    def finds(seed):
+        trial = Trial(seed, noises[noise], 100, loss=0.02)
+        baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
+        asked = trial.gate(baseline, current, aim).cells[0].cell.changes[0].needed.more
+        baseline += trial.runs(asked[0], current=False)
+        current += trial.runs(asked[1], current=True)
+        return 0 in failed(trial.gate(baseline, current, aim))
+
+    found = rate(TRIALS // 2, finds)
+    show(capsys, "a loss of 2 %, least loss 1 %", noise, "as asked for", f"{found:.2%} found")
+    assert found >= (0.90 if FULL else 0.66)
+
+
+@pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
+@pytest.mark.parametrize("deviation", [0.02, 0.05])
+def test_the_smallest_detectable_loss_of_noisier_cells_is_true(deviation, noise, noises, capsys):
+    def finds(seed):
+        known = Trial(seed, noises[noise], 100, deviation)
+        first = known.gate(known.runs(5, current=False), known.runs(3, current=True), AIM)
+        said = first.cells[0].cell.changes[0].needed.detectable
+        trial = Trial(seed, noises[noise], 100, deviation, loss=said)
+        trial.skip(8)
+        baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
+        return 0 in failed(trial.gate(baseline, current, AIM))
+
+    found = rate(TRIALS // 2, finds)
+    show(
+        capsys,
+        f"the loss said, deviation {deviation:.0%}",
+        noise,
+        "5 against 3",
+        f"{found:.2%} found",
+    )
+    assert found >= (0.90 if FULL else 0.66)
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0])
+def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(spread, capsys):
+    """A tenth of them by 3 % or more, with no least loss that would hide it."""
+    aim = Aim(least=1e-9, detect=0.05)
+
+    def fails(seed):
+        trial = Trial(seed, normal, 300, [0.01 * 2.718 ** (spread * (n % 41 - 20) / 10)
+                                          for n in range(300)])  # fmt: skip
+        baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
+        return bool(failed(trial.gate(baseline, current, aim)))
+
+    found = rate(TRIALS // 2, fails)
+    show(
+        capsys, f"A/A, deviations × e^±{2 * spread:g}", "normal", "5 against 3", f"{found:.2%} fail"
+    )
+    assert found <= 0.01

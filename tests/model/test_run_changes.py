@@ -1,0 +1,144 @@
+"""Differences between sets of runs: exact small cases, Holm's p, and how many runs it takes."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.model.run_changes import (
+    Aim,
+    Side,
+    SideTest,
+    changes,
+    compare_sides,
+    holm,
+    log_of_loss,
+    loss,
+    loss_of_log,
+    needed,
+    within,
+)
+from linkgauge.model.run_spread import LEAST, Spread, Varied, deviations, spreads
+from linkgauge.model.student import two_sided
+
+
+def side(*figures, of=None):
+    return Side(tuple(map(math.log, figures)), of)
+
+
+def spread_of(*sets):
+    found, degrees = deviations([dict(enumerate(own, 10 * at)) for at, own in enumerate(sets)])
+    return spreads([Varied("kind", found, degrees)])[0]
+
+
+def test_one_cell_alone_has_students_t_with_its_pooled_variance():
+    a, b = [math.log(x) for x in (100, 102, 101)], [math.log(x) for x in (95, 96)]
+    own = spread_of(a, b)
+    assert own.degrees == 3
+    one = compare_sides(Side(tuple(a)), Side(tuple(b)), own, 3)
+    # scipy.stats.ttest_ind of the logarithms
+    assert one.log / one.error == pytest.approx(-6.705008460795227)
+    assert one.p == pytest.approx(two_sided(one.log / one.error, 3))
+    assert one.basis == "runs"
+
+
+def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
+    def cells(*scales):
+        shape = (-1.2, 0.3, 1.1, -0.4, 0.2)
+        return [
+            Varied("kind", {run: scale * shape[(run + at) % 5] for run in range(5)}, 4)
+            for at, scale in enumerate(scales)
+        ]
+
+    alike = spreads(cells(*[0.01] * 12))
+    unlike = spreads(cells(*[0.001 * 2**n for n in range(12)]))
+    assert alike[0].degrees > 25
+    assert unlike[0].degrees < 8
+    assert unlike[11].deviation > 50 * unlike[0].deviation
+
+
+def test_figures_that_are_off_together_lend_little():
+    together = dict(enumerate((0.012, -0.009, 0.004, -0.007)))
+    apart = [{run: together[(run * step + step) % 4] for run in range(4)} for step in (1, 2, 3, 1)]
+    shared = spreads([Varied("kind", together, 3)] * 30)
+    assert shared[0].degrees < 3 + 3 + 1e-6
+    assert spreads([Varied("kind", one, 3) for one in apart * 8])[0].degrees > 6
+
+
+def test_a_cell_without_several_runs_takes_what_its_peers_show():
+    known = Varied("kind", {0: 0.01, 1: -0.01}, 1)
+    found = spreads([known, known, Varied("kind", {}, 0), Varied("other", {}, 0)])
+    assert found[2].deviation == pytest.approx(0.014, rel=0.5)
+    assert found[3] is None
+    third = Varied("third", {0: 0.02, 1: -0.02}, 1)
+    assert spreads([known, known, third, Varied("other", {}, 0)])[3].deviation > 0.01
+    assert spreads([Varied("kind", {}, 0)]) == [None]
+
+
+def test_runs_that_agree_by_chance_are_not_taken_for_exact():
+    assert spread_of([1.0, 1.0], [1.0, 1.0]).deviation == pytest.approx(LEAST)
+
+
+def test_single_runs_are_compared_by_their_intervals_as_far_as_these_were_shown_to_hold():
+    sure, doubtful = within(99.0, 101.0, 0.95, 20), within(99.0, 101.0, 0.71, 20)
+    assert doubtful.deviation > 1.7 * sure.deviation
+    one = compare_sides(side(100.0, of=sure), side(94.0, of=sure), None, 0)
+    assert (one.basis, one.p < 0.01) == ("within", True)
+    other = compare_sides(side(100.0, of=doubtful), side(94.0, of=doubtful), None, 0)
+    assert other.p > one.p
+    assert compare_sides(side(100.0), side(94.0), None, 0) is None
+
+
+def test_with_one_run_on_a_side_the_more_doubtful_of_both_ways_counts():
+    quiet, noisy = Spread(1e-8, 50.0), within(90.0, 110.0, 0.95, 6)
+    found = compare_sides(side(100.0, of=noisy), side(97.0, of=noisy), quiet, 1)
+    assert found.basis == "within"
+    assert compare_sides(side(100.0, of=noisy), side(97.0, of=noisy), quiet, 2).basis == "runs"
+
+
+def test_holms_p_is_that_of_the_paper():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), max_size=30))
+def test_holms_p_is_never_smaller_and_keeps_the_order(values):
+    adjusted = holm(values)
+    assert all(p <= q <= 1 for p, q in zip(values, adjusted, strict=True))
+    order = sorted(range(len(values)), key=values.__getitem__)
+    assert [adjusted[at] for at in order] == sorted(adjusted)
+
+
+@given(st.floats(0.001, 0.9), st.sampled_from(["higher", "lower"]))
+def test_a_loss_goes_to_its_logarithm_and_back(fraction, better):
+    log = log_of_loss(fraction, better)
+    ratio = math.exp(-log if better == "higher" else log)
+    assert loss(ratio, better) == pytest.approx(fraction)
+    assert loss_of_log(log, better) == pytest.approx(fraction)
+
+
+def test_what_is_missing_is_said_of_the_second_side_or_if_that_does_not_suffice_of_both():
+    aim = Aim(least=0.01, detect=0.02)
+
+    def lacking(deviation, before, after):
+        error = deviation * math.sqrt(1 / before + 1 / after)
+        one = SideTest(0.0, error, 500.0, 1.0, "runs", deviation)
+        return needed(one, (before, after), aim, 100, "higher")
+
+    assert lacking(0.001, 5, 3).more == (0, 0)
+    assert lacking(0.006, 5, 1).more[0] == 0 < lacking(0.006, 5, 1).more[1]
+    more = lacking(0.01, 5, 3).more
+    assert 5 + more[0] == 3 + more[1] > 12
+    assert lacking(0.2, 5, 3).more is None
+    assert lacking(0.01, 5, 3).detectable > 0.03
+
+
+def test_every_change_has_its_interval_and_its_share_of_the_error():
+    found = changes([SideTest(-0.05, 0.01, 20.0, 1e-4, "runs", 0.01), None,
+                     SideTest(0.0, 0.01, 20.0, 1.0, "runs", 0.01)])  # fmt: skip
+    first, missing, last = found
+    assert missing is None
+    assert (first.holm, last.holm) == (pytest.approx(2e-4), 1.0)
+    assert first.ratio == pytest.approx(math.exp(-0.05))
+    assert first.low < first.ratio < first.high < 1
