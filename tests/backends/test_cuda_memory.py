@@ -82,7 +82,7 @@ def test_memory_that_cannot_be_registered_is_the_drivers_error_with_the_size(bin
 
 def test_memory_that_cannot_be_bound_is_refused_unless_there_is_no_other_node(home):
     missing = Node(900, read_host().nodes[0].cpus)
-    with pytest.raises(Unsupported, match="cannot be bound to host:900"):
+    with pytest.raises(Unsupported, match="cannot bind memory to host:900"):
         had(home, "", missing, alone=False)
     buffer = had(home, "", missing)
     if buffer.placement().node is not None:

@@ -91,7 +91,7 @@ def test_what_is_no_chase_or_has_too_few_cpus_is_refused(backend, text, why):
 
 def test_others_run_for_as_long_as_the_chase_alone(backend):
     both = "host:0 -> null by cpu*1 & host:0 -> null by cpu*1"
-    with pytest.raises(Unsupported, match="loads the memory"):
+    with pytest.raises(Unsupported, match="only a load on the memory"):
         backend.prepare(copies_of(backend, both, endless=False), "chase")
 
 

@@ -49,7 +49,7 @@ ALLOWED = (
 
 REFUSED = (
     (CPUS, "opencl:7 -> host:0 by ce", "no opencl:7 here: there is opencl:0, opencl:1"),
-    (CPUS, "host:0 -> opencl:0 by opencl:7.ce", "there is no opencl:7"),
+    (CPUS, "host:0 -> opencl:0 by opencl:7.ce", "no opencl:7 here"),
     (CPUS, "host:3 -> opencl:0 by ce", "no host:3 here: there is host:0"),
     (CPUS, "cuda:0 -> opencl:0 by opencl:0.ce", "OpenCL does not reach cuda:0"),
     (CPUS, "host:0/huge -> opencl:0 by ce", "huge pages"),

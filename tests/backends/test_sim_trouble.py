@@ -246,7 +246,7 @@ def test_faults_of_the_description_and_of_the_command_both_strike():
 
 @pytest.mark.parametrize(
     ("fault", "problem"),
-    [("slow sim:7", "there is no sim:7"), ("slow sim:0 rate=7", "must lie between 0 and 1")],
+    [("slow sim:7", "no sim:7: targets"), ("slow sim:0 rate=7", "must lie between 0 and 1")],
 )
 def test_a_fault_that_cannot_be_is_refused_before_anything_is_measured(fault, problem):
     with pytest.raises(InputError, match=problem):

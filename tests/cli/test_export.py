@@ -54,7 +54,7 @@ def test_a_file_holds_what_stdout_shows(name, run, tmp_path, capsys):
 
 
 def test_only_a_runs_folder_is_packed(run, tmp_path):
-    with pytest.raises(InputError, match="is no run's folder"):
+    with pytest.raises(InputError, match="is not a run's folder"):
         pack(run=run)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no runs in"):

@@ -205,7 +205,7 @@ def test_another_machine_is_refused(broken):
     done = linkgauge("run", "--resume", broken)
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
-    assert f"host name was not-{name}, is {name}" in line
+    assert f"host name was not-{name}, is now {name}" in line
     assert path.read_bytes() == before[: before.rfind(b"\n") + 1]
 
 

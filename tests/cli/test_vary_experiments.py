@@ -81,7 +81,7 @@ class TestEachExperiment:
         vary("--experiment", name, "--machine", machine)
         with opening():
             if name == "streams":
-                with pytest.raises(InputError, match="--streams: only backend cuda knows this"):
+                with pytest.raises(InputError, match="--streams: only backend cuda supports this"):
                     plan_all(asked[0].variants, Rounds())
                 return
             plans = plan_all(asked[0].variants, Rounds())

@@ -249,7 +249,7 @@ class TestRefusals:
             (Collective("all_gather", registered="local"), 64, "registers no buffers"),
             (Collective("broadcast", root=4), 64, "no root 4 in a group of 4"),
             (Collective("broadcast", root=2, split="MOD 2"), 64, "no root 2 in a group of 2"),
-            (Collective("hypercube", split="DIV 3"), 64, "these are 3"),
+            (Collective("hypercube", split="DIV 3"), 64, "power of two of ranks, not 3"),
             (Collective("all_reduce", "int8"), MOST_ELEMENTS + 1, "at most 2147483647 elements"),
         ],
     )
