@@ -94,7 +94,7 @@ def test_a_document_goes_to_a_file_and_annotations_to_the_log(kept, tmp_path):
     ("options", "words"),
     [
         (("compare", "before"), "compare what"),
-        (("gate", "--baseline", "nothing"), "'nothing' is no file"),
+        (("gate", "--baseline", "nothing"), "'nothing' is not a file"),
         (("gate", "--baseline", "before", "--min-loss", "5%", "--detect", "5%"), "give a larger"),
         (("gate", "--baseline", "before", "-o", "x"), "of which format"),
     ],
