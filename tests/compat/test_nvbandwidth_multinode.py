@@ -66,7 +66,7 @@ class TestPage:
     def test_says_that_the_headings_of_writes_say_read(self, capfd, monkeypatch):
         start(monkeypatch, of_processes(4))
         for kind, said in (
-            ("write_ce", "say Read, as those of sailbandwidth do: Write is meant\n"),
+            ("write_ce", "say Read, as those of sailbandwidth do, but mean Write\n"),
             ("write_sm", ""),
         ):
             name = f"{BETWEEN}bidirectional_memcpy_{kind}"
