@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_left_out_and_said(results, tmp_path):
     path = next((results / "gpu-a/guest").glob("*/run.json"))
     path.write_text("{")
     report(runs=[results], output=tmp_path / "all.html")
-    assert "is damaged or cut off" in (tmp_path / "all.html").read_text()
+    assert "is damaged or incomplete" in (tmp_path / "all.html").read_text()
     with pytest.raises(InputError, match="--against is of several runs"):
         report(runs=[next((results / "gpu-b/host").iterdir())], against="host")
 
@@ -98,7 +98,7 @@ def test_a_report_is_packed_with_its_run(results):
 
 
 def concluded(folder, **how):
-    with LiveReport(Display(formats()[TERMINAL], **how)) as shown:
+    with LiveReport(Display(formats()[TERMINAL], **how), lambda run, folder: None) as shown:
         return shown.conclude(RUN, folder)
 
 

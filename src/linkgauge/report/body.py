@@ -152,7 +152,7 @@ def _matrix(result: Result, *, whole: bool) -> Iterator[RenderableType]:
     yield heading(result)
     yield title_line(result)
     columns = _some(columns_of(result), whole=whole) if result.sweep else columns_of(result)
-    if not result.sweep and set(columns) == set(rows_of(result)):
+    if set(columns) == set(rows_of(result)):
         columns = in_order(columns)
     lines = [*_entries(result, columns)]
     if result.sweep and len(lines) > MOST_COLUMNS and not whole:
@@ -168,7 +168,7 @@ def _entries(result: Result, columns: Sequence[str]) -> Iterator[tuple[str, list
     """Each row with what stands in its columns."""
     cells = {cell.place: cell for cell in result.cells}
     rows = rows_of(result)
-    for row in in_order(rows) if not result.sweep and set(columns) == set(rows) else rows:
+    for row in in_order(rows) if set(columns) == set(rows) else rows:
         yield row, [shaded_headline(cells.get(Place(row, at)), result.unit) for at in columns]
 
 

@@ -33,6 +33,7 @@ from .findings_text import brief_lines, finding_lines, groups_of
 from .formats import TERMINAL, Format, formats
 from .matrix import shown
 from .outcome_text import outcome_lines, results_line, worst_of
+from .program import program
 from .progress import progress_bar
 from .run_notes import folded_notes, note_lines
 from .run_text import has_figures, render
@@ -250,4 +251,4 @@ def _finding_lines(run: Run, outcome: Outcome, folder: Path | None) -> Iterator[
 
 def how_to_go_on(folder: Path) -> str:
     """The command that resumes an interrupted run."""
-    return f"measured cells are kept; to resume: linkgauge run --resume {quote(str(folder))}"
+    return f"measured cells are kept; to resume: {program()} run --resume {quote(str(folder))}"

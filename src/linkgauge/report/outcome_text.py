@@ -21,6 +21,7 @@ from linkgauge.model.units import count_of, unit_of
 from .expectations import STYLES, lowest_share
 from .findings_text import Group, groups_of, headline, summary
 from .matrix import shown
+from .program import program
 from .remedies import Command, Step, one_line, steps
 from .remedy_text import Block
 from .run_notes import Missed, missed_precision, naming
@@ -126,12 +127,12 @@ def next_command(
         return None
     folder = quote(str(kept))
     if can_go_on(run, kept):
-        return Command(("linkgauge", "run", "--resume", folder))
+        return Command((program(), "run", "--resume", folder))
     if by_doctor:
         can_mend = wrong is not None and wrong.group is not None and wrong.group.first.remedy
-        words = ("linkgauge", "doctor", folder, "--fix-script", "fix.sh")
+        words = (program(), "doctor", folder, "--fix-script", "fix.sh")
         return Command(words) if can_mend else None
-    return Command(("linkgauge", "doctor", folder)) if wrong is not None else None
+    return Command((program(), "doctor", folder)) if wrong is not None else None
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
