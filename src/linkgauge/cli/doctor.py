@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
     from linkgauge.judge.findings import Evidence
+    from linkgauge.report.remedies import Command
 
 
 @own(fix_script=FIX_SCRIPT)
@@ -52,9 +54,24 @@ def doctor(
     evidence = _gather(root, machine)
     findings = diagnose(evidence)
     write_fixes(fix_script, findings, evidence.before.simulated or "this machine")
-    conclusion = tuple(machine_verdict(findings))
+    then = _look_at_a_run() if root is None and machine is None else None
+    conclusion = tuple(machine_verdict(findings, then))
     form.write("findings", Diagnosis(findings, evidence.before.simulated, conclusion))
     return 1 if failed(findings) else 0
+
+
+def _look_at_a_run() -> Command:
+    """What shows more than the setup: the latest run, else the first."""
+    from linkgauge.engine.runs import RESULTS, latest_run
+    from linkgauge.model.errors import InputError
+    from linkgauge.report.program import program
+    from linkgauge.report.remedies import Command
+
+    try:
+        folder = quote(str(latest_run(RESULTS)))
+    except InputError:
+        return Command((program(), "run", "--profile", "quick"))
+    return Command((program(), "doctor", folder), "what the latest run shows")
 
 
 def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:

@@ -86,12 +86,20 @@ def uncounted_lines(outcome: Outcome) -> Iterator[RenderableType]:
         yield Hanging(Text(text), INDENT)
 
 
-def machine_verdict(findings: Sequence[Finding]) -> Iterator[RenderableType]:
-    """Of a machine without a run: its first failure, else its first warning, and what to do."""
+def machine_verdict(
+    findings: Sequence[Finding], then: Command | None = None
+) -> Iterator[RenderableType]:
+    """Of a machine without a run: its first failure, else its first warning, and what to do; `then`
+    is what to type next."""
     grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
     if (wrong := _worst_finding(groups_of(grave))) is not None:
         yield _named("verdict", wrong.what)
         yield from _about(wrong)
+    else:
+        ok = Text.assemble(("ok", "green"), ": the setup shows no fault")
+        yield _named("verdict", ok)
+    if then is not None:
+        yield Block((then,), INDENT, _label("next"))
 
 
 def worst_of(run: Run, outcome: Outcome) -> Wrong | None:
