@@ -139,7 +139,7 @@ def test_the_backend_enqueues_what_the_driver_takes_at_once(monkeypatch):
     assert words[:3] == (local.destination.address, local.source.address, 4096)
     group.close()
     for text in ("cuda:0 -> null by sm", "null -> cuda:0 by sm"):
-        with pytest.raises(Unsupported, match="only copies that the driver accepts at once"):
+        with pytest.raises(Unsupported, match="does not enqueue such copies at once"):
             backend.prepare([copy(text)], "enqueue")
 
 

@@ -284,9 +284,7 @@ class CudaBackend:
         """The host's part of a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
         transfer = copy.transfer
         if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
-            raise Unsupported(
-                f"{transfer}: only copies that the driver accepts at once are enqueued"
-            )
+            raise Unsupported(f"{transfer}: the driver does not enqueue such copies at once")
         self._settle((copy,))
         self._connect(transfer)
         device = self.device_of(transfer.engine.owner)
