@@ -2,7 +2,7 @@
 
 Each value is the median of one run. The series is searched over seeded intervals (S. Kovács, P.
 Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that
-some interval holds each change alone, also a drop that was mended later. In an interval, the split
+some interval holds each change alone, also a drop that was fixed later. In an interval, the split
 with the largest two-sample t is the candidate. Its p-value is that of Student's t times the number
 of splits tried in all intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change). The most
 significant candidate is taken, then the next that lies apart from it, and last each must stand

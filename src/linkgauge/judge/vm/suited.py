@@ -18,7 +18,7 @@ PIN_CHECKS = frozenset({
 })  # fmt: skip
 MEMORY_CHECKS = frozenset({"memory-node", "memory-unbound", "memory-remote", "memory-size"})
 PLACEMENT = PIN_CHECKS | MEMORY_CHECKS | {"emulator", "huge-pages-none", "device-node"}
-"""Checks of which a placement mends what they find."""
+"""Checks whose findings a placement fixes."""
 
 
 def suited(case: Comparison, found: Collection[str]) -> Suited | None:
