@@ -52,7 +52,7 @@ def _look(font: str, text: str) -> dict[str, Any]:
 LOOK = _look("system-ui, sans-serif", "currentColor")
 """Of a chart inside a page: the page's own text colour, light or dark."""
 PAPER = {**_look("Liberation Sans, Arial, sans-serif", "#22262c"), "background": "white"}
-"""Of a chart that stands alone. vl-convert brings the font, so that it looks the same everywhere."""
+"""Of a chart that stands alone. vl-convert brings the font: it looks the same everywhere."""
 
 Rows = Any
 """A sequence of dicts, a data frame, or what altair takes for data."""
