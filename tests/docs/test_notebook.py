@@ -1,5 +1,5 @@
-"""notebooks/analysis.ipynb and docs/notebook.md: the notebook runs and shows what its text says, the
-page's picture is what it draws, and nothing but its source is kept."""
+"""notebooks/analysis.ipynb and docs/notebook.md: the notebook runs and shows what its text says,
+the page's picture is what it draws, and nothing but its source is kept."""
 
 import re
 import subprocess
