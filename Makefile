@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench tools/screens tools/site_hooks.py)
+SOURCES := $(wildcard src/linkgauge tests bench notebooks tools/notebook tools/screens tools/site_hooks.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -71,9 +71,10 @@ check: $(DEV)
 docs: $(DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# What the README and the pages show of commands, and the README's picture.
+# What the README and the pages show of commands, the README's picture and the notebook's.
 screens: $(DEV)
 	$(BIN)/python tools/screens
+	$(BIN)/python tools/notebook
 
 format: $(DEV)
 	$(BIN)/ruff check --fix $(SOURCES)

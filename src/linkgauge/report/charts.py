@@ -5,6 +5,7 @@ Rows of curves have `x`, `y`, `series` and optionally `says`, which is told of a
 in GB/s, times in the unit that the title names, sizes in bytes.
 
     from linkgauge.report import charts
+    charts.on_paper()
     charts.cdf([{"x": 1.2, "y": 0.5, "series": "0 -> 1"}], "time (µs)")
 """
 
@@ -28,9 +29,51 @@ SIZES = (
     "datum.value + ' B'"
 )
 """Bytes as the axis of a chart writes them."""
+_GREY = "#808080"
+
+
+def _look(font: str, text: str) -> dict[str, Any]:
+    return {
+        "background": None,
+        "font": font,
+        "padding": 6,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": text, "titleColor": text, "titleFontWeight": 500, "titlePadding": 10,
+            "labelFontSize": 12, "titleFontSize": 12, "gridColor": _GREY, "gridOpacity": 0.22,
+            "domainColor": _GREY, "tickColor": _GREY,
+        },
+        "legend": {"labelColor": text, "labelFontSize": 12, "titleColor": text},
+        "line": {"strokeWidth": 2},
+        "text": {"color": text},
+    }  # fmt: skip
+
+
+LOOK = _look("system-ui, sans-serif", "currentColor")
+"""Of a chart inside a page: the page's own text colour, light or dark."""
+PAPER = {**_look("Liberation Sans, Arial, sans-serif", "#22262c"), "background": "white"}
+"""Of a chart that stands alone. vl-convert brings the font: it looks the same everywhere."""
 
 Rows = Any
 """A sequence of dicts, a data frame, or what altair takes for data."""
+
+
+def on_paper() -> None:
+    """Lets notebooks show charts as SVG on white, which vl-convert draws: they are seen wherever a
+    notebook is, without a script. Raises MissingPackage without altair or vl-convert."""
+    alt = _altair()
+    needed("vl_convert", EXTRA)
+    alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))
+    alt.renderers.enable("svg")
+
+
+def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerChart:
+    """The chart below its title, which says so where what it shows is simulated."""
+    under = {"subtitle": "SIMULATED"} if simulated else {}
+    made: alt.LayerChart = chart.properties(
+        title=_altair().TitleParams(title, anchor="start", subtitleColor="#a0379e", **under)
+    )
+    return made
 
 
 def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ()) -> alt.LayerChart:

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from threading import Thread
 from typing import IO, Any, Self, cast
 
+from linkgauge.report import charts
+
 from .blocks import Figure
 from .svg import cleaned
 
@@ -18,24 +20,6 @@ PACKAGES = ("altair", "vl_convert")
 PATIENCE = 60.0
 """Seconds that pictures of a report may take together."""
 _ROWS = "rows"
-_FONT = "system-ui, sans-serif"
-_GREY = "#808080"
-_LOOK = {
-    "background": None,
-    "font": _FONT,
-    "padding": 6,
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": "currentColor", "titleColor": "currentColor", "titleFontWeight": 500,
-        "titlePadding": 10,
-        "labelFontSize": 12, "titleFontSize": 12, "gridColor": _GREY, "gridOpacity": 0.22,
-        "domainColor": _GREY, "tickColor": _GREY,
-    },
-    "legend": {"labelColor": "currentColor", "labelFontSize": 12, "titleColor": "currentColor"},
-    "line": {"strokeWidth": 2},
-    "text": {"color": "currentColor"},
-}  # fmt: skip
-"""Colours of text are the page's own, light or dark."""
 
 
 class Drawer:
@@ -99,6 +83,6 @@ def spec_of(figure: Figure) -> dict[str, Any]:
 
     chart = figure.draw(alt.NamedData(name=_ROWS))
     spec = chart.to_dict(validate=False)
-    spec["config"] = _LOOK
+    spec["config"] = charts.LOOK
     spec.setdefault("datasets", {})[_ROWS] = [dict(row) for row in figure.rows]
     return spec

@@ -1,0 +1,97 @@
+"""notebooks/analysis.ipynb and docs/notebook.md: the notebook runs and shows what its text says,
+the page's picture is what it draws, and nothing but its source is kept."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("altair")  # as pandas and vl-convert, not on RISC-V
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "notebooks" / "analysis.ipynb"
+PICTURE = ROOT / "docs" / "images" / "notebook-latency.svg"
+CHARTS = {"latency", "concurrency", "scaling", "comparison-chart"}
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    return nbformat.read(NOTEBOOK, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What each cell shows, by its id, and with which kind of file."""
+    out = tmp_path_factory.mktemp("shown")
+    tool = [sys.executable, "-W", "error", ROOT / "tools" / "notebook", out]
+    done = subprocess.run(tool, cwd=out, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    return {path.name: path.read_text("utf-8") for path in out.iterdir()}
+
+
+def numbers(line):
+    return [float(word) for word in re.findall(r"\d+\.\d+", line)]
+
+
+def test_is_a_valid_notebook_without_outputs(notebook):
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.id for cell in code if cell.outputs or cell.execution_count is not None] == []
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+
+
+def test_says_what_each_code_cell_is_for(notebook):
+    kinds = [cell.cell_type for cell in notebook.cells]
+    assert kinds[0] == kinds[-1] == "markdown"
+    assert max(len(run) for run in "".join(kind[0] for kind in kinds).split("m")) <= 2
+
+
+def test_shows_charts_as_pictures_that_say_that_they_are_simulated(shown):
+    pictures = {name.removesuffix(".svg") for name in shown if name.endswith(".svg")}
+    assert pictures == CHARTS
+    for name in pictures:
+        drawn = shown[f"{name}.svg"]
+        assert drawn.startswith("<svg ")
+        assert "SIMULATED</text>" in drawn
+        assert set(re.findall(r"https?://[^\"' )]+", drawn)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_the_slow_link_is_the_only_proven_change(shown):
+    kinds, _, *lines = [line.split() for line in shown["comparison.txt"].splitlines()]
+    assert kinds == ["kind", "noise", "worse"]
+    assert [line[1:] for line in lines] == [["4", "0"], ["42", "14"]]
+    assert shown["findings.txt"].splitlines()[1].split()[:3] == ["0", "fail", "sim:2-nvswitch"]
+
+
+def test_the_tail_grows_with_the_jitter_of_a_device(shown):
+    steady, jitters, more = map(numbers, shown["percentiles.txt"].splitlines()[-3:])
+    assert steady[3] < 1.01 * steady[1]
+    assert jitters[3] < more[3]
+    assert jitters[3] / jitters[1] > 1.05
+
+
+def test_copies_share_a_switch_or_have_links_of_their_own(shown):
+    each = [numbers(line) for line in shown["concurrency-each.txt"].splitlines()[2:]]
+    own, shared = zip(*each, strict=True)
+    assert max(own) < 1.01 * min(own)
+    assert shared[2] == pytest.approx(shared[0] / 4, rel=0.02)
+    assert "knee at 5" in shown["scaling.svg"]
+
+
+def test_the_picture_of_the_page_is_what_the_notebook_draws(shown):
+    assert PICTURE.read_text("utf-8") == shown["latency.svg"], "make screens draws it anew"
+
+
+def test_the_example_of_the_page_draws_a_chart():
+    page = (ROOT / "docs" / "notebook.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    before, call, last = example.rpartition("charts.titled")
+    code = f"{before}made = {call}{last}print(made._repr_mimebundle_()['image/svg+xml'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.startswith("<svg ")
+    assert "64 MiB</text>" in done.stdout
