@@ -156,7 +156,10 @@ def test_a_dry_run_measures_nothing_and_writes_nothing(tmp_path):
         (("copy", "host:0 -> cuda:0", "--streams", "33"), "--streams 33: give 1 to 32"),
         (("run", COPY, "--backend", "host", "--kernel", "bulk"), "--kernel: only backend cuda"),
         (("copy", "host:0 -> host:0", "--streams", "2", "--blocks", "9"), "--blocks, --streams: "),
-        (("copy", "sim:0 -> sim:1", "--machine", "ppu-8", "--threads", "64"), "only backend cuda supports this, "),
+        (
+            ("copy", "sim:0 -> sim:1", "--machine", "ppu-8", "--threads", "64"),
+            "only backend cuda supports this, ",
+        ),
         (("run", "--dry-run", "--csv"), "a dry run takes none: use --json"),
         (("run", "--loops", "99999999999999999999"), "too many"),
         (("run", COPY, "--backend", "host", "--only-d2d"), "nothing to measure"),

@@ -29,7 +29,7 @@ from linkgauge.judge.findings import Evidence
 from linkgauge.model.inventory import PciFunction
 from linkgauge.model.kernel_log import KernelLog, LogKind
 from linkgauge.model.modes import Mode
-from linkgauge.report.remedies import CHANGING, LOOKING, Command, WrittenFile, steps
+from linkgauge.report.remedies import CHANGING, LOOKING, SETTING, Command, WrittenFile, steps
 from remedy_kit import assert_pasteable, unmarked
 from vm_kit import compare, domain, hostdev, tree
 
@@ -169,10 +169,22 @@ def test_commands_start_with_a_known_program_and_prose_ends_as_sentences_do():
         for step in steps(finding.remedy):
             if isinstance(step, Command):
                 first, *rest = shlex.split(step.line)
-                assert (rest[0] if first == "sudo" else first) in LOOKING | CHANGING
+                started = rest[0] if first == "sudo" else first
+                assert started in LOOKING | CHANGING or step.line in SETTING
             elif not isinstance(step, WrittenFile):
                 assert step.text[-1] in ".:>s"
                 assert step.text[0].isupper()
+
+
+def test_what_a_line_takes_from_a_variable_an_earlier_one_sets():
+    used = 0
+    for finding in driven():
+        lines = [step.line for step in steps(finding.remedy) if isinstance(step, Command)]
+        for at, own in enumerate(lines):
+            for name in re.findall(r"\$\{?([A-Z]+)", own):
+                assert any(before.startswith(f"{name}=") for before in lines[:at])
+                used += 1
+    assert used
 
 
 def test_a_shell_reads_them_all():

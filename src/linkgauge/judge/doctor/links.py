@@ -172,8 +172,10 @@ def _capacity(link: PciLink) -> float | None:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Link Control 2 of the port above limits the speed that the link may train to. A port that a
-    hypervisor made up asks for the most that it can do: less than that, somebody has set."""
+    """Link Control 2 of the port above limits the speed that the link may train to. A hypervisor
+    emulates the port that a guest sees, which asks for the most that it can do: where it asks for
+    less, and the link runs at that, the host's port is likely to be set alike, but it alone
+    decides. The link's state is the card's own, which VFIO passes on."""
     virtual = is_virtual(evidence)
     for hop in hops(evidence):
         port = evidence.functions.get(hop.function.parent or "") if virtual else hop.port
@@ -187,6 +189,14 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             able = _able(hop.both_speeds, f"{hop.speed:g}")
             found = f"the port above it, {port.address}, {asked}; {able}"
             why = "the link trains to no more than that at every boot"
+            if virtual:
+                asks = f"asks for {port.link.target:g} GT/s (LnkCtl2)"
+                runs = ", and the card's link runs at no more" if held else ""
+                found = f"the emulated port above it, {port.address}, {asks}{runs}; {able}"
+                why = (
+                    "the host's own port decides, which a guest cannot read: it is likely to ask "
+                    "for the same, and then the link trains to no more at every boot"
+                )
             remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
             severity: Severity = "fail" if held else "note"
             yield Finding("target-speed", severity, hop.subject, found, why, remedy)
@@ -198,7 +208,8 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
             found = "cannot read MaxPayload of both ends"
-            above = "belongs to the hypervisor" if is_virtual(evidence) else "is not visible"
+            virtual = is_virtual(evidence)
+            above = "is emulated, and says nothing of the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = link_state(hop.function.address, "MaxPayload")
             yield Finding("payload", "unknown", hop.subject, found, remedy=(look,))
@@ -269,10 +280,10 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 CHECKS = (
     check_silent,
     check_switches,
+    check_target_speed,
     check_link_speed,
     check_link_width,
     check_bridge,
-    check_target_speed,
     check_payload,
     check_read_request,
     check_acs,
