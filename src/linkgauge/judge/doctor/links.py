@@ -10,6 +10,7 @@ from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
 from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciLink, gaps_of
+from linkgauge.model.pcie import link_rate
 
 from . import retrain
 from .pcie_chains import PcieChain, chain, hops, is_virtual, shown, subject
@@ -107,7 +108,7 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     doubt = "" if sure else "; it may only be saving power, which a run under load would show"
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
-    why = f"it reaches {at / best:.0%} of its possible rate"
+    why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
     remedy = retrain.lines(hop.port, hop.function, best, virtual=is_virtual(evidence))
     return Finding("link-speed", severity, hop.subject, found, why, remedy)
 

@@ -35,7 +35,14 @@ def lines(
     where to look. `speed` in GT/s. The lines belong on the host, whose addresses a `virtual`
     machine does not know: there they are variables, of which a person sets the first."""
     code = generation(speed)  # the encoding of the target speed field
-    above, device = (_PORT, _DEVICE) if virtual else (port and port.address, function.address)
+    above, device = (
+        (_PORT, _DEVICE)
+        if virtual
+        else (
+            port.address if port else None,
+            function.address,
+        )
+    )
     if code is None or above is None:
         return (
             (
