@@ -82,6 +82,13 @@ def test_what_explains_the_verdict_stands_below_it_with_what_to_do():
     ]
 
 
+def test_a_failure_that_the_verdict_explains_stands_below_it():
+    slow = Finding("slow", "fail", "x:1", "it is slow", explained_by=(FAIL.name,))
+    told = lines(run_of("low"), FAIL, slow)
+    assert told[1] == "explains:  fail slow  x:1: it is slow"
+    assert "explains" not in "".join(lines(run_of("low"), FAIL, replace(slow, severity="warn")))
+
+
 def test_what_to_do_first_is_all_commands_that_follow_each_other():
     together = ("sudo setpci -s 0:1.0 CAP_EXP+30.w=5:f", "sudo setpci -s 0:1.0 CAP_EXP+10.w=20:20")
     remedy = ("# not while it is used", *together, "# or", "sudo dmesg")

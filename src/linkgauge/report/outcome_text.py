@@ -157,6 +157,10 @@ def _about(wrong: Wrong) -> Iterator[RenderableType]:
     if wrong.group is None:
         return
     first = wrong.group.first
+    if wrong.cause is None:
+        grave = [alike for alike in wrong.group.explained if alike[0].severity == "fail"]
+        for alike in grave[:1]:
+            yield _named("explains", headline(alike))
     if first.why:
         yield _named("why", Text(one_line(first.why)))
     if first.remedy:

@@ -192,11 +192,11 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             why = "the link trains to no more than that at every boot"
             if virtual:
                 asks = f"asks for {port.link.target:g} GT/s (LnkCtl2)"
-                runs = ", and the card's link runs at no more" if held else ""
+                runs = ", as the card's link runs" if held else ""
                 found = f"the emulated port above it, {port.address}, {asks}{runs}; {able}"
                 why = (
-                    "the host's own port decides, which a guest cannot read: it is likely to ask "
-                    "for the same, and then the link trains to no more at every boot"
+                    "the host's port decides, which a guest cannot read: it is likely to ask for "
+                    "the same at every boot"
                 )
             remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
             severity: Severity = "fail" if held else "note"

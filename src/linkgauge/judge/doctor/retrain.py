@@ -17,12 +17,12 @@ _STOP = (
 )
 _ON_THE_HOST = (
     (
-        "# Type all of this on the virtual machine's host, whose addresses are not the guest's. "
-        "There `virsh dumpxml NAME` has the ADDRESS of the device: <source> of its <hostdev>."
+        "# On the virtual machine's host, whose addresses are not the guest's: ADDRESS is <source> "
+        "of the device's <hostdev> in `virsh dumpxml NAME`."
     ),
     _STOP,
     f"{DEVICE}  # such as 0000:41:00.0",
-    f"{PORT_ABOVE}  # the port above it",
+    PORT_ABOVE,
 )
 _PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
 """Without an address setpci would write to all functions: `:?` stops where there is none."""
