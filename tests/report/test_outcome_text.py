@@ -89,7 +89,7 @@ def test_a_failure_that_the_verdict_explains_stands_below_it():
     assert "explains" not in "".join(lines(run_of("low"), FAIL, replace(slow, severity="warn")))
 
 
-def test_what_to_do_first_is_all_commands_that_follow_each_other():
+def test_what_to_do_first_is_all_commands_that_need_each_other():
     together = ("sudo setpci -s 0:1.0 CAP_EXP+30.w=5:f", "sudo setpci -s 0:1.0 CAP_EXP+10.w=20:20")
     remedy = ("# not while it is used", *together, "# or", "sudo dmesg")
     told = lines(run_of("ok"), replace(FAIL, remedy=remedy))
@@ -97,6 +97,11 @@ def test_what_to_do_first_is_all_commands_that_follow_each_other():
     assert told[1:-1] == [
         "do first:  # not while it is used", f"           {first}", f"           {second}"
     ]  # fmt: skip
+
+
+def test_to_look_is_a_first_step_of_its_own():
+    told = lines(run_of("ok"), replace(FAIL, remedy=("sudo lspci -vv", "sudo setpci -s 0 x=1")))
+    assert told[1:-1] == ["do first:  sudo lspci -vv"]
 
 
 def test_where_nothing_is_found_it_is_the_first_cell_that_is_not_as_it_should_be():

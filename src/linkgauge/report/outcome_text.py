@@ -168,15 +168,18 @@ def _about(wrong: Wrong) -> Iterator[RenderableType]:
 
 
 def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """The prose before the first command, and all commands up to what follows them: the first may
-    do nothing without the next. Of prose alone, the first line."""
+    """The prose before the first command, and that one. Where it changes or sets something, all up
+    to the next prose: it may do nothing without them. Of prose alone, the first line."""
     found = list(steps(remedy))
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
     prose = list(takewhile(lambda step: not isinstance(step, Command), found))
     yield from prose
-    yield from takewhile(lambda step: isinstance(step, Command), found[len(prose) :])
+    commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
+    first = commands[0]
+    alone = isinstance(first, Command) and first.only_looks and not first.sets
+    yield from commands[:1] if alone else commands
 
 
 def nothing_wrong(run: Run) -> Text:

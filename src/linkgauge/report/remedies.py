@@ -81,9 +81,14 @@ class Command(msgspec.Struct, frozen=True):
     @property
     def placeholders(self) -> tuple[str, ...]:
         """What is to be filled in."""
-        if self.line in SETTING:
+        if self.sets:
             return ("ADDRESS",) if self.line == DEVICE else ()
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
+
+    @property
+    def sets(self) -> bool:
+        """Whether it sets a variable."""
+        return self.line in SETTING
 
     @property
     def needs_variables(self) -> bool:
