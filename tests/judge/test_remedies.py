@@ -26,6 +26,7 @@ from judge.test_vm_host import machine as host
 from linkgauge.judge import slow_parts, steadiness
 from linkgauge.judge.doctor import CHECKS, diagnose
 from linkgauge.judge.findings import Evidence
+from linkgauge.judge.remedies import PORT_ABOVE
 from linkgauge.model.inventory import PciFunction
 from linkgauge.model.kernel_log import KernelLog, LogKind
 from linkgauge.model.modes import Mode
@@ -185,6 +186,24 @@ def test_what_a_line_takes_from_a_variable_an_earlier_one_sets():
                 assert any(before.startswith(f"{name}=") for before in lines[:at])
                 used += 1
     assert used
+
+
+def test_the_port_above_a_device_is_found_as_sysfs_nests_them(tmp_path):
+    below = tmp_path / "sys/devices/pci0000:40" / "0000:40:01.1" / "0000:41:00.0"
+    below.mkdir(parents=True)
+    listed = tmp_path / "sys/bus/pci/devices"
+    listed.mkdir(parents=True)
+    (listed / below.name).symlink_to(below)
+    sets = PORT_ABOVE.replace("/sys/", f"{tmp_path}/sys/")
+
+    def port(device):
+        line = f'DEVICE={device}\n{sets}\necho "${{PORT:?}}"'
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30)
+        return done.stdout.strip()
+
+    assert port("0000:41:00.0") == "0000:40:01.1"
+    for unknown in ("ADDRESS", "0000:99:00.0", ""):
+        assert ":" not in port(unknown)  # setpci takes it for no address
 
 
 def test_a_shell_reads_them_all():

@@ -5,9 +5,21 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.report.body import body_lines
-from report.bodies import BODIES, EIGHT, FAILURES, ONE_DEVICE, WIDE, run, simulated
+from report.bodies import (
+    BODIES,
+    EIGHT,
+    FAILURES,
+    ONE_DEVICE,
+    WIDE,
+    cell,
+    judged,
+    result,
+    run,
+    simulated,
+)
 from report.test_output import compare, text_console
 
 WIDTHS = (60, 80, 120, 200)
@@ -87,6 +99,17 @@ def test_low_cells_are_marked_without_colour_and_the_marks_explained():
     assert "350.0▼ " in text
     assert "▼ below what is expected, ▼▼ below half of what is expected" in text
     assert "expected 400.00 GB/s: 18 nvlink × 25 GB/s = 450 GB/s" in text
+
+
+def test_what_links_run_below_their_best_is_marked_and_explained():
+    of = judged(cell("0", "1", 197.1), 200.0, "ok")
+    slow = replace(of, expected=replace(of.expected, nominal=400e9))
+    fine = judged(cell("1", "0", 393.0), 400.0, "ok")
+    text = body(run(result("d2d", [slow, fine])), 80)
+    assert "197.1↓" in text
+    assert "393.0↓" not in text
+    assert "d2d  cuda  64 MiB  ok↓" in text
+    assert "↓ as expected of links that run below their best" in text
 
 
 @pytest.mark.parametrize("name", BODIES)
