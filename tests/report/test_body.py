@@ -63,9 +63,9 @@ def test_folding_loses_no_figure(name, width):
 
 def test_each_benchmark_of_one_device_is_one_line_with_its_name():
     lines = body(ONE_DEVICE, 120).splitlines()
-    for result in ONE_DEVICE.results:
-        own = [line for line in lines if line.split()[:1] == [result.benchmark]]
-        assert len(own) == len(result.cells)
+    for one in ONE_DEVICE.results:
+        own = [line for line in lines if line.split()[:1] == [one.benchmark]]
+        assert len(own) == len(one.cells)
 
 
 def test_what_was_not_measured_at_all_is_left_out():
@@ -102,10 +102,13 @@ def test_low_cells_are_marked_without_colour_and_the_marks_explained():
 
 
 def test_what_links_run_below_their_best_is_marked_and_explained():
-    of = judged(cell("0", "1", 197.1), 200.0, "ok")
-    slow = replace(of, expected=replace(of.expected, nominal=400e9))
-    fine = judged(cell("1", "0", 393.0), 400.0, "ok")
-    text = body(run(result("d2d", [slow, fine])), 80)
+    cells = [
+        judged(cell(row, column, 393.0), 400.0, "ok")
+        for row in "012" for column in "012" if row != column
+    ]  # fmt: skip
+    slow = judged(cell("0", "1", 197.1), 200.0, "ok")
+    cells[0] = replace(slow, expected=replace(slow.expected, nominal=400e9))
+    text = body(run(result("d2d", cells), devices=3), 80)
     assert "197.1↓" in text
     assert "393.0↓" not in text
     assert "d2d  cuda  64 MiB  ok↓" in text
