@@ -48,7 +48,7 @@ def verdict(lines):
         (
             ("run", FROM_HOST, "--machine", "vm-degraded", "--profile", "quick"),
             1,
-            "verdict:   fail link-speed  sim:0",
+            "verdict:   fail target-speed  sim:0",
             "1 measured: 1 ok, 0 low, 0 not judged; findings: 2 fail SIMULATED",
         ),
         (
@@ -60,7 +60,7 @@ def verdict(lines):
         (
             ("traffic", "--machine", "vm-degraded", "--threads", "1", "--out", "kept"),
             1,
-            "verdict:   fail link-speed  sim:0",
+            "verdict:   fail target-speed  sim:0",
             " not judged; findings: 2 fail SIMULATED",
         ),
         (

@@ -159,9 +159,29 @@ def test_a_virtual_machines_addresses_are_not_its_hosts():
     host = replace(GOOD, hypervisor="QEMU")
     findings = found(inventory(host=host, pci=(root(link=slow), gpu(link=slow))))
     lines = "\n".join(the("target-speed", findings).remedy)
-    assert "setpci -s PORT CAP_EXP+30.w=5:f" in lines
+    assert 'setpci -s "${PORT:?}" CAP_EXP+30.w=5:f' in lines
+    assert lines.index("DEVICE=") < lines.index("PORT=") < lines.index("sudo setpci")
     assert ROOT not in lines
     assert GPU not in lines
+
+
+def test_a_guest_reads_the_register_of_an_emulated_port_which_proves_little():
+    slow = replace(FULL, speed=2.5, target=2.5)
+    host = replace(GOOD, hypervisor="QEMU")
+    findings = found(inventory(host=host, pci=(root(link=slow), gpu(link=slow))))
+    finding = the("target-speed", findings)
+    assert f"the emulated port above it, {ROOT}, asks for 2.5 GT/s" in finding.found
+    assert "which a guest cannot read: it is likely to" in finding.why
+    assert "emulated" in the("payload", findings).found
+
+
+def test_a_link_that_its_port_holds_down_is_explained_by_that():
+    slow = replace(FULL, speed=2.5, target=2.5)
+    run = measured(reading(link_speed=2.5))
+    findings = found(inventory(pci=(root(link=slow), gpu(link=slow))), None, run)
+    cause, effect = the("target-speed", findings), the("link-speed", findings)
+    assert effect.explained_by == (cause.name,)
+    assert findings.index(cause) < findings.index(effect)
 
 
 def test_a_pinned_target_speed_gives_the_lines_that_retrain():
@@ -188,7 +208,7 @@ def test_in_a_virtual_machine_without_a_port_the_lines_point_to_the_host():
     )  # fmt: skip
     lines = the("link-speed", findings).remedy
     assert "virtual machine's host" in lines[0]
-    assert any("setpci -s PORT CAP_EXP+30.w=5:f" in line for line in lines)
+    assert any('setpci -s "${PORT:?}" CAP_EXP+30.w=5:f' in line for line in lines)
 
 
 def test_what_a_virtual_machine_hides_is_unknown():
@@ -234,7 +254,7 @@ def test_bridges_that_a_hypervisor_made_up_are_not_blamed():
         inventory(host=vm, pci=(made_up, gpu())), inventory(host=vm, pci=(worse, gpu())), well
     )
     assert [(each.check, each.severity) for each in findings] == [("payload", "unknown")]
-    assert "the port above it belongs to the hypervisor" in findings[0].found
+    assert "the port above it is emulated" in findings[0].found
     slow = measured(reading(link_speed=8.0, link_width=16))
     assert the("link-speed", found(inventory(host=vm, pci=(made_up, gpu())), None, slow))
 

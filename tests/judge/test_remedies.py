@@ -26,10 +26,11 @@ from judge.test_vm_host import machine as host
 from linkgauge.judge import slow_parts, steadiness
 from linkgauge.judge.doctor import CHECKS, diagnose
 from linkgauge.judge.findings import Evidence
+from linkgauge.judge.remedies import PORT_ABOVE
 from linkgauge.model.inventory import PciFunction
 from linkgauge.model.kernel_log import KernelLog, LogKind
 from linkgauge.model.modes import Mode
-from linkgauge.report.remedies import CHANGING, LOOKING, Command, WrittenFile, steps
+from linkgauge.report.remedies import CHANGING, LOOKING, SETTING, Command, WrittenFile, steps
 from remedy_kit import assert_pasteable, unmarked
 from vm_kit import compare, domain, hostdev, tree
 
@@ -169,10 +170,40 @@ def test_commands_start_with_a_known_program_and_prose_ends_as_sentences_do():
         for step in steps(finding.remedy):
             if isinstance(step, Command):
                 first, *rest = shlex.split(step.line)
-                assert (rest[0] if first == "sudo" else first) in LOOKING | CHANGING
+                started = rest[0] if first == "sudo" else first
+                assert started in LOOKING | CHANGING or step.line in SETTING
             elif not isinstance(step, WrittenFile):
                 assert step.text[-1] in ".:>s"
                 assert step.text[0].isupper()
+
+
+def test_what_a_line_takes_from_a_variable_an_earlier_one_sets():
+    used = 0
+    for finding in driven():
+        lines = [step.line for step in steps(finding.remedy) if isinstance(step, Command)]
+        for at, own in enumerate(lines):
+            for name in re.findall(r"\$\{?([A-Z]+)", own):
+                assert any(before.startswith(f"{name}=") for before in lines[:at])
+                used += 1
+    assert used
+
+
+def test_the_port_above_a_device_is_found_as_sysfs_nests_them(tmp_path):
+    below = tmp_path / "sys/devices/pci0000:40" / "0000:40:01.1" / "0000:41:00.0"
+    below.mkdir(parents=True)
+    listed = tmp_path / "sys/bus/pci/devices"
+    listed.mkdir(parents=True)
+    (listed / below.name).symlink_to(below)
+    sets = PORT_ABOVE.replace("/sys/", f"{tmp_path}/sys/")
+
+    def port(device):
+        line = f'DEVICE={device}\n{sets}\necho "${{PORT:?}}"'
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30)
+        return done.stdout.strip()
+
+    assert port("0000:41:00.0") == "0000:40:01.1"
+    for unknown in ("ADDRESS", "0000:99:00.0", ""):
+        assert ":" not in port(unknown)  # setpci takes it for no address
 
 
 def test_a_shell_reads_them_all():

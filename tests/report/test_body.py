@@ -5,9 +5,21 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.report.body import body_lines
-from report.bodies import BODIES, EIGHT, FAILURES, ONE_DEVICE, WIDE, run, simulated
+from report.bodies import (
+    BODIES,
+    EIGHT,
+    FAILURES,
+    ONE_DEVICE,
+    WIDE,
+    cell,
+    judged,
+    result,
+    run,
+    simulated,
+)
 from report.test_output import compare, text_console
 
 WIDTHS = (60, 80, 120, 200)
@@ -51,9 +63,9 @@ def test_folding_loses_no_figure(name, width):
 
 def test_each_benchmark_of_one_device_is_one_line_with_its_name():
     lines = body(ONE_DEVICE, 120).splitlines()
-    for result in ONE_DEVICE.results:
-        own = [line for line in lines if line.split()[:1] == [result.benchmark]]
-        assert len(own) == len(result.cells)
+    for one in ONE_DEVICE.results:
+        own = [line for line in lines if line.split()[:1] == [one.benchmark]]
+        assert len(own) == len(one.cells)
 
 
 def test_what_was_not_measured_at_all_is_left_out():
@@ -87,6 +99,20 @@ def test_low_cells_are_marked_without_colour_and_the_marks_explained():
     assert "350.0▼ " in text
     assert "▼ below what is expected, ▼▼ below half of what is expected" in text
     assert "expected 400.00 GB/s: 18 nvlink × 25 GB/s = 450 GB/s" in text
+
+
+def test_what_links_run_below_their_best_is_marked_and_explained():
+    cells = [
+        judged(cell(row, column, 393.0), 400.0, "ok")
+        for row in "012" for column in "012" if row != column
+    ]  # fmt: skip
+    slow = judged(cell("0", "1", 197.1), 200.0, "ok")
+    cells[0] = replace(slow, expected=replace(slow.expected, nominal=400e9))
+    text = body(run(result("d2d", cells), devices=3), 80)
+    assert "197.1↓" in text
+    assert "393.0↓" not in text
+    assert "d2d  cuda  64 MiB  ok↓" in text
+    assert "↓ as expected of links that run below their best" in text
 
 
 @pytest.mark.parametrize("name", BODIES)

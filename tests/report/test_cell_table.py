@@ -33,6 +33,24 @@ def test_verdicts_stand_beside_the_share_and_the_others_are_not_judged():
     assert "not judged" in second
 
 
+def held(verdict="ok", expected=3.46, nominal=54.5):
+    known = judged(cell("0", "0", 3.5), expected, verdict)
+    return Row("x", replace(known, expected=replace(known.expected, nominal=nominal * 1e9)), "B/s")
+
+
+def test_a_share_is_of_what_links_carry_at_their_best():
+    _, line, *rest = lines(held())
+    assert "6% of 54.50  ↓" in line
+    assert "ok" not in line
+    assert rest == ["↓ a link runs below its best: as it is, 3.46 GB/s is what it should carry"]
+    assert "low↓" in lines(held("low"))[1]
+    assert "3.46 to 4.00 GB/s" in lines(held(), held(expected=4.0))[-1]
+
+
+def test_what_is_hardly_below_its_best_is_not_marked():
+    assert "101% of 3.46  ok" in lines(held(nominal=3.6))[1]
+
+
 def test_nothing_is_said_of_verdicts_where_no_cell_has_one():
     assert "judged" not in "".join(lines(row(), row()))
 

@@ -15,11 +15,15 @@ def test_a_pipe_is_as_wide_as_columns_says_or_unlimited(monkeypatch, columns, wi
 
 @pytest.mark.parametrize(
     ("encoding", "shown"),
-    [("utf-8", "±2% ▁▃█ 0.4▼ → é"), ("latin-1", "±2% _,# 0.4v > é"), ("ascii", "~2% _,# 0.4v > ?")],
+    [
+        ("utf-8", "±2% ▁▃█ 0.4▼↓ → é"),
+        ("latin-1", "±2% _,# 0.4v| > é"),
+        ("ascii", "~2% _,# 0.4v| > ?"),
+    ],
 )
 def test_signs_that_the_encoding_lacks_are_replaced_by_ones_as_wide(encoding, shown):
     console = make_console()
     console.file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    console.print("±2% ▁▃█ 0.4▼ → é")
+    console.print("±2% ▁▃█ 0.4▼↓ → é")
     console.file.flush()
     assert console.file.buffer.getvalue().decode(encoding) == f"{shown}\n"

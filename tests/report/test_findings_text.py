@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from msgspec.structs import replace
 
 from linkgauge.judge.findings import Finding
@@ -66,12 +67,35 @@ def test_what_a_finding_explains_stands_below_it():
     assert places == sorted(places)
 
 
+def test_what_explains_may_be_explained_itself():
+    last = replace(finding(4, "drift"), explained_by=(SLOW.name,))
+    text = shown(last, SLOW, CAUSE)
+    places = [text.index(f"{check}  sim:") for check in ("clocks", "drift", "slow")]
+    assert min(places) == places[0]
+    assert text.count("drift  sim:") == 1
+
+
+@pytest.mark.parametrize(
+    ("remedy", "purpose"),
+    [
+        (("cat /proc/cmdline", "sudo dmesg"), "to look"),
+        (("# On the host:", "ps -e | head"), "to look"),
+        (("cpupower frequency-info",), "to look"),
+        (("sudo dmesg", "# Reseat the card."), "to fix it"),
+        (("sudo cpupower frequency-set -g performance",), "to fix it"),
+        (("sudo nvidia-smi -i 0 -rgc",), "to fix it"),
+    ],
+)
+def test_what_only_looks_fixes_nothing(remedy, purpose):
+    assert f"    {purpose}:\n" in shown(replace(CAUSE, remedy=remedy))
+
+
 def test_in_brief_a_finding_has_its_reason_a_single_command_and_what_it_explains():
     one = replace(CAUSE, remedy=("sudo lspci -vv",))
     assert printed(brief_lines(groups_of((one, SLOW)))).splitlines() == [
         "warn clocks  sim:3: [bold]it is off",
         "    why: kernels are slow",
-        "    to fix it: sudo lspci -vv",
+        "    to look: sudo lspci -vv",
         "    explains fail slow  sim:3: [bold]it is off",
     ]
 

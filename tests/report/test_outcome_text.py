@@ -82,10 +82,26 @@ def test_what_explains_the_verdict_stands_below_it_with_what_to_do():
     ]
 
 
-def test_what_to_do_first_is_the_first_command_with_what_is_said_before_it():
-    remedy = ("# not while it is used", "sudo lspci -vv", "sudo dmesg")
+def test_a_failure_that_the_verdict_explains_stands_below_it():
+    slow = Finding("slow", "fail", "x:1", "it is slow", explained_by=(FAIL.name,))
+    told = lines(run_of("low"), FAIL, slow)
+    assert told[1] == "explains:  fail slow  x:1: it is slow"
+    assert "explains" not in "".join(lines(run_of("low"), FAIL, replace(slow, severity="warn")))
+
+
+def test_what_to_do_first_is_all_commands_that_need_each_other():
+    together = ("sudo setpci -s 0:1.0 CAP_EXP+30.w=5:f", "sudo setpci -s 0:1.0 CAP_EXP+10.w=20:20")
+    remedy = ("# not while it is used", *together, "# or", "sudo dmesg")
     told = lines(run_of("ok"), replace(FAIL, remedy=remedy))
-    assert told[1:-1] == ["do first:  # not while it is used", "           sudo lspci -vv"]
+    first, second = together
+    assert told[1:-1] == [
+        "do first:  # not while it is used", f"           {first}", f"           {second}"
+    ]  # fmt: skip
+
+
+def test_to_look_is_a_first_step_of_its_own():
+    told = lines(run_of("ok"), replace(FAIL, remedy=("sudo lspci -vv", "sudo setpci -s 0 x=1")))
+    assert told[1:-1] == ["do first:  sudo lspci -vv"]
 
 
 def test_where_nothing_is_found_it_is_the_first_cell_that_is_not_as_it_should_be():
@@ -129,7 +145,8 @@ def test_the_next_command_is_the_doctors_and_its_own_is_the_script(tmp_path):
     assert f"next:      linkgauge doctor {quoted}" in lines(run_of("ok"), mended, kept=kept)
     script = f"next:      linkgauge doctor {quoted} --fix-script fix.sh"
     assert script in lines(run_of("ok"), mended, kept=kept, by_doctor=True)
-    for quiet in (lines(run_of("ok"), kept=kept), lines(run_of("ok"), mended)):
+    written = lines(run_of("ok"), mended, kept=kept, by_doctor=True, scripted=True)
+    for quiet in (written, lines(run_of("ok"), kept=kept), lines(run_of("ok"), mended)):
         assert not [line for line in quiet if line.startswith("next:")]
 
 

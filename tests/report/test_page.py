@@ -116,6 +116,18 @@ def test_what_is_far_below_the_others_is_marked_even_where_no_more_is_expected()
     assert "far below the median" in heat.lines[-1][1].text
 
 
+def test_what_links_at_their_best_would_carry_is_what_a_share_is_of():
+    cells = []
+    for each in whole_run().results[0].cells:
+        expected = replace(each.expected, achievable=each.headline, nominal=2 * each.headline)
+        cells.append(replace(each, verdict="ok", expected=expected))
+    matrix = result("device_to_device_memcpy_read_ce", "device(row) <- device(column)", cells)
+    (heat,) = blocks(OneRun(replace(whole_run(), results=(matrix,)), Outcome(0)), Heat)
+    shades = [shade for line in heat.shades for shade in line if shade is not None]
+    assert {(one.level, one.share, one.sign) for one in shades} == {("odd", "50%", "↓")}
+    assert "links that run below their best" in heat.lines[-1][1].text
+
+
 def test_a_link_leads_to_each_benchmark_that_has_figures():
     tags = Tags(page())
     there = {attributes["id"] for _, attributes in tags.found if attributes.get("id")}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from linkgauge.judge.remedies import DEVICE, PORT_ABOVE
 from linkgauge.report.remedies import Command, Prose, WrittenFile, as_command, steps
 from linkgauge.report.remedy_text import remedy_block
 from report.test_output import text_console
@@ -27,6 +28,10 @@ def shown(*remedy, width=80, indent=4):
         "echo 1024 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
         "virsh setmem 'a; reboot' SIZE --live",
         "virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml",
+        'sudo setpci -s "${PORT:?}" CAP_EXP+10.w=20:20',
+        'sudo lspci -vv -s "$DEVICE" | grep -E LnkSta:',
+        DEVICE,
+        PORT_ABOVE,
     ],
 )
 def test_commands_stay_as_they_are(line):
@@ -57,6 +62,16 @@ def test_commands_stay_as_they_are(line):
         "sudo",
         "ls |",
         "",
+        'sudo "$DEVICE"',
+        'echo "$HOME"',
+        'cat x"$DEVICE"',
+        'echo x | sudo tee "$DEVICE"',
+        'cat x > "${PORT:?}"',
+        "sudo setpci -s $PORT CAP_EXP+10.w=20:20",
+        "DEVICE=x",
+        "PORT=$(reboot)",
+        f"{DEVICE}; reboot",
+        "cat \ue000",
     ],
 )
 def test_all_else_is_prose(line):
@@ -65,7 +80,7 @@ def test_all_else_is_prose(line):
 
 SNIPPETS = st.sampled_from([
     "sudo", "lspci", "rm", "-rf", "/", "$(reboot)", "`x`", ";", "|", "&&", "\n", "'", '"', "#", ">",
-    "tee", "x y", "\\", "~", "*", "(", "reboot", " ",
+    "tee", "x y", "\\", "~", "*", "(", "reboot", " ", '"$DEVICE"', '"${PORT:?}"', "$DEVICE",
 ])  # fmt: skip
 
 
@@ -76,7 +91,8 @@ def test_whatever_a_line_holds_only_known_programs_start(text):
     if command is None:
         return
     assert "\n" not in command.line
-    assert not re.search(r"[$`\\]", command.line)
+    known = command.line.replace('"$DEVICE"', "").replace('"${PORT:?}"', "")
+    assert not re.search(r"[$`\\]", known)
     for part in re.split(r"(?:^|\s)\|\s|;(?:\s|$)", " ".join(command.words)):
         program = shlex.split(part.replace("sudo ", "", 1))[0]
         assert program not in ("rm", "reboot", "x")

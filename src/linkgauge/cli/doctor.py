@@ -88,7 +88,7 @@ def _examine(path: Path, fix_script: Path | None, form: FindingsFormat) -> int:
     write_fixes(fix_script, outcome.found, f"the machine of {file}")
     conclusion = (
         *uncounted_lines(outcome),
-        *outcome_lines(run, outcome, file.parent, by_doctor=True),
+        *outcome_lines(run, outcome, file.parent, by_doctor=True, scripted=fix_script is not None),
         results_line(file),
     )
     form.write("findings", Diagnosis(outcome.found, run.machine.simulated, conclusion))

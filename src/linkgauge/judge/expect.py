@@ -64,8 +64,11 @@ class Expectations:
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
 
-    def of(self, cell: CellResult | PlannedCell, size: int, unit: str) -> Expectation:
-        """The estimate of a cell of `size` bytes whose figures are in `unit`."""
+    def of(
+        self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
+    ) -> Expectation:
+        """The estimate of a cell of `size` bytes whose figures are in `unit`; what its links were
+        seen to do under load counts only if `loaded`."""
         transfers = cell.transfers
         if cell.operation in ARRAYS and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
@@ -74,7 +77,7 @@ class Expectations:
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
         if not bounded or cell.operation == "touch":
             return _unknown("no limit is known")
-        readings = cell.readings if isinstance(cell, CellResult) else ()
+        readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
         try:
             shapes = self._shapes_of(transfers, size, _under_load(readings))
         except Unknown as reason:

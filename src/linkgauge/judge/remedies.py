@@ -17,6 +17,10 @@ HUGE_PAGES = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enable
 NEAR_NODE = "# Run with --numa-node N for each node N: the fastest one is the nearest."
 BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # the programs that use the CPUs most"
 FABRIC_MANAGER = "systemctl status nvidia-fabricmanager"
+DEVICE = "DEVICE=ADDRESS"
+PORT_ABOVE = 'PORT=$(basename "$(dirname "$(readlink -f "/sys/bus/pci/devices/$DEVICE")")")'
+"""Sets the port above a device, as sysfs nests them. Where DEVICE does not exist, it is no address,
+and setpci refuses it."""
 COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml")
 
 

@@ -13,6 +13,7 @@ from .as_one import as_one, with_ranks
 from .dram import measured_ceilings
 from .expect import START, Expectation, Expectations
 from .lines import with_lines
+from .nominal import Nominal
 from .plateaus import with_levels
 
 LOW = 0.75
@@ -39,8 +40,10 @@ def judge(run: Run) -> Run:
     if run.is_profiled:
         return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
     alone = as_one(run)
-    expectations = Expectations(alone.machine, measured_ceilings(alone.results, alone.machine))
-    results = tuple(judge_result(each, expectations) for each in alone.results)
+    ceilings = measured_ceilings(alone.results, alone.machine)
+    expectations = Expectations(alone.machine, ceilings)
+    nominal = Nominal(alone.machine, ceilings)
+    results = tuple(judge_result(each, expectations, nominal) for each in alone.results)
     if alone is not run:
         results = with_ranks(results, run.results)
     return with_lines(replace(run, results=results))
@@ -52,13 +55,18 @@ def unjudged(result: Result) -> Result:
     return replace(result, cells=tuple(cells))
 
 
-def judge_result(result: Result, expectations: Expectations) -> Result:
-    """One result with expectations and verdicts."""
-    cells = tuple(_judge_cell(cell, result, expectations) for cell in result.cells)
+def judge_result(
+    result: Result, expectations: Expectations, nominal: Nominal | None = None
+) -> Result:
+    """One result with expectations and verdicts, and with `nominal` figures if they are asked
+    for."""
+    cells = tuple(_judge_cell(cell, result, expectations, nominal) for cell in result.cells)
     return with_levels(replace(result, cells=cells))
 
 
-def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) -> CellResult:
+def _judge_cell(
+    cell: CellResult, result: Result, expectations: Expectations, nominal: Nominal | None
+) -> CellResult:
     if cell.status == "skip":
         return cell
     estimate = expectations.of(cell, result.size, result.unit)
@@ -67,7 +75,11 @@ def _judge_cell(cell: CellResult, result: Result, expectations: Expectations) ->
     parts = cell.parts
     if estimate.each and estimate.expected.achievable is not None:
         parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in parts)
-    cell = replace(cell, expected=estimate.expected, parts=parts)
+    expected = estimate.expected
+    if nominal is not None:
+        best = nominal.of(cell, expected, result.size, result.unit)
+        expected = expected if best is None else replace(expected, nominal=best)
+    cell = replace(cell, expected=expected, parts=parts)
     return replace(cell, verdict=verdict(cell, estimate))
 
 

@@ -88,13 +88,21 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Expected(msgspec.Struct, frozen=True, gc=False):
     """What the hardware should do, in the result's unit, and the arithmetic: `because`, or its
     index (from 0) in the `texts` of the result, since many cells share it. `measured`: the
-    achievable figure comes from this run's own measurements."""
+    achievable figure comes from this run's own measurements. `nominal` is what would be expected if
+    every link of the path ran at its best: the achievable figure where one is known, else the
+    theoretical one; null where that is what is expected anyway."""
 
     theoretical: float | None = None
     achievable: float | None = None
     because: str = ""
     text: int | None = None
     measured: bool = False
+    nominal: float | None = None
+
+    @property
+    def figure(self) -> float | None:
+        """What should be reached, else what cannot be exceeded; None where nothing is expected."""
+        return self.achievable or self.theoretical
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ from linkgauge.model.statistics import relative_error
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
-from .expectations import STYLES, expected_of, share_of
+from .expectations import HELD, HELD_STYLE, STYLES, expected_of, held_below, share_of
 from .histogram import histogram
 from .matrix import brief
 from .shading import STATUS_STYLES, WORDS
@@ -84,6 +84,9 @@ class CellTable:
                 text, style = column.entries[number]
                 figures.append(_GAP).append(column.padded(text), style)
             yield from self._line(Text(row.name), figures, label)
+        held = [row for row in self._rows if _is_held(row.cell)]
+        if held:
+            yield Hanging(Text.assemble((HELD, HELD_STYLE), f" {_held(held)}"), 2)
 
     def _chosen(self, columns: Sequence[_Column], width: int) -> tuple[Sequence[_Column], int]:
         """The columns for which there is room, and the width of names."""
@@ -168,15 +171,34 @@ def _share(row: Row, unjudged: str) -> tuple[str, str]:
     cell = row.cell
     if cell.status == "pass" and cell.verdict not in _JUDGED:
         return unjudged, "dim"
+    best = held_below(cell)
+    if best is not None and cell.summary is not None:
+        return f"{cell.summary.median / best:.0%} of {brief(best, row.unit)}", ""
     share, expected = share_of(cell), expected_of(cell)
     known = share is not None and expected is not None
     return f"{share:.0%} of {brief(expected or 0.0, row.unit)}" if known else "", ""
+
+
+def _is_held(cell: CellResult) -> bool:
+    """Whether a link of its path runs below its best, which its share is then of."""
+    return cell.status == "pass" and cell.verdict in _JUDGED and held_below(cell) is not None
+
+
+def _held(rows: Sequence[Row]) -> str:
+    """What the sign means, with what these cells should reach as their links are."""
+    figures = {(expected_of(row.cell) or 0.0, row.unit) for row in rows}
+    (least, unit), (most, _) = min(figures), max(figures)
+    ends = dict.fromkeys(brief(figure, unit) for figure in (least, most))
+    carried = f"{' to '.join(ends)} {unit_of(unit).shown}"
+    return f"a link runs below its best: as it is, {carried} is what it should carry"
 
 
 def _verdict(cell: CellResult) -> tuple[str, str]:
     """Its status if it did not pass, else its verdict."""
     if cell.status != "pass":
         return WORDS[cell.status], STATUS_STYLES[cell.status]
+    if _is_held(cell):
+        return (HELD if cell.verdict == "ok" else f"{cell.verdict}{HELD}"), HELD_STYLE
     return (cell.verdict, _JUDGED[cell.verdict]) if cell.verdict in _JUDGED else ("", "")
 
 

@@ -17,7 +17,10 @@ from .sentences import first_of
 MOST = 3
 """Most expectations shown per result, those of the most cells first."""
 CLEARLY = 0.9
-"""Below this part of a total's share of what is expected, a transfer's own is said instead."""
+"""Below this part of a total's share of what is expected, a transfer's own is said instead; below
+this part of what links carry at their best, what is expected is marked."""
+HELD, HELD_STYLE = "↓", "bold yellow"
+"""Marks figures of links that run below their best."""
 STYLES: dict[Verdict, str] = {
     "ok": "default",
     "unknown": "default",
@@ -57,9 +60,16 @@ def share_of(cell: CellResult) -> float | None:
 
 def expected_of(cell: CellResult) -> float | None:
     """What it should reach, else what it cannot exceed; None where nothing is expected."""
-    if cell.expected is None:
+    return None if cell.expected is None else cell.expected.figure
+
+
+def held_below(cell: CellResult) -> float | None:
+    """What would be expected with every link at its best, where what is expected is clearly less;
+    else None."""
+    if cell.expected is None or cell.expected.nominal is None:
         return None
-    return cell.expected.achievable or cell.expected.theoretical
+    expected, nominal = cell.expected.figure, cell.expected.nominal
+    return nominal if expected is not None and expected < CLEARLY * nominal else None
 
 
 def compared(cell: CellResult) -> str:

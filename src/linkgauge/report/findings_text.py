@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from rich.console import RenderableType
@@ -12,7 +12,7 @@ from rich.text import Text
 from linkgauge.judge.findings import Finding, Severity
 
 from .files import json_document
-from .remedies import Command, one_line, steps
+from .remedies import Command, Prose, Step, one_line, steps
 from .remedy_text import Block, remedy_block
 from .run_text import simulated
 from .sentences import NAMED, first_of
@@ -20,7 +20,7 @@ from .wrapping import Hanging
 
 INDENT = 4
 """Columns before what is said of a finding."""
-TO_FIX = "    to fix it:"
+TO_FIX, TO_LOOK = "to fix it", "to look"
 _STYLES: dict[Severity, str] = {
     "fail": "bold red",
     "warn": "yellow",
@@ -56,12 +56,23 @@ def groups_of(findings: Iterable[Finding]) -> list[Group]:
     below: dict[Finding, list[list[Finding]]] = {}
     tops: list[list[Finding]] = []
     for group in alike:
-        cause = next((causes[n] for n in group[0].explained_by if n in causes), None)
-        if cause is None or cause is group[0]:
+        cause = _first_cause(group[0], causes)
+        if cause is group[0]:
             tops.append(group)
         else:
             below.setdefault(cause, []).append(group)
     return [Group(group, below.get(group[0], ())) for group in tops]
+
+
+def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
+    """What explains it, and what explains that, up to what nothing explains."""
+    seen = {finding.name}
+    while name := next((n for n in finding.explained_by if n in causes), None):
+        finding = causes[name]
+        if finding.name in seen:
+            break
+        seen.add(finding.name)
+    return finding
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -110,7 +121,8 @@ def _brief(group: Group) -> Iterator[RenderableType]:
         yield _said("why", group.first.why)
     remedy = tuple(steps(group.first.remedy))
     if len(remedy) == 1 and isinstance(remedy[0], Command):
-        yield Block(remedy, len(TO_FIX) + 1, Text(TO_FIX, "dim"))
+        label = Text(f"    {_purpose(remedy)}:", "dim")
+        yield Block(remedy, len(label) + 1, label)
     for alike in group.explained:
         yield Hanging(Text("    explains ").append_text(headline(alike)), 2 * INDENT)
 
@@ -156,12 +168,23 @@ def _details(alike: Sequence[Finding], earlier: str | None) -> Iterator[Renderab
         yield _said("log", f"{len(first.lines) - NAMED} more lines")
     if not first.remedy:
         return
+    purpose = _purpose(tuple(steps(first.remedy)))
     if earlier is not None:
-        yield _said("to fix it", f"as {earlier}, above")
+        yield _said(purpose, f"as {earlier}, above")
         return
     whose = f" (of {one_line(first.subject)})" if len(alike) > 1 else ""
-    yield Text(f"    to fix it{whose}:", "dim")
+    yield Text(f"    {purpose}{whose}:", "dim")
     yield remedy_block(first.remedy, INDENT)
+
+
+def _purpose(remedy: Sequence[Step]) -> str:
+    """Commands that only look fix nothing; what a colon ends is said of them."""
+    looks = all(
+        step.only_looks if isinstance(step, Command)
+        else isinstance(step, Prose) and step.text.endswith(":")
+        for step in remedy
+    )  # fmt: skip
+    return TO_LOOK if looks else TO_FIX
 
 
 def _said(what: str, text: str) -> Hanging:

@@ -66,10 +66,11 @@ def _command(step: Command) -> Iterator[str]:
         yield _comment(step.comment)
     marks = ["needs root"] if step.needs_root else []
     marks += [f"fill in {', '.join(step.placeholders)}"] if step.placeholders else []
+    marks += ["after the address above is filled in"] if step.needs_variables else []
     marks += ["by hand"] if step.by_hand else []
     if marks:
         yield _comment(f"{', '.join(marks)}:")
-    if step.placeholders or step.by_hand:
+    if step.placeholders or step.needs_variables or step.by_hand:
         yield _comment(step.line)
     else:
         yield f"{step.line} || true" if step.only_looks else step.line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from shlex import quote
 
@@ -52,11 +53,17 @@ class Wrong(msgspec.Struct, frozen=True):
 
 
 def outcome_lines(
-    run: Run, outcome: Outcome, kept: Path | None = None, *, by_doctor: bool = False
+    run: Run,
+    outcome: Outcome,
+    kept: Path | None = None,
+    *,
+    by_doctor: bool = False,
+    scripted: bool = False,
 ) -> Iterator[RenderableType]:
     """What is wrong, why, and what to do first; the cells furthest below what is expected, and
     where the precision was missed; which command says more of a run in the folder `kept`; then how
-    many cells are how well. `by_doctor`: below all findings."""
+    many cells are how well. `by_doctor`: below all findings; `scripted`: their remedies have just
+    been written as a script."""
     wrong = worst_of(run, outcome)
     if wrong is not None:
         yield _named("verdict", wrong.what)
@@ -67,7 +74,7 @@ def outcome_lines(
         yield from _lowest_lines(run)
     if (missed := missed_precision(run)) is not None:
         yield _named("precision", Text(f"{what_precision(missed)}; {QUIET}"))
-    if (command := next_command(run, wrong, kept, by_doctor=by_doctor)) is not None:
+    if (command := next_command(run, wrong, kept, by_doctor, scripted)) is not None:
         yield Block((command,), INDENT, _label("next"))
     yield Hanging(_tally(run, outcome), INDENT)
 
@@ -128,7 +135,7 @@ def _worst_finding(groups: Sequence[Group]) -> Wrong | None:
 
 
 def next_command(
-    run: Run, wrong: Wrong | None, kept: Path | None, *, by_doctor: bool
+    run: Run, wrong: Wrong | None, kept: Path | None, by_doctor: bool, scripted: bool
 ) -> Command | None:
     """What to type now; None where nothing more is to be said of the run."""
     if kept is None:
@@ -137,7 +144,12 @@ def next_command(
     if can_go_on(run, kept):
         return Command((program(), "run", "--resume", folder))
     if by_doctor:
-        can_mend = wrong is not None and wrong.group is not None and wrong.group.first.remedy
+        can_mend = (
+            not scripted
+            and wrong is not None
+            and wrong.group is not None
+            and wrong.group.first.remedy
+        )
         words = (program(), "doctor", folder, "--fix-script", "fix.sh")
         return Command(words) if can_mend else None
     return Command((program(), "doctor", folder)) if wrong is not None else None
@@ -154,6 +166,10 @@ def _about(wrong: Wrong) -> Iterator[RenderableType]:
     if wrong.group is None:
         return
     first = wrong.group.first
+    if wrong.cause is None:
+        grave = [alike for alike in wrong.group.explained if alike[0].severity == "fail"]
+        for alike in grave[:1]:
+            yield _named("explains", headline(alike))
     if first.why:
         yield _named("why", Text(one_line(first.why)))
     if first.remedy:
@@ -161,10 +177,18 @@ def _about(wrong: Wrong) -> Iterator[RenderableType]:
 
 
 def _first_steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """The first command, with the prose before it; of prose alone, the first line."""
+    """The prose before the first command, and that one. Where it changes or sets something, all up
+    to the next prose: it may do nothing without them. Of prose alone, the first line."""
     found = list(steps(remedy))
-    command = next((at for at, step in enumerate(found) if isinstance(step, Command)), 0)
-    yield from found[: command + 1]
+    if not any(isinstance(step, Command) for step in found):
+        yield from found[:1]
+        return
+    prose = list(takewhile(lambda step: not isinstance(step, Command), found))
+    yield from prose
+    commands = list(takewhile(lambda step: isinstance(step, Command), found[len(prose) :]))
+    first = commands[0]
+    alone = isinstance(first, Command) and first.only_looks and not first.sets
+    yield from commands[:1] if alone else commands
 
 
 def nothing_wrong(run: Run) -> Text:

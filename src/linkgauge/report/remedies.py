@@ -1,7 +1,8 @@
 """What the lines of a remedy are: commands that a shell takes as they stand, prose, files.
 
-A line is a command only if each program in it is known here and nothing in it expands, so that no
-name in a capture becomes a command. A line that begins with `# ` is prose, as is every other.
+A line is a command only if each program in it is known here and nothing in it expands but the
+variables that remedies set, so that no name in a capture becomes a command. A line that begins with
+`# ` is prose, as is every other.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.judge.remedies import DEVICE, PORT_ABOVE
+
 LOOKING = frozenset({
     "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
     "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "ras-mc-ctl", "rbln-smi", "top",
 })  # fmt: skip
 """Programs that change nothing without root."""
 CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
+_SHOWING = {"cpupower": {"frequency-info"}, "systemctl": {"status"}, "virsh": {"dumpxml"}}
+"""What of these programs changes nothing."""
+SETTING = frozenset({DEVICE, PORT_ABOVE})
+"""Lines that set a variable for those below them."""
 BY_HAND = frozenset({"top", "ulimit"})
 """Programs that a person looks at, or that matter to the shell that starts them."""
 _AFTERWARDS = {"virsh": {"shutdown", "start"}, "systemctl": {"enable"}}
@@ -26,6 +33,10 @@ _WRITABLE = ("/sys/kernel/mm/", "/sys/devices/system/")
 """Below these `tee` may write."""
 _EXPANDING = frozenset("$`\\~*?{")
 _PUNCTUATION = frozenset("();<>|&")
+_VARIABLE = re.compile(r'"\$(?:DEVICE|\{PORT:\?\})"')
+_STANDS_FOR = {'"$DEVICE"': "\ue000", '"${PORT:?}"': "\ue001"}
+"""Variables while a line is split into words: no printable character is one of these."""
+_VARIABLES = {sign: variable for variable, sign in _STANDS_FOR.items()}
 _COMMENT = re.compile(r"\s# ")
 _FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")
 _PLAIN_WORD = re.compile(r"[a-z]+")
@@ -56,8 +67,10 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def only_looks(self) -> bool:
-        configures = self.needs_root and "nvidia-smi" in self.words
-        return CHANGING.isdisjoint(self.words) and not configures
+        words = set(self.words)
+        shows = {program for program, verbs in _SHOWING.items() if verbs & words}
+        configures = self.needs_root and "nvidia-smi" in words
+        return (CHANGING - shows).isdisjoint(words) and not configures
 
     @property
     def by_hand(self) -> bool:
@@ -68,7 +81,19 @@ class Command(msgspec.Struct, frozen=True):
     @property
     def placeholders(self) -> tuple[str, ...]:
         """What is to be filled in."""
-        return tuple(dict.fromkeys(_PLACEHOLDER.findall(self.line)))
+        if self.sets:
+            return ("ADDRESS",) if self.line == DEVICE else ()
+        return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
+
+    @property
+    def sets(self) -> bool:
+        """Whether it sets a variable."""
+        return self.line in SETTING
+
+    @property
+    def needs_variables(self) -> bool:
+        """Whether what an earlier line sets is in it."""
+        return self.line == PORT_ABOVE or bool(_VARIABLE.search(self.line))
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
@@ -108,7 +133,12 @@ def as_command(line: str) -> Command | None:
     """The line as a shell is to take it; None if it is prose, or might do anything else than start
     programs known here."""
     code, *said = _COMMENT.split(line, maxsplit=1)
-    if not line.isprintable() or not _EXPANDING.isdisjoint(code):
+    if code.strip() in SETTING:
+        return Command(tuple(code.split()), "".join(said).strip())
+    if not line.isprintable():
+        return None
+    code = _VARIABLE.sub(lambda found: _STANDS_FOR[found[0]], code)
+    if not _EXPANDING.isdisjoint(code):
         return None
     parser = shlex.shlex(code, posix=True, punctuation_chars=True)
     parser.whitespace_split, parser.commenters = True, ""
@@ -116,7 +146,8 @@ def as_command(line: str) -> Command | None:
         words = list(parser)
     except ValueError:
         return None
-    if not all(map(_may_start, _started(words))):
+    inside = any(sign in word != sign for word in words for sign in _VARIABLES)
+    if inside or not all(map(_may_start, _started(words))):
         return None
     return Command(tuple(_quoted(words)), "".join(said))
 
@@ -160,6 +191,8 @@ def _quoted(words: Sequence[str]) -> list[str]:
     for word in words:
         if word == ";":
             quoted[-1] += word
+        elif word in _VARIABLES:
+            quoted.append(_VARIABLES[word])
         else:
             quoted.append(word if word in ("|", ">") else shlex.quote(word))
     return quoted

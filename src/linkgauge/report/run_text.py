@@ -19,7 +19,7 @@ from linkgauge.model.units import BANDWIDTH, COLLECTIVE, format_size, unit_of
 
 from .collective_text import collective_lines
 from .concurrency_text import each_matrix, own_matrix
-from .expectations import STYLES, expectation_lines
+from .expectations import HELD, HELD_STYLE, STYLES, expectation_lines, held_below
 from .folding import Entry, Folded
 from .gpu_text import more_matrices, state_lines
 from .latency_text import falling_lines, level_lines, load_matrix, load_title, percentile_lines
@@ -140,6 +140,8 @@ def verdict_word(results: Sequence[Result]) -> Text | None:
         return Text(status, STATUS_STYLES[status])
     verdicts = {cell.verdict for result in results for cell in result.cells}
     word = next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
+    if word == "ok" and any(held_below(cell) for result in results for cell in result.cells):
+        return Text(f"{word}{HELD}", HELD_STYLE)
     return word and Text(word, "green" if word == "ok" else STYLES[word])
 
 

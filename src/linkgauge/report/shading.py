@@ -8,7 +8,7 @@ from rich.text import Text
 
 from linkgauge.model.result import CellResult, Status
 
-from .expectations import STYLES, share_of
+from .expectations import HELD, HELD_STYLE, STYLES, held_below, share_of
 from .folding import Entry
 from .matrix import brief
 
@@ -35,6 +35,7 @@ _MEANING = {
     _FAR_BELOW: ("below half of", "bold red"),
     _HIGH: ("above", STYLES["high"]),
 }
+HELD_MEANING = "as expected of links that run below their best"
 
 
 def shaded(cell: CellResult | None, text: str | None) -> Entry:
@@ -47,6 +48,8 @@ def shaded(cell: CellResult | None, text: str | None) -> Entry:
     if cell.status != "pass":
         return Entry(text, STATUS_STYLES[cell.status], _FAILED)
     sign = _sign(cell)
+    if sign == HELD:
+        return Entry(text, HELD_STYLE, sign)
     style = _MEANING[sign][1] if sign else "green" if cell.verdict == "ok" else ""
     return Entry(text, style, sign)
 
@@ -63,7 +66,7 @@ def _sign(cell: CellResult) -> str:
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
     if cell.verdict == "high":
         return _HIGH
-    return ""
+    return HELD if cell.verdict == "ok" and held_below(cell) is not None else ""
 
 
 def legend(entries: Collection[Entry]) -> Text | None:
@@ -74,6 +77,8 @@ def legend(entries: Collection[Entry]) -> Text | None:
         for sign, (meaning, style) in _MEANING.items()
         if sign in used
     ]
+    if HELD in used:
+        parts.append(Text.assemble((HELD, HELD_STYLE), f" {HELD_MEANING}"))
     if _FAILED in used:
         parts.append(Text.assemble((_FAILED, STATUS_STYLES["fail"]), " failed"))
     return Text(", ").join(parts) if parts else None

@@ -7,7 +7,7 @@ it in that file's CHECKS. docs/doctor.md has a row for each check.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -58,8 +58,14 @@ def diagnose(evidence: Evidence, checks: Sequence[Check] = CHECKS) -> tuple[Find
     first = {cause: place for place, cause in enumerate(known) if any(
         cause in of for of in causes
     )}  # fmt: skip
-    said = map(_referring, _confirming(evidence, found), causes)
-    return tuple(sorted(said, key=lambda f: (first.get(f, len(known)), _ORDER.index(f.severity))))
+    said = _held_down(map(_referring, _confirming(evidence, found), causes))
+    places = {f.name: place for f, place in first.items()}
+    for finding in said:
+        for cause in finding.explained_by if finding.check == "link-speed" else ():
+            places[cause] = places.get(finding.name, len(known))
+    return tuple(
+        sorted(said, key=lambda f: (places.get(f.name, len(known)), _ORDER.index(f.severity)))
+    )
 
 
 def _causes(
@@ -76,6 +82,20 @@ def _causes(
         if part & _places(each.subject)
         or (each.check == "switch" and finding.subject in joints.get(each.subject, ()))
     )
+
+
+def _held_down(found: Iterable[Finding]) -> list[Finding]:
+    """A link that runs at no more than its port asks for is slow because of that."""
+    all_found = list(found)
+    asks = {
+        f.subject: f.name for f in all_found if (f.check, f.severity) == ("target-speed", "fail")
+    }
+    return [
+        replace(f, explained_by=(asks[f.subject],))
+        if f.check == "link-speed" and f.severity in ("fail", "warn") and f.subject in asks
+        else f
+        for f in all_found
+    ]
 
 
 def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:

@@ -26,7 +26,7 @@ passive mode they call themselves intel_cpufreq and amd-pstate."""
 def _why_unknown(evidence: Evidence, field: str) -> str:
     """The reader's reason for a missing field."""
     gaps = gaps_of(evidence.inventory.host.unknown)
-    return next((f": {field}: {gap.why}" for gap in gaps if field in gap.fields), "")
+    return next((f": {gap.why}" for gap in gaps if field in gap.fields), "")
 
 
 def check_iommu(evidence: Evidence) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
 from linkgauge.judge.wiring import bridge_name, switch_name
 from linkgauge.model.inventory import PciLink, gaps_of
+from linkgauge.model.pcie import link_rate
 
 from . import retrain
 from .pcie_chains import PcieChain, chain, hops, is_virtual, shown, subject
@@ -107,7 +108,7 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
     doubt = "" if sure else "; it may only be saving power, which a run under load would show"
     severity: Severity = "fail" if loaded and hop.both_speeds else "warn"
     found = f"the link runs at {at:g} GT/s {when}; {_able(hop.both_speeds, f'{best:g}')}{doubt}"
-    why = f"it reaches {at / best:.0%} of its possible rate"
+    why = f"it reaches {link_rate(at, 1) / link_rate(best, 1):.0%} of its possible rate"
     remedy = retrain.lines(hop.port, hop.function, best, virtual=is_virtual(evidence))
     return Finding("link-speed", severity, hop.subject, found, why, remedy)
 
@@ -172,8 +173,10 @@ def _capacity(link: PciLink) -> float | None:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Link Control 2 of the port above limits the speed that the link may train to. A port that a
-    hypervisor made up asks for the most that it can do: less than that, somebody has set."""
+    """Link Control 2 of the port above limits the speed that the link may train to. A hypervisor
+    emulates the port that a guest sees, which asks for the most that it can do: where it asks for
+    less, and the link runs at that, the host's port is likely to be set alike, but it alone
+    decides. The link's state is the card's own, which VFIO passes on."""
     virtual = is_virtual(evidence)
     for hop in hops(evidence):
         port = evidence.functions.get(hop.function.parent or "") if virtual else hop.port
@@ -187,6 +190,14 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
             able = _able(hop.both_speeds, f"{hop.speed:g}")
             found = f"the port above it, {port.address}, {asked}; {able}"
             why = "the link trains to no more than that at every boot"
+            if virtual:
+                asks = f"asks for {port.link.target:g} GT/s (LnkCtl2)"
+                runs = ", as the card's link runs" if held else ""
+                found = f"the emulated port above it, {port.address}, {asks}{runs}; {able}"
+                why = (
+                    "the host's port decides, which a guest cannot read: it is likely to ask for "
+                    "the same at every boot"
+                )
             remedy = retrain.lines(port, hop.function, hop.speed, virtual=virtual)
             severity: Severity = "fail" if held else "note"
             yield Finding("target-speed", severity, hop.subject, found, why, remedy)
@@ -198,7 +209,8 @@ def check_payload(evidence: Evidence) -> Iterator[Finding]:
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
             found = "cannot read MaxPayload of both ends"
-            above = "belongs to the hypervisor" if is_virtual(evidence) else "is not visible"
+            virtual = is_virtual(evidence)
+            above = "is emulated, and says nothing of the host's" if virtual else "is not visible"
             found += f": the port above it {above}" if port is None else ""
             look = link_state(hop.function.address, "MaxPayload")
             yield Finding("payload", "unknown", hop.subject, found, remedy=(look,))
@@ -269,10 +281,10 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 CHECKS = (
     check_silent,
     check_switches,
+    check_target_speed,
     check_link_speed,
     check_link_width,
     check_bridge,
-    check_target_speed,
     check_payload,
     check_read_request,
     check_acs,

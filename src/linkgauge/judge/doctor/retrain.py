@@ -7,13 +7,25 @@ Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no 
 
 from __future__ import annotations
 
-from linkgauge.judge.remedies import link_state
+from linkgauge.judge.remedies import DEVICE, PORT_ABOVE, link_state
 from linkgauge.model.inventory import PciFunction
 from linkgauge.model.pcie import generation
 
-_ON_THE_HOST = (
-    "# On the virtual machine's host, where `lspci -tv` shows DEVICE and the PORT above it:"
+_STOP = (
+    "# First stop the virtual machines and programs that use the device: the link goes down for a "
+    "moment, and they would crash or hang."
 )
+_ON_THE_HOST = (
+    (
+        "# On the virtual machine's host, whose addresses are not the guest's: ADDRESS is <source> "
+        "of the device's <hostdev> in `virsh dumpxml NAME`."
+    ),
+    _STOP,
+    f"{DEVICE}  # such as 0000:41:00.0",
+    PORT_ABOVE,
+)
+_PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
+"""Without an address setpci would write to all functions: `:?` stops where there is none."""
 
 
 def lines(
@@ -21,9 +33,16 @@ def lines(
 ) -> tuple[str, ...]:
     """The commands, and a systemd unit that repeats them at each boot; if no port above is visible,
     where to look. `speed` in GT/s. The lines belong on the host, whose addresses a `virtual`
-    machine does not know: there they name PORT and DEVICE instead."""
+    machine does not know: there they are variables, of which a person sets the first."""
     code = generation(speed)  # the encoding of the target speed field
-    above, device = ("PORT", "DEVICE") if virtual else (port and port.address, function.address)
+    above, device = (
+        (_PORT, _DEVICE)
+        if virtual
+        else (
+            port.address if port else None,
+            function.address,
+        )
+    )
     if code is None or above is None:
         return (
             (
@@ -32,27 +51,31 @@ def lines(
             ),
             link_state("PORT"),
         )
-    target = f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
-    start = f"setpci -s {above} CAP_EXP+10.w=20:20"
-    service = f"pcie-retrain-{device.replace(':', '-')}.service"
     return (
-        *([_ON_THE_HOST] if virtual else ()),
-        (
-            "# First stop the virtual machines and programs that use the device: the link goes "
-            "down for a moment, and they would crash or hang."
-        ),
-        f"sudo {target}  # target speed {speed:g} GT/s",
-        f"sudo {start}  # retrain",
+        *(_ON_THE_HOST if virtual else (_STOP,)),
+        f"sudo {_target(above, code)}  # target speed {speed:g} GT/s",
+        f"sudo {_start(above)}  # retrain",
         link_state(device, "LnkSta:"),
-        f"# To repeat this at each boot, write /etc/systemd/system/{service}:",
+        *(_unit("PORT", "DEVICE", code) if virtual else _unit(above, device, code)),
+    )
+
+
+def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
+    """The systemd unit, and how it takes effect; `code` is that of the speed."""
+    is_named = device == "DEVICE"
+    service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
+    values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""
+    return (
+        f"# To repeat this at each boot, write /etc/systemd/system/{service}{values}:",
         "[Unit]",
         f"Description=Retrain the PCIe link of {device}",
         "Before=libvirtd.service virtqemud.service",
         "",
         "[Service]",
         "Type=oneshot",
-        f"ExecStart=/usr/bin/env {target}",  # some distributions have setpci in /usr/sbin
-        f"ExecStart=/usr/bin/env {start}",
+        # Some distributions have setpci in /usr/sbin.
+        f"ExecStart=/usr/bin/env {_target(above, code)}",
+        f"ExecStart=/usr/bin/env {_start(above)}",
         "RemainAfterExit=yes",
         "",
         "[Install]",
@@ -64,3 +87,11 @@ def lines(
             "that sets target speed 0, which no link has, and does not start the training."
         ),
     )
+
+
+def _target(above: str, code: int) -> str:
+    return f"setpci -s {above} CAP_EXP+30.w={code:x}:f"
+
+
+def _start(above: str) -> str:
+    return f"setpci -s {above} CAP_EXP+10.w=20:20"

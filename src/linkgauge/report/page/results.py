@@ -9,7 +9,7 @@ from typing import NamedTuple
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.cell_table import error_of
-from linkgauge.report.expectations import expected_of, share_of
+from linkgauge.report.expectations import HELD, expected_of, held_below, share_of
 from linkgauge.report.forms import Block, blocks
 from linkgauge.report.matrix import brief
 from linkgauge.report.remedies import one_line
@@ -107,6 +107,8 @@ def verdict(result: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
     word = next((word for word in order if word in words), None)
     if word is None:
         return Entry("skipped" if words == {"skip"} else "not judged", len(order), "dim")
+    if word == "ok" and any(map(held_below, cells)):
+        return Entry(f"{word} {HELD}", order.index(word), "warn")
     return Entry(word, order.index(word), _VERDICTS.get(word, "bad"))
 
 

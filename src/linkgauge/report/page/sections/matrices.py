@@ -9,7 +9,7 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.cell_table import error_of
-from linkgauge.report.expectations import expected_of, share_of
+from linkgauge.report.expectations import HELD, expected_of, held_below, share_of
 from linkgauge.report.folding import Entry as Shown
 from linkgauge.report.forms import cells_of, columns_of, meaning_of, rows_of
 from linkgauge.report.matrix import in_order
@@ -36,7 +36,7 @@ from linkgauge.report.page.results import (
 )
 from linkgauge.report.remarks import below_lines
 from linkgauge.report.run_text import heading
-from linkgauge.report.shading import shaded_headline
+from linkgauge.report.shading import HELD_MEANING, shaded_headline
 
 from . import OneRun, Section
 
@@ -44,7 +44,7 @@ FAR_BELOW = 0.75
 """Of the median of a matrix."""
 FEWEST = 6
 """Figures of which a median tells something."""
-ODD, ODD_SIGN = "odd", "↓"
+ODD, ODD_SIGN = "odd", HELD
 MOST_LINES = 8
 """Lines below a matrix."""
 _HEADS = (
@@ -159,7 +159,12 @@ def _heat(
         more = [(Span(f"and {len(below) - MOST_LINES} more remarks", "dim"),)]
     names = tuple(map(label, rows))
     heads = tuple(map(label, columns))
-    if any(shade is not None and shade.level == ODD for line in lines for shade in line):
+    odd = sum(shade is not None and shade.level == ODD for line in lines for shade in line)
+    held = sum(cell.verdict == "ok" and held_below(cell) is not None
+               for _, cell in cells_of(place.block.results))  # fmt: skip
+    if odd and held:
+        more.append((Span(ODD_SIGN, "warn"), Span(f" {HELD_MEANING}, of which the share is")))
+    if odd > held:
         text = "far below the median of all, although the path as it is should reach no more"
         more.append((Span(ODD_SIGN, "warn"), Span(f" {text}")))
     told = (*below[:MOST_LINES], *more)
@@ -198,10 +203,18 @@ def _shade(
 ) -> Shade | None:
     entry: Shown = shaded_headline(cell, result.unit)
     shade = shade_of(cell, result.unit, entry.text, entry.sign, ends)
+    if shade is not None and entry.sign == HELD:
+        return shade._replace(level=ODD, share=_of_best(cell))
     figure = cell.headline if cell is not None and cell.verdict == "ok" else None
     if shade is None or below is None or figure is None or figure >= below:
         return shade
     return shade._replace(level=ODD, sign=ODD_SIGN)
+
+
+def _of_best(cell: CellResult | None) -> str:
+    """The share of what links carry at their best."""
+    best = held_below(cell) if cell is not None else None
+    return f"{cell.headline / best:.0%}" if cell and cell.headline and best else ""
 
 
 SECTION = Section("figures", "All figures", 30, of_run=_blocks)
