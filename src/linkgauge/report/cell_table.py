@@ -176,6 +176,8 @@ def _share(row: Row, unjudged: str) -> tuple[str, str]:
         return f"{cell.summary.median / best:.0%} of {brief(best, row.unit)}", ""
     share, expected = share_of(cell), expected_of(cell)
     known = share is not None and expected is not None
+    if known and share == 1 and row.cell.expected is not None and row.cell.expected.measured:
+        return "best measured", ""
     return f"{share:.0%} of {brief(expected or 0.0, row.unit)}" if known else "", ""
 
 
