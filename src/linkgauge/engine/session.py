@@ -114,10 +114,10 @@ class Session:
             try:
                 log = held.enter_context(following(self.machine))
                 observer.begun(self.machine)
+                return execute((opened,), self._worker, sink, observer, doubts, log)
             except KeyboardInterrupt:  # the journal is there, and so has to be what it names
                 end_profile(opened.settings, self._worker, sink, observer)
                 raise
-            return execute((opened,), self._worker, sink, observer, doubts, log)
 
     def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
         """Measures a plan whose results the caller adds to those of a run: it has no folder of its
