@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, process_time, process_times
+from linkgauge.machine.cpu_time import CpuTime, ProcessTime, cpu_time, family_time, process_times
 from linkgauge.model.load import Load
 
 SPAN = 0.5
@@ -71,9 +71,7 @@ class Neighbours:
         every = cpu_time()
         if every is None:
             return None
-        parent = process_time(os.getppid())
-        own = time.process_time() + (parent.seconds if parent is not None else 0.0)
-        return _At(time.monotonic(), every, own)
+        return _At(time.monotonic(), every, family_time(os.getppid()))
 
     def _find(self, moment: float) -> tuple[str, int] | None:
         """The process of others that has used most CPU time lately."""

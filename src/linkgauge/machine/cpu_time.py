@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from .tree import ROOT, Root, read_text
+from .tree import ROOT, Root, names_in, read_text
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
 """Of the line of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal; guests' time,
 which follows, is part of the user's."""
-_PARENT, _USER, _SYSTEM = 1, 11, 12
-"""Of a process, the fields behind its name."""
+_PARENT, _USER, _SYSTEM, _ENDED_USER, _ENDED_SYSTEM = 1, 11, 12, 13, 14
+"""Of a process, the fields behind its name; the last two are of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
@@ -23,11 +23,13 @@ class CpuTime(NamedTuple):
 
 
 class ProcessTime(NamedTuple):
-    """A process: its name, its parent, and the seconds of CPU time that it has used."""
+    """A process: its name, its parent, the seconds of CPU time that it has used, and those of its
+    children that have ended and were waited for."""
 
     name: str
     parent: int
     seconds: float
+    ended: float
 
 
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
@@ -46,10 +48,28 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
     text = read_text(root, f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
-    if not found or len(fields) <= _SYSTEM:
+    if not found or len(fields) <= _ENDED_SYSTEM:
         return None
     seconds = (int(fields[_USER]) + int(fields[_SYSTEM])) / _tick()
-    return ProcessTime(name, int(fields[_PARENT]), seconds)
+    ended = (int(fields[_ENDED_USER]) + int(fields[_ENDED_SYSTEM])) / _tick()
+    return ProcessTime(name, int(fields[_PARENT]), seconds, ended)
+
+
+def family_time(pid: int, root: Root = ROOT) -> float:
+    """Seconds of CPU time of a process and of its children, whether they still run or not; of what
+    those have started, what has ended."""
+    own = process_time(pid, root)
+    children = (process_time(child, root) for child in _children(pid, root))
+    return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
+
+
+def _children(pid: int, root: Root) -> list[int]:
+    """The living children of all threads; none where the kernel does not list them."""
+    found: list[int] = []
+    for thread in names_in(root, f"proc/{pid}/task"):
+        text = read_text(root, f"proc/{pid}/task/{thread}/children") or ""
+        found += (int(word) for word in text.split())
+    return found
 
 
 def process_times() -> dict[int, ProcessTime]:

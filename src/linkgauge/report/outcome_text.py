@@ -37,8 +37,8 @@ MOST_LOW = 3
 _VERDICTS: dict[Verdict, str] = {
     "ok": "ok",
     "low": "low",
-    "unknown": "not judged",
     "high": "high",
+    "unknown": "not judged",
 }
 _UNMEASURED: tuple[Status, ...] = ("error", "timeout", "skip")
 _BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
@@ -262,7 +262,7 @@ def what_precision(missed: Missed) -> str:
 
 
 def _tally(run: Run, outcome: Outcome) -> Text:
-    """`42 measured: 30 ok, 2 low, 10 not judged; 3 skip; findings: 1 fail`."""
+    """`42 measured: 30 ok, 2 low, 10 not judged (no expected figure); 3 skip; findings: 1 fail`."""
     statuses = Counter(cell.status for _, cell in _cells(run))
     statuses["skip"] += sum(not result.cells for result in run.results)
     measured = statuses["pass"] + statuses["fail"]
@@ -272,6 +272,8 @@ def _tally(run: Run, outcome: Outcome) -> Text:
         for by, name in _VERDICTS.items()
         if outcome.verdict and (verdicts[by] or (by != "high" and measured))
     ]
+    if outcome.verdict and verdicts["unknown"]:
+        parts[-1].append(" (no expected figure)")
     if statuses["fail"]:
         parts.append(Text(f"{statuses['fail']} fail", STATUS_STYLES["fail"]))
     line = Text(f"{measured} measured" if measured else "nothing measured")

@@ -49,7 +49,7 @@ def _lost(evidence: Evidence, device: Accelerator) -> int:
 
 
 def _manager(evidence: Evidence, device: Accelerator) -> tuple[str, ...]:
-    restart = "sudo systemctl restart nvidia-fabricmanager"
+    restart = "sudo systemctl restart nvidia-fabricmanager  # interrupts the GPUs' jobs"
     return nvidia(evidence, device.memory, FABRIC_MANAGER, restart)
 
 

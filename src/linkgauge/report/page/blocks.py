@@ -86,7 +86,7 @@ class Prose(NamedTuple):
 
 class Problem(NamedTuple):
     """Something wrong: how grave it is, on what, what was found; what else is said of it, each with
-    a name; and the steps that fix it. `first` is the verdict of the run."""
+    a name; and the steps that fix it, below the words `do`. `first` is the verdict of the run."""
 
     severity: str
     tone: Tone
@@ -94,6 +94,7 @@ class Problem(NamedTuple):
     found: Line
     said: Sequence[tuple[str, Line]] = ()
     steps: Sequence[Step] = ()
+    do: str = "To fix it"
     first: bool = False
 
 

@@ -95,6 +95,7 @@ def _problem(one: Problem) -> dict[str, Any]:
         "found": _line(one.found),
         "said": [[name, _line(line)] for name, line in one.said],
         "steps": [_step(step) for step in one.steps],
+        "do": _text(one.do),
         "first": one.first,
     }
 

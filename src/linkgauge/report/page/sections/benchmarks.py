@@ -22,9 +22,9 @@ from linkgauge.report.page.results import (
 from . import OneRun, Section
 
 _HEADS = (
-    Column("benchmark"), Column("on"), Column("size", True), Column("cells", True),
-    Column("least", True), Column("median", True), Column("most", True), Column("unit"),
-    Column("of expected", True), Column("of theoretical", True), Column("verdict"),
+    Column("benchmark"), Column("verdict"), Column("of expected", True), Column("on"),
+    Column("size", True), Column("cells", True), Column("least", True), Column("median", True),
+    Column("most", True), Column("unit"), Column("of theoretical", True),
 )  # fmt: skip
 
 
@@ -51,6 +51,8 @@ def _row(result: Result, anchor: str) -> tuple[Entry, ...]:
     used = [utilised(cell) for cell in cells]
     return (
         Entry(label(result.benchmark), link=anchor),
+        verdict([result], cells),
+        share(min((one for one in shares if one is not None), default=None)),
         Entry(label(result.backend)),
         Entry(format_size(result.size) if result.size else "", result.size),
         Entry(f"{len(cells):,}", len(cells)),
@@ -58,9 +60,7 @@ def _row(result: Result, anchor: str) -> tuple[Entry, ...]:
         figure(median(figures) if figures else None, result.unit),
         figure(figures[-1] if figures else None, result.unit),
         Entry(unit_of(result.unit).shown),
-        share(min((one for one in shares if one is not None), default=None)),
         share(min((one for one in used if one is not None), default=None)),
-        verdict([result], cells),
     )
 
 

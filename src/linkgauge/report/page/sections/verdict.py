@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from linkgauge.judge.findings import Finding
+from linkgauge.judge.outcome import Outcome
 from linkgauge.model.units import count_of
 from linkgauge.report.findings_text import Group, groups_of, subjects_of
 from linkgauge.report.outcome_text import (
@@ -44,6 +45,7 @@ MOST_STEPS = 40
 def _blocks(one: OneRun) -> Iterator[Block]:
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
+    do = f"Do this first, on {one_line(run.machine.hostname)}"
     told: Group | None = None
     if wrong is None:
         if outcome.verdict:
@@ -54,16 +56,30 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     elif wrong.cause is not None:
         told = wrong.group
         said = (("cause", line_of(wrong.cause)), *_more(told))
-        yield Problem("", "bad", "", line_of(wrong.what), said, _steps(told.first), first=True)
+        yield Problem("", "bad", "", line_of(wrong.what), said, _steps(told.first), do, first=True)
     else:
         told = wrong.group
-        yield problem_of(told, first=True)
+        yield problem_of(told)._replace(do=do, first=True)
     yield Tiles(tuple(_tiles(one)))
     if outcome.verdict:
-        for group in groups_of(outcome.findings):
-            if group != told:
-                yield problem_of(group)
+        yield from _others(outcome, told)
         yield from _lowest(one)
+
+
+def _others(outcome: Outcome, told: Group | None) -> Iterator[Problem]:
+    """The findings but the one that was `told`. Steps that stand on the page are not repeated."""
+    seen = {} if told is None else {_steps(told.first): told.first.check}
+    for group in groups_of(outcome.findings):
+        problem = problem_of(group)
+        if group == told:
+            continue
+        fixed = tuple(problem.steps)
+        if fixed and fixed in seen:
+            above = plain(f"as above, under {seen[fixed]}")
+            problem = problem._replace(said=(*problem.said, ("to fix it", above)), steps=())
+        else:
+            seen[fixed] = group.first.check
+        yield problem
 
 
 def _well(text: str, *, is_ok: bool) -> Problem:
@@ -72,7 +88,7 @@ def _well(text: str, *, is_ok: bool) -> Problem:
     return Problem("ok" if is_ok else "", "good" if is_ok else "dim", "", found, first=True)
 
 
-def problem_of(group: Group, *, first: bool = False) -> Problem:
+def problem_of(group: Group) -> Problem:
     """A finding with all that is said of it."""
     finding = group.first
     return Problem(
@@ -82,7 +98,6 @@ def problem_of(group: Group, *, first: bool = False) -> Problem:
         plain(_sentence(finding.found)),
         tuple(_more(group)),
         _steps(finding),
-        first=first,
     )
 
 
