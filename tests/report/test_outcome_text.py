@@ -37,9 +37,9 @@ def lines(run, *findings, verdict=True, kept=None, **more):
 
 def test_cells_are_counted_by_their_verdicts():
     judged = run_of(*["ok"] * 30, *["low"] * 2, *["unknown"] * 10)
-    told = "42 measured: 30 ok, 2 low, 10 not judged; findings: 1 fail"
+    told = "42 measured: 30 ok, 2 low, 10 not judged (no expected figure); findings: 1 fail"
     assert lines(judged, FAIL)[-1] == told
-    assert lines(run_of("ok", "high"))[-1] == "2 measured: 1 ok, 0 low, 0 not judged, 1 high"
+    assert lines(run_of("ok", "high"))[-1] == "2 measured: 1 ok, 0 low, 1 high, 0 not judged"
 
 
 @pytest.mark.parametrize(

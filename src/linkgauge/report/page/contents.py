@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.report.remedies import one_line
 
 from .blocks import Line, Page, Part, cut, plain
+from .results import named
 from .sections import OneRun, SeveralRuns, sections
 
 MOST_NAME = 120
@@ -21,7 +21,7 @@ def page_of_run(one: OneRun) -> Page:
     )
     run = one.run
     return Page(
-        f"{_name(run.machine)} · {short(run.label)}",
+        f"{named(run.machine)} · {short(run.label)}",
         (plain(_machine(run)), plain(_times(run), "dim")),
         tuple(part for part in made if part.blocks),
         run.simulated,
@@ -51,10 +51,6 @@ def page_of_runs(several: SeveralRuns) -> Page:
 def short(text: str, most: int = MOST_NAME) -> str:
     """A name on one line."""
     return cut(one_line(text), most)
-
-
-def _name(machine: Machine) -> str:
-    return short(machine.simulated or machine.host.hostname or "this machine")
 
 
 def _machine(run: Run) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.cell_table import error_of
@@ -34,6 +35,11 @@ class Placed(NamedTuple):
 def placed(run: Run) -> Iterator[Placed]:
     for number, block in enumerate(blocks(run.results, whole=True)):
         yield Placed(f"b{number}", block)
+
+
+def named(machine: Machine) -> str:
+    """The name of a machine, on one line."""
+    return label(machine.simulated or machine.host.hostname or "this machine")
 
 
 def label(text: str, most: int = MOST_LABEL) -> str:

@@ -7,7 +7,7 @@ from statistics import median
 
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.expectations import share_of
+from linkgauge.report.expectations import HELD, held_below, share_of
 from linkgauge.report.page.blocks import Block, Column, Entry, Table
 from linkgauge.report.page.results import (
     figure,
@@ -18,6 +18,7 @@ from linkgauge.report.page.results import (
     verdict,
     without_empty,
 )
+from linkgauge.report.shading import HELD_MEANING
 
 from . import OneRun, Section
 
@@ -31,11 +32,13 @@ _HEADS = (
 def _blocks(one: OneRun) -> Iterator[Block]:
     rows = list(_rows(one.run))
     if rows:
-        yield without_empty(Table(
+        caption = (
             "The least share of what is expected and of the theoretical figure; each name leads to"
-            " the figures",
-            _HEADS, rows, sortable=True,
-        ))  # fmt: skip
+            " the figures"
+        )
+        if any(map(held_below, (cell for result in one.run.results for cell in result.cells))):
+            caption += f". {HELD} {HELD_MEANING}"
+        yield without_empty(Table(caption, _HEADS, rows, sortable=True))
 
 
 def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
+from linkgauge.model.result import Run
 from linkgauge.model.units import count_of
 from linkgauge.report.findings_text import Group, groups_of, subjects_of
 from linkgauge.report.outcome_text import (
@@ -29,8 +30,8 @@ from linkgauge.report.page.blocks import (
     line_of,
     plain,
 )
-from linkgauge.report.page.results import label, title_of
-from linkgauge.report.remedies import Command, Step, one_line, steps
+from linkgauge.report.page.results import label, named, title_of
+from linkgauge.report.remedies import Command, Prose, Step, one_line, steps
 from linkgauge.report.run_notes import missed_precision
 from linkgauge.report.sentences import first_of
 
@@ -45,7 +46,6 @@ MOST_STEPS = 40
 def _blocks(one: OneRun) -> Iterator[Block]:
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
-    do = f"Do this first, on {one_line(run.machine.hostname)}"
     told: Group | None = None
     if wrong is None:
         if outcome.verdict:
@@ -56,14 +56,23 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     elif wrong.cause is not None:
         told = wrong.group
         said = (("cause", line_of(wrong.cause)), *_more(told))
-        yield Problem("", "bad", "", line_of(wrong.what), said, _steps(told.first), do, first=True)
+        taken = _steps(told.first)
+        do = _first_words(run, taken)
+        yield Problem("", "bad", "", line_of(wrong.what), said, taken, do, first=True)
     else:
         told = wrong.group
-        yield problem_of(told)._replace(do=do, first=True)
+        problem = problem_of(told)
+        yield problem._replace(do=_first_words(run, problem.steps), first=True)
     yield Tiles(tuple(_tiles(one)))
     if outcome.verdict:
         yield from _others(outcome, told)
         yield from _lowest(one)
+
+
+def _first_words(run: Run, taken: Sequence[Step]) -> str:
+    """What stands above the verdict's steps: on which machine, unless the first one says it."""
+    says_where = taken and isinstance(taken[0], Prose) and taken[0].text.startswith("On ")
+    return "Do this first" if says_where else f"Do this first, on {named(run.machine)}"
 
 
 def _others(outcome: Outcome, told: Group | None) -> Iterator[Problem]:
