@@ -72,6 +72,12 @@ def held_below(cell: CellResult) -> float | None:
     return nominal if expected is not None and expected < CLEARLY * nominal else None
 
 
+def reference_of(cell: CellResult) -> float | None:
+    """What its share is shown of: what links at their best would carry, where they run clearly
+    below that; else what is expected. None where nothing is expected."""
+    return held_below(cell) or expected_of(cell)
+
+
 def compared(cell: CellResult) -> str:
     """A cell and its share of the expected figure: (0, 1) 43%; where a transfer's own share is
     clearly less than that of a total, the lowest one's: (0, 0): sim:3 -> sim:7 by ce 43%."""

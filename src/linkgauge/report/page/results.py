@@ -3,17 +3,24 @@ have them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, Result, Run
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.cell_table import error_of
-from linkgauge.report.expectations import HELD, expected_of, held_below, share_of
+from linkgauge.report.expectations import (
+    HELD,
+    expected_of,
+    held_below,
+    reference_of,
+    share_of,
+)
 from linkgauge.report.forms import Block, blocks
 from linkgauge.report.matrix import brief
 from linkgauge.report.remedies import one_line
+from linkgauge.report.shading import HELD_MEANING
 
 from .blocks import Column, Entry, Shade, Table, Tone, cut
 
@@ -103,6 +110,17 @@ def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
 
 def share(value: float | None, tone: Tone = "") -> Entry:
     return Entry("", None) if value is None else Entry(f"{value:.0%}", value, tone)
+
+
+def share_shown(cell: CellResult) -> float | None:
+    """The share of `reference_of`; None where the cell is not judged."""
+    reference = reference_of(cell) if cell.verdict in ("ok", "low", "high") else None
+    return cell.summary.median / reference if cell.summary is not None and reference else None
+
+
+def held_note(cells: Iterable[CellResult]) -> str:
+    """What the sign of some verdicts means, behind a caption."""
+    return f". {HELD} {HELD_MEANING}, of which the share is" if any(map(held_below, cells)) else ""
 
 
 def verdict(result: Sequence[Result], cells: Sequence[CellResult]) -> Entry:

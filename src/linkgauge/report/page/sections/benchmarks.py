@@ -7,18 +7,18 @@ from statistics import median
 
 from linkgauge.model.result import Result, Run
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report.expectations import HELD, held_below, share_of
 from linkgauge.report.page.blocks import Block, Column, Entry, Table
 from linkgauge.report.page.results import (
     figure,
+    held_note,
     label,
     placed,
     share,
+    share_shown,
     utilised,
     verdict,
     without_empty,
 )
-from linkgauge.report.shading import HELD_MEANING
 
 from . import OneRun, Section
 
@@ -36,9 +36,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
             "The least share of what is expected and of the theoretical figure; each name leads to"
             " the figures"
         )
-        if any(map(held_below, (cell for result in one.run.results for cell in result.cells))):
-            caption += f". {HELD} {HELD_MEANING}"
-        yield without_empty(Table(caption, _HEADS, rows, sortable=True))
+        note = held_note(cell for result in one.run.results for cell in result.cells)
+        yield without_empty(Table(f"{caption}{note}", _HEADS, rows, sortable=True))
 
 
 def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
@@ -50,7 +49,7 @@ def _rows(run: Run) -> Iterator[tuple[Entry, ...]]:
 def _row(result: Result, anchor: str) -> tuple[Entry, ...]:
     cells = [cell for cell in result.cells if cell.headline is not None]
     figures = sorted(cell.headline or 0.0 for cell in cells)
-    shares = [share_of(cell) for cell in cells if cell.verdict in ("ok", "low", "high")]
+    shares = [share_shown(cell) for cell in cells]
     used = [utilised(cell) for cell in cells]
     return (
         Entry(label(result.benchmark), link=anchor),

@@ -9,7 +9,7 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import format_size, unit_of
 from linkgauge.report.cell_table import error_of
-from linkgauge.report.expectations import HELD, expected_of, held_below, share_of
+from linkgauge.report.expectations import HELD, held_below, reference_of
 from linkgauge.report.folding import Entry as Shown
 from linkgauge.report.forms import cells_of, columns_of, meaning_of, rows_of
 from linkgauge.report.matrix import in_order
@@ -27,10 +27,12 @@ from linkgauge.report.page.blocks import (
 from linkgauge.report.page.results import (
     Placed,
     figure,
+    held_note,
     label,
     placed,
     shade_of,
     share,
+    share_shown,
     verdict,
     without_empty,
 )
@@ -48,9 +50,9 @@ ODD, ODD_SIGN = "odd", HELD
 MOST_LINES = 8
 """Lines below a matrix."""
 _HEADS = (
-    Column("benchmark"), Column("figure", True), Column("unit"), Column("±", True),
-    Column("slow p95", True), Column("of expected", True), Column("expected", True),
-    Column("verdict"),
+    Column("benchmark"), Column("figure", True), Column("unit"), Column("verdict"),
+    Column("of expected", True), Column("expected", True), Column("±", True),
+    Column("slow p95", True),
 )  # fmt: skip
 
 
@@ -77,13 +79,15 @@ def _single(place: Placed) -> Table:
             Entry(label(f"{result.benchmark}{where}")),
             figure(cell.headline, result.unit, "strong"),
             Entry(unit_of(result.unit).shown),
+            verdict([result], [cell]),
+            share(share_shown(cell)),
+            figure(reference_of(cell) if judged else None, result.unit),
             Entry(error_of(cell)),
             figure(slow, result.unit),
-            share(share_of(cell) if judged else None),
-            figure(expected_of(cell) if judged else None, result.unit),
-            verdict([result], [cell]),
         ))  # fmt: skip
-    return without_empty(Table(_common(place.block.results), _HEADS, rows, sortable=True))
+    note = held_note(cell for _, cell in cells_of(place.block.results))
+    caption = f"{_common(place.block.results)}{note}"
+    return without_empty(Table(caption, _HEADS, rows, sortable=True))
 
 
 def _common(results: Sequence[Result]) -> str:
