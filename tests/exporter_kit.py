@@ -84,10 +84,10 @@ def nvml(**answers):
         yield library
 
 
-def page(results=None, period=0.0, said=None, root=None):
-    """The page of a host with a GPU."""
+def page(results=None, period=0.0, said=None, root=None, source=None):
+    """The page of a host with GPUs."""
     say = (lambda line: None) if said is None else said.append
-    return Page(ThisMachine(period, say, root or tree()), Fixed(results), say)
+    return Page(ThisMachine(period, say, root or tree()), source or Fixed(results), say)
 
 
 def program(name):
