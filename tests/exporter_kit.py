@@ -14,8 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from fake_nvml import FakeNvml
 from linkgauge.exporter.machine import ThisMachine
 from linkgauge.exporter.page import Page
-from linkgauge.exporter.results import Results
+from linkgauge.exporter.results import Results, ShownCell, ShownRun
 from linkgauge.machine.tree import Captured
+from linkgauge.model.history import CellOf
 from pci_kit import CARD, PORT, config
 
 PATIENT = 10.0
@@ -98,3 +99,17 @@ def program(name):
             pytest.fail(f"{name} is not installed")
         pytest.skip(f"{name} is not installed (Debian: prometheus)")
     return found
+
+
+RUN = ShownRun(
+    id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
+    profile="quick", started=1e9, finished=1e9 + 60, status="pass", cells=1, passed=1, low=0,
+)  # fmt: skip
+CELL = ShownCell(
+    RUN, CellOf("host_to_device_memcpy_ce", "cuda", 64, "0", "1", ""), "B/s", "pass", "ok",
+    50e9, 55e9, 58e9,
+)  # fmt: skip
+CHASE = CELL._replace(cell=CELL.cell._replace(benchmark="latency"), unit="s", figure=600e-9)
+LOW = CELL._replace(cell=CELL.cell._replace(column="2"), verdict="low", figure=20e9)
+RESULTS = Results((RUN,), (CELL, LOW, CHASE))
+"""A run with a bandwidth, one that is low, and a latency."""

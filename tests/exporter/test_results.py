@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from configurations_kit import cell, result
-from exporter_kit import PATIENT, families, nvml, page, samples, value
+from exporter_kit import CELL, PATIENT, RUN, families, nvml, page, samples, value
 from history_kit import BENCHMARK, run_at
 from linkgauge.engine.folder import create_run_folder
 from linkgauge.exporter import results as module
 from linkgauge.exporter.result_families import FIGURES, result_text
-from linkgauge.exporter.results import FromFolder, FromHistory, Results, ShownCell, ShownRun, Which
+from linkgauge.exporter.results import FromFolder, FromHistory, Results, Which
 from linkgauge.history.address import address
 from linkgauge.history.reading import Filter, runs_of
 from linkgauge.history.store import opened
@@ -225,15 +225,6 @@ class TestFromAFolder:
         assert FromFolder(tmp_path / "none", Which()).read() == Results()
 
 
-RUN = ShownRun(
-    id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
-    profile="quick", started=1e9, finished=1e9 + 60, status="pass", cells=1, passed=1, low=0,
-)  # fmt: skip
-CELL = ShownCell(
-    RUN, CellOf(BENCHMARK, "cuda", 64, "0", "1", ""), "B/s", "pass", "ok", 50e9, 55e9, 58e9
-)
-
-
 def shown(*cells, run=RUN):
     return result_text(Results((run,), cells))
 
@@ -273,9 +264,8 @@ class TestMetrics:
 
     def test_a_run_and_its_age(self):
         with nvml():
-            found = page(
-                Results((replace(RUN, started=time.time() - 90, finished=time.time() - 60),))
-            ).text(PATIENT)
+            ended = replace(RUN, finished=time.time() - 60)
+            found = page(Results((ended,))).text(PATIENT)
         assert value(found, "linkgauge_last_run_age_seconds") == pytest.approx(60, abs=30)
         states = {own["status"]: on for own, on in samples(found, "linkgauge_last_run_status")}
         assert states == {"pass": 1, "fail": 0, "skip": 0, "error": 0, "timeout": 0}

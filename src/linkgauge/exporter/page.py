@@ -35,14 +35,37 @@ def _part(text: bytes) -> _Part:
     return _Part(text, gzip.compress(text, 6, mtime=0))
 
 
+class _Written(NamedTuple):
+    """Results, and their part of the page."""
+
+    results: Results
+    part: _Part
+
+
+_NOTHING = _Written(Results(), _part(b""))
+
+
+class _Writer:
+    """Writes results out, once for as long as they are the same."""
+
+    def __init__(self, source: ResultSource) -> None:
+        self._source = source
+        self._last = _NOTHING
+
+    def read(self) -> _Written:
+        results = self._source.read()
+        if results is not self._last.results:
+            self._last = _Written(results, _part(result_text(results)))
+        return self._last
+
+
 class Page:
     """Of a machine and of a source of results."""
 
     def __init__(self, machine: Machine, results: ResultSource, say: Say) -> None:
         self._machine = machine
-        self._results = Reader[Results]("results", results.read, results.period, say)
+        self._results = Reader("results", _Writer(results).read, results.period, say)
         self._lock = threading.Lock()
-        self._of_results = -1, _part(b"")
         self._of_machine: tuple[tuple[int, ...], _Part] = (), _part(b"")
 
     def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
@@ -53,18 +76,13 @@ class Page:
         readings: dict[str, Taken[Any]] = {"results": results}
         readings |= {reader.name: reader.taken() for reader in readers}
         of_machine = [readings[reader.name] for reader in readers]
-        own = _own_text(results.value or Results(), readings)
+        written = results.value or _NOTHING
+        own = _own_text(written.results, readings)
         with self._lock:
-            kept = self._kept_results(results), self._kept_machine(of_machine)
+            kept = written.part, self._kept_machine(of_machine)
         if packed:
             return b"".join([*(part.packed for part in kept), _part(own).packed])
         return b"".join([*(part.plain for part in kept), own])
-
-    def _kept_results(self, results: Taken[Results]) -> _Part:
-        if self._of_results[0] != results.version:
-            text = result_text(results.value or Results())
-            self._of_results = results.version, _part(text)
-        return self._of_results[1]
 
     def _kept_machine(self, readings: list[Taken[Seen]]) -> _Part:
         versions = tuple(one.version for one in readings)

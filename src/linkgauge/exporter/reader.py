@@ -27,9 +27,14 @@ class Taken(NamedTuple, Generic[T]):
     version: int
 
 
+IDLE = 10.0
+"""Seconds without a question after which a reader's thread ends."""
+
+
 class Reader(Generic[T]):
-    """Calls `read` when it is asked to, at most once a `period` (seconds) and one call at a time. A
-    call that never returns costs its thread, and nothing else. `say` is given each new failure."""
+    """Calls `read` when it is asked to, at most once a `period` (seconds) and one call at a time,
+    by a thread of its own: always the same, since each would keep memory of its own. A call that
+    never returns costs that thread, and nothing else. `say` is given each new failure."""
 
     def __init__(
         self,
@@ -41,7 +46,8 @@ class Reader(Generic[T]):
         self.name = name
         self._read, self._period, self._say = read, period, say
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._asked, self._over = threading.Condition(self._lock), threading.Event()
+        self._runs = False
         self._value: T | None = None
         self._taken: float | None = None
         self._began: float | None = None
@@ -58,8 +64,11 @@ class Reader(Generic[T]):
                 return
             self._under_way, self._began = True, now
             self._over.clear()
-        # A driver that never answers must not keep the process from ending.
-        threading.Thread(target=self._take, name=f"read {self.name}", daemon=True).start()
+            self._asked.notify()
+            if not self._runs:
+                # A driver that never answers must not keep the process from ending.
+                threading.Thread(target=self._run, name=self.name, daemon=True).start()
+                self._runs = True
 
     def wait(self, until: float) -> None:
         """Waits for a reading in progress, up to this moment of the monotonic clock, unless it
@@ -78,6 +87,14 @@ class Reader(Generic[T]):
                 self._version += 1
             stale = hangs or self._failure is not None
             return Taken(self._value, age, stale, self._version)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._asked.wait_for(lambda: self._under_way, IDLE):
+                    self._runs = False
+                    return
+            self._take()
 
     def _take(self) -> None:
         value, failure = self._value, None
