@@ -78,17 +78,17 @@ def _environment(folder: Path) -> dict[str, str]:
 def exporting(folder: Path, *options: str) -> Iterator[tuple[int, int]]:
     """A running exporter: its process and its port."""
     command = [sys.executable, "-m", "linkgauge", "exporter", "--listen", "127.0.0.1:0", *options]
-    process = subprocess.Popen(command, env=_environment(folder), stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        match = re.search(r":([0-9]+)/metrics", line)
-        if match is None:
-            sys.exit(f"{' '.join(command)}: {line}")
-        yield process.pid, int(match[1])
-    finally:
-        process.terminate()
-        process.wait(timeout=10)
+    with subprocess.Popen(
+        command, env=_environment(folder), stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            line = process.stderr.readline() if process.stderr is not None else ""
+            match = re.search(r":([0-9]+)/metrics", line)
+            if match is None:
+                sys.exit(f"{' '.join(command)}: {line}")
+            yield process.pid, int(match[1])
+        finally:
+            process.terminate()
 
 
 def scrape(port: int) -> tuple[float, int]:

@@ -56,12 +56,12 @@ def exporter(
     machine: str | None = None,
     fault: list[str] | None = None,
 ) -> int:
-    """Serve metrics for Prometheus: the last results, and what devices report now.
+    """Serve the last results and the state of devices to Prometheus.
 
     Examples:
         linkgauge exporter
         linkgauge exporter --listen 0.0.0.0:9410
-        linkgauge exporter --textfile /var/lib/prometheus/node-exporter/linkgauge.prom
+        linkgauge exporter --textfile linkgauge.prom
     """
     from linkgauge.machine.extras import needed
 
