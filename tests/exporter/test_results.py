@@ -86,6 +86,15 @@ class TestFromTheHistory:
         kept(run(1.0, 25e9, cells=1))
         assert figures(kept(run(2.0, 50e9, cells=1))) == {("nightly", "0"): 25}
 
+    def test_a_cell_that_was_skipped_keeps_its_figure(self, kept):
+        kept(run(2.0, 50e9, cells=1))
+        skipped = result(
+            BENCHMARK, cell("0", "0", 1, status="skip"), cell("0", "1", 1, status="skip")
+        )
+        found = {one.cell.column: one for one in kept(run(1.0, results=(skipped,))).cells}
+        assert (found["0"].status, found["0"].run.id) == ("pass", "r2.0")
+        assert (found["1"].status, found["1"].figure) == ("skip", None)
+
     def test_labels_stand_side_by_side(self, kept):
         found = kept(run(2.0, 50e9, cells=1), run(1.0, 40e9, cells=1, label="watch"))
         assert figures(found) == {("nightly", "0"): 50, ("watch", "0"): 40}

@@ -23,7 +23,7 @@ from linkgauge.history.records import (
 from linkgauge.history.store import Store, opened
 from linkgauge.history.tables import STATUSES, runs
 from linkgauge.model.errors import InputError
-from linkgauge.model.history import CellOf, PastRun
+from linkgauge.model.history import CellOf, Figure, PastRun
 from linkgauge.model.result import Run, Status, Verdict
 
 from .expected import Expectations, expectations_in
@@ -179,16 +179,18 @@ class FromHistory:
             run = by_number[number]
             key = _key(shown[number], cell)
             there = self._shown.get(key)
-            if there is not None and _order(there[0]) > _order(run):
-                continue
-            self._shown[key] = (
-                run,
-                ShownCell(shown[number], cell, unit, figure.status, figure.verdict, figure.figure),
-            )
+            if there is None or _order(*there) < _order(run, figure):
+                self._shown[key] = (
+                    run,
+                    ShownCell(
+                        shown[number], cell, unit, figure.status, figure.verdict, figure.figure
+                    ),
+                )
 
 
-def _order(run: PastRun) -> tuple[str, int]:
-    return run.started, run.number
+def _order(run: PastRun, cell: ShownCell | Figure) -> tuple[bool, str, int]:
+    """What is shown of a cell is the last in this order: one that was skipped was not measured."""
+    return cell.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
