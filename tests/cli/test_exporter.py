@@ -1,6 +1,8 @@
 """`linkgauge exporter`: what it prints and where it listens, and a file for node_exporter."""
 
+import configparser
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -150,3 +152,14 @@ def test_names_the_extra_where_it_is_missing(monkeypatch):
         "linkgauge: prometheus_client is not installed: pip install 'linkgauge[exporter]' (or "
         "prometheus_client alone)\n"
     )
+
+
+def test_the_unit_of_systemd_serves_this_machine_alone():
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read(Path(__file__).parents[2] / "contrib" / "linkgauge-exporter.service")
+    program, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert Path(program).name == "linkgauge"
+    assert words == ["exporter"]  # no --listen
+    assert set(unit["Service"]["SuccessExitStatus"].split()) == {"130", "143"}
+    assert unit["Service"]["Environment"].startswith("LINKGAUGE_HISTORY=/")
