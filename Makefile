@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench notebooks tools/notebook tools/screens tools/site_hooks.py)
+SOURCES := $(wildcard src/linkgauge tests bench notebooks tools/dashboard tools/notebook tools/screens tools/site_hooks.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -71,10 +71,12 @@ check: $(DEV)
 docs: $(DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# What the README and the pages show of commands, the README's picture and the notebook's.
+# What the README and the pages show of commands, the README's picture and the notebook's, and the
+# dashboard for Grafana.
 screens: $(DEV)
 	$(BIN)/python tools/screens
 	$(BIN)/python tools/notebook
+	$(BIN)/python tools/dashboard
 
 format: $(DEV)
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -17,6 +17,10 @@ FIELDS = {
     "C2C_LINK_GET_STATUS": 171,
     "C2C_LINK_GET_MAX_BW": 172,
     "NVLINK_COUNT_RCV_ERRORS": 208,
+    "NVLINK_THROUGHPUT_DATA_TX": 138,
+    "NVLINK_THROUGHPUT_DATA_RX": 139,
+    "NVLINK_COUNT_XMIT_BYTES": 202,
+    "NVLINK_COUNT_RCV_BYTES": 204,
 }
 _NAMES = {number: name for name, number in FIELDS.items()}
 NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, FUNCTION_NOT_FOUND = 3, 4, 6, 13
@@ -64,7 +68,13 @@ H200 = {
     "nvmlDeviceGetPowerUsage": 118_250,
     "nvmlDeviceGetEnforcedPowerLimit": 700_000,
     "nvmlDeviceGetCurrentEccMode": 1,
-    "nvmlDeviceGetTotalEccErrors": 0,
+    "nvmlDeviceGetTotalEccErrors": lambda handle, kind, counter: {0: 3, 1: 0}[kind],
+    "nvmlDeviceGetCount": 2,
+    "nvmlDeviceGetHandleByIndex": lambda number: number,
+    "nvmlDeviceGetPciInfo": lambda handle: address(bus=0x1B + handle),
+    "nvmlDeviceGetName": "NVIDIA H200",
+    "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
+    "nvmlDeviceGetPcieThroughput": lambda handle, counter: {0: 2000, 1: 1000}[counter],
     "nvmlDeviceGetRemappedRows": (0, 2, 1, 0),
     "nvmlDeviceGetMigMode": [0, 1],
     "nvmlDeviceGetBAR1MemoryInfo": SimpleNamespace(bar1Total=1 << 38),
@@ -91,7 +101,9 @@ class FakeNvml:
     NVML_ERROR_FUNCTION_NOT_FOUND = FUNCTION_NOT_FOUND
     NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
     NVML_TEMPERATURE_GPU = 0
-    NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC = 1, 0
+    NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 0, 1
+    NVML_VOLATILE_ECC = 0
+    NVML_PCIE_UTIL_TX_BYTES, NVML_PCIE_UTIL_RX_BYTES = 0, 1
     NVML_CLOCK_ID_APP_CLOCK_TARGET, NVML_CLOCK_ID_APP_CLOCK_DEFAULT = 1, 2
     NVML_NVLINK_DEVICE_TYPE_GPU = GPU
     NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1
@@ -107,6 +119,8 @@ class FakeNvml:
             "NVLINK_ERROR_DL_REPLAY": 0,
             "NVLINK_ERROR_DL_RECOVERY": 0,
             "NVLINK_ERROR_DL_CRC": 0,
+            "NVLINK_THROUGHPUT_DATA_TX": 4,
+            "NVLINK_THROUGHPUT_DATA_RX": 2,
         }
         self.failing = {}
         self.fabric = (3, 0)

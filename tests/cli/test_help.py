@@ -160,6 +160,8 @@ def test_each_example_works(name, line, tmp_path, monkeypatch):
     if name == "history":
         monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
         app(["history", "import", "results"], standalone_mode=False, prog_name="linkgauge")
+    if name == "exporter":  # it would serve until it is ended, at one port for all
+        monkeypatch.setattr("linkgauge.cli.exporter._serve", lambda page, listen: 0)
     words = [word.replace("cuda:", "sim:") for word in _simulated(name, words)]
     code = app(words, standalone_mode=False, prog_name="linkgauge")
     assert code in (0, 1)  # 1: what is found of a machine; neither wrong usage nor an error

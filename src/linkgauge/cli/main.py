@@ -44,6 +44,7 @@ COMMANDS = {
     "export": "export.export",
     "pack": "pack.pack",
     "history": "history.history",
+    "exporter": "exporter.exporter",
     "doctor": "doctor.doctor",
     "vm": "vm.vm",
     "as": "as_tool.as_tool",

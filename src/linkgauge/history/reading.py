@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.engine.folder import slug
 from linkgauge.model.history import CellOf, EarlierRun, Figure, History, PastRun, Point, Series
@@ -170,11 +170,15 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[C
             found = connection.execute(asked.where(cells.c.id.in_(few)))
             names |= {row[0]: _cell_of(row) for row in found}
         for row in rows:
-            by_run.setdefault(row.run_id, {})[names[row.cell_id]] = Figure(
-                STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
-                row.low, row.high, row.slow_p95, row.slow_p99, row.n,
-            )  # fmt: skip
+            by_run.setdefault(row.run_id, {})[names[row.cell_id]] = _figure_of(row)
     return by_run
+
+
+def _figure_of(row: Any) -> Figure:
+    return Figure(
+        STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
+        row.low, row.high, row.slow_p95, row.slow_p99, row.n,
+    )  # fmt: skip
 
 
 def _cell_of(row: Any) -> CellOf:
@@ -278,3 +282,36 @@ def benchmarks_of(store: Store) -> tuple[str, ...]:
     """The names of all benchmarks that some run measured. Raises StoreError."""
     with store.reading() as connection:
         return tuple(connection.execute(select(sheets.c.benchmark).distinct()).scalars())
+
+
+def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
+    """The latest runs, the last one first, at most `each` of a label on a host; those under a
+    profiler are left out. Raises StoreError."""
+    order = runs.c.started.desc(), runs.c.id.desc()
+    group = machines.c.host, machines.c.simulated, runs.c.label
+    with store.reading() as connection:
+        where = [*_where(connection, which), runs.c.profiled.is_(False)]
+        place = func.row_number().over(partition_by=group, order_by=order)
+        ranked = (
+            select(runs.c.id, place.label("place"))
+            .join(machines, machines.c.id == runs.c.machine_id)
+            .where(*where)
+            .subquery()
+        )
+        first = select(ranked.c.id).where(ranked.c.place <= each)
+        return tuple(_runs(connection, [runs.c.id.in_(first)], which.last))
+
+
+def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, CellOf, str, Figure]]:
+    """The figures of these runs: the run's number, the cell, its unit, its figure. Raises
+    StoreError."""
+    with store.reading() as connection:
+        for some in in_parts(numbers):
+            asked = (
+                select(figures, cells, sheets)
+                .join(cells, cells.c.id == figures.c.cell_id)
+                .join(sheets, sheets.c.id == cells.c.sheet_id)
+                .where(figures.c.run_id.in_(some))
+            )
+            for row in connection.execute(asked):
+                yield row.run_id, _cell_of(row), row.unit, _figure_of(row)

@@ -45,11 +45,7 @@ class _Location(msgspec.Struct, frozen=True):
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
     """The functions by address, and what could not be read about PCI as a whole."""
-    seats, unread = _find(root)
-    functions = [
-        _FunctionReader(root, address, seat).read()
-        for address, seat in sorted(seats.items(), key=lambda item: _order(item[0]))
-    ]
+    functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
     if names is None and functions:
@@ -60,6 +56,13 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[str, ...]]:
         for function, pair in zip(functions, numbers, strict=True)
     )
     return tuple(named), tuple(unread)
+
+
+def read_functions(root: Root) -> tuple[list[PciFunction], list[str]]:
+    """The same without names, whose database takes longer to read than everything else."""
+    seats, unread = _find(root)
+    ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
+    return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[str]]:

@@ -37,6 +37,9 @@ _ERRORS = (
 that forward error correction fixed do not count: they are normal."""
 _VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Member of a field's value, by the value's type."""
+_TRAFFIC_BYTES = ("NVLINK_COUNT_XMIT_BYTES", "NVLINK_COUNT_RCV_BYTES")
+_TRAFFIC_KIB = ("NVLINK_THROUGHPUT_DATA_TX", "NVLINK_THROUGHPUT_DATA_RX")
+_KIB = 1024
 _MBPS = 1e6
 _HOPPER = 9
 
@@ -88,6 +91,16 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
             rate=None if not rate else rate * _MBPS,
             remote=f"host:{near}",
         )
+
+
+def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
+    """Payload bytes that an NVLink has sent and received, by its counters: in bytes from NVLink 5
+    on, in KiB before."""
+    names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
+    found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
+    sent, received, *kib = (None if value is None else int(value) for value in found)
+    older = [None if value is None else value * _KIB for value in kib]
+    return (older[0] if sent is None else sent), (older[1] if received is None else received)
 
 
 def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:

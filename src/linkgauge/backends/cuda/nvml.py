@@ -37,8 +37,8 @@ _REASONS = {
 }
 """nvmlClocksEventReasons except 1, an idle device."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
-_GPU_IS_LOST = 15
-"""NVML_ERROR_GPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
+GPU_IS_LOST = 15
+"""NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
 _MHZ, _MILLI = 1e6, 1e-3
 
 
@@ -90,7 +90,7 @@ class Questions:
             library.NVML_ERROR_NO_PERMISSION: ": run as root",
             library.NVML_ERROR_FUNCTION_NOT_FOUND: ": needs a newer driver",
             library.NVML_ERROR_NOT_SUPPORTED: " by this device, or not in a virtual machine",
-            _GPU_IS_LOST: ": reset it, or power the machine off and on",
+            GPU_IS_LOST: ": reset it, or power the machine off and on",
         }
         return remedies.get(getattr(error, "value", None), "")
 
@@ -160,7 +160,7 @@ class NvmlTelemetry:
             except DeviceLost:
                 return f"cuda:{device.index}"
             except Exception as error:  # noqa: BLE001  # the binding's errors share no base class
-                if getattr(error, "value", None) == _GPU_IS_LOST:
+                if getattr(error, "value", None) == GPU_IS_LOST:
                     return f"cuda:{device.index}"
         return None
 
@@ -173,7 +173,7 @@ class NvmlTelemetry:
             try:
                 self._handles[device.index] = _handle(library, device)
             except library.NVMLError as error:
-                if getattr(error, "value", None) == _GPU_IS_LOST:
+                if getattr(error, "value", None) == GPU_IS_LOST:
                     raise DeviceLost("NVML", f"cuda:{device.index}: {error}") from error
                 raise Unsupported(
                     f"NVML does not know cuda:{device.index} ({device.pci_address()}): {error}: "

@@ -1,0 +1,1 @@
+"""What Prometheus scrapes: the last results of each label, and what devices report now."""

@@ -1,0 +1,70 @@
+"""What a kept run's file expects of its cells: the history keeps figures and verdicts alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from linkgauge.engine.runs import MOST_BYTES, RUN_FILE
+from linkgauge.machine.given import read_given
+from linkgauge.model.errors import InputError
+from linkgauge.model.result import Expected
+
+Expectations = dict[tuple[str, str, int, str, str, int], Expected]
+"""By benchmark, backend, size, row, column, and number among identical sheets."""
+
+
+class _Cell(msgspec.Struct):
+    """The part of a cell that is needed; reading all of it takes far longer."""
+
+    row: str
+    column: str
+    expected: Expected | None = None
+
+
+class _Result(msgspec.Struct):
+    benchmark: str
+    backend: str
+    size: int
+    cells: tuple[_Cell, ...]
+
+
+class _Run(msgspec.Struct):
+    id: str
+    results: tuple[_Result, ...]
+
+
+_decoder = msgspec.json.Decoder(_Run)
+
+
+def expectations_in(folder: Path, run: str) -> Expectations:
+    """Those of the run with this id, whose folder this is; none where its run.json is not there, is
+    another run's, or cannot be read."""
+    path = folder / RUN_FILE
+    try:
+        of = path.stat()
+        return _read(path, run, of.st_mtime_ns, of.st_size)
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, run: str, _changed: int, _size: int) -> Expectations:
+    try:
+        found = _decoder.decode(read_given(path, MOST_BYTES, begins=b"{"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError):
+        return {}
+    if found.id != run:
+        return {}
+    seen = Counter[tuple[str, str, int]]()
+    known: Expectations = {}
+    for result in found.results:
+        sheet = result.benchmark, result.backend, result.size
+        for cell in result.cells:
+            if cell.expected is not None:
+                known[*sheet, cell.row, cell.column, seen[sheet]] = cell.expected
+        seen[sheet] += 1
+    return known

@@ -1,0 +1,302 @@
+"""The last results of each label: from the history, else from a folder of runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+from sqlalchemy import func, select
+from sqlalchemy.engine import URL
+
+from linkgauge.engine.runs import latest_run, read_run, run_file, run_folders
+from linkgauge.history.reading import Filter, figures_of, latest_runs
+from linkgauge.history.records import (
+    figure_row,
+    machine_row,
+    microseconds,
+    named_cells,
+    run_row,
+)
+from linkgauge.history.store import Store, opened
+from linkgauge.history.tables import STATUSES, runs
+from linkgauge.model.errors import InputError
+from linkgauge.model.history import CellOf, Figure, PastRun
+from linkgauge.model.result import Run, Status, Verdict
+
+from .expected import Expectations, expectations_in
+
+SECOND = 1e-6
+"""In microseconds."""
+DAYS = 30
+"""Cells that the last run of their label did not measure are shown as of an earlier run, if that
+is not older than this."""
+EACH = 500
+MOST_FIGURES = 20_000
+"""Of a label, so many earlier runs are looked at, with so many figures in all."""
+
+
+class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run; moments are seconds since 1970, `finished` is null if it was interrupted."""
+
+    id: str
+    label: str
+    host: str
+    simulated: bool
+    accelerators: str
+    profile: str
+    started: float
+    finished: float | None
+    status: Status
+    cells: int
+    passed: int
+    low: int
+
+
+class ShownCell(NamedTuple):
+    """The last that is known of a cell under a label: `figure`, `expected` and `nominal` in its
+    unit; null where there is none."""
+
+    run: ShownRun
+    cell: CellOf
+    unit: str
+    status: Status
+    verdict: Verdict
+    figure: float | None
+    expected: float | None = None
+    nominal: float | None = None
+
+
+class Results(NamedTuple):
+    """The last run of each label on each host, and the last figures of their cells."""
+
+    runs: tuple[ShownRun, ...] = ()
+    cells: tuple[ShownCell, ...] = ()
+
+
+class Which(NamedTuple):
+    """Which runs are shown: of a host, real or simulated ones, of a label, those that measured all
+    of the benchmarks. None takes all."""
+
+    host: str | None = None
+    simulated: bool | None = None
+    label: str | None = None
+    benchmarks: tuple[str, ...] = ()
+
+    def takes(self, run: ShownRun) -> bool:
+        """Whether the host and the label are meant."""
+        return (
+            self.host in (None, run.host)
+            and self.simulated in (None, run.simulated)
+            and self.label in (None, run.label)
+        )
+
+
+class Source(Protocol):
+    """`read` returns the same object as long as nothing has changed."""
+
+    period: float
+
+    def read(self) -> Results: ...
+
+
+_Key = tuple[str, bool, str, str, str, int, str, str, int]
+
+
+def _key(run: ShownRun, cell: CellOf) -> _Key:
+    return (
+        run.host, run.simulated, run.label, cell.benchmark, cell.backend, cell.size, cell.row,
+        cell.column, cell.repeat,
+    )  # fmt: skip
+
+
+class FromHistory:
+    """The history at an address. It is read when its file has changed (of a server: when its runs
+    have), and then only the runs that are new."""
+
+    def __init__(self, url: URL, which: Which) -> None:
+        self._url, self._which = url, which
+        self._is_file = url.drivername.startswith("sqlite")
+        self.period = 1.0 if self._is_file else 5.0
+        self._state: object = None
+        self._results = Results()
+        self._shown: dict[_Key, tuple[PastRun, ShownCell]] = {}
+        self._known: set[PastRun] = set()
+
+    def read(self) -> Results:
+        state = self._file_state() if self._is_file else None
+        if state is not None and state == self._state:
+            return self._results
+        if self._is_file and state == ():
+            self._state, self._results = state, Results()
+            return self._results
+        with opened(self._url, must_exist=True) as store:
+            state = state or _server_state(store)
+            if state != self._state:
+                self._results = self._of(store)
+                self._state = state
+        return self._results
+
+    def _file_state(self) -> tuple[object, ...]:
+        """Of the file and of its write-ahead log; () if there is none. The state before reading:
+        what is written meanwhile is read the next time."""
+        path = Path(str(self._url.database))
+        found: list[object] = []
+        for file in (path, path.with_name(path.name + "-wal")):
+            try:
+                is_log, of = file != path, file.stat()
+            except FileNotFoundError:
+                continue
+            if of.st_size or not is_log:  # an empty log comes and goes with each reader
+                found += [file.name, of.st_ino, of.st_size, of.st_mtime_ns]
+        return tuple(found)
+
+    def _of(self, store: Store) -> Results:
+        since = int((time.time() - DAYS * 86400) / SECOND)
+        host, simulated, label, benchmarks = self._which
+        which = Filter(host=host, label=label, benchmarks=benchmarks)
+        found = [
+            run for run in latest_runs(store, which, EACH) if simulated in (None, run.simulated)
+        ]
+        wanted = _within(found, since)
+        if any(run not in wanted for run, _ in self._shown.values()):
+            self._shown.clear()  # a run was pruned, resumed, or is too old
+            self._known.clear()
+        self._add(store, [run for run in wanted if run not in self._known])
+        self._known = wanted
+        last: dict[tuple[str, bool, str], PastRun] = {}
+        for run in found:
+            last.setdefault((run.host, run.simulated, run.label), run)
+        cells = _with_expectations(self._shown[key] for key in sorted(self._shown))
+        return Results(tuple(map(_shown_run, last.values())), tuple(cells))
+
+    def _add(self, store: Store, new: Iterable[PastRun]) -> None:
+        by_number = {run.number: run for run in new}
+        shown = {run.number: _shown_run(run) for run in by_number.values()}
+        for number, cell, unit, figure in figures_of(store, list(by_number)):
+            run = by_number[number]
+            key = _key(shown[number], cell)
+            there = self._shown.get(key)
+            if there is None or _order(*there) < _order(run, figure):
+                self._shown[key] = (
+                    run,
+                    ShownCell(
+                        shown[number], cell, unit, figure.status, figure.verdict, figure.figure
+                    ),
+                )
+
+
+def _order(run: PastRun, cell: ShownCell | Figure) -> tuple[bool, str, int]:
+    """What is shown of a cell is the last in this order: one that was skipped was not measured."""
+    return cell.status != "skip", run.started, run.number
+
+
+def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
+    """The runs whose cells are looked at: the last of each label, and earlier ones within limits.
+    Of runs, the latest first."""
+    taken: dict[tuple[str, bool, str], int] = {}
+    wanted = set()
+    for run in found:
+        group = run.host, run.simulated, run.label
+        before = taken.get(group)
+        recent = (microseconds(run.started) or 0) >= since
+        if before is None or (recent and before + run.cells <= MOST_FIGURES):
+            wanted.add(run)
+            taken[group] = (before or 0) + run.cells
+    return wanted
+
+
+def _server_state(store: Store) -> tuple[object, ...]:
+    with store.reading() as connection:
+        asked = select(
+            func.count(), func.max(runs.c.id), func.max(runs.c.finished), func.sum(runs.c.passed)
+        )
+        return tuple(connection.execute(asked).one())
+
+
+def _shown_run(run: PastRun) -> ShownRun:
+    finished = microseconds(run.finished)
+    return ShownRun(
+        id=run.id, label=run.label, host=run.host, simulated=run.simulated,
+        accelerators=run.accelerators, profile=run.profile,
+        started=(microseconds(run.started) or 0) * SECOND,
+        finished=None if finished is None else finished * SECOND, status=run.status,
+        cells=run.cells, passed=run.passed, low=run.low,
+    )  # fmt: skip
+
+
+def _with_expectations(shown: Iterable[tuple[PastRun, ShownCell]]) -> Iterator[ShownCell]:
+    """With what their runs' files expect, where these are still there."""
+    known: dict[int, Expectations] = {}
+    for run, cell in shown:
+        if run.number not in known:
+            known[run.number] = {} if run.path is None else expectations_in(Path(run.path), run.id)
+        yield _expecting(cell, known[run.number])
+
+
+def _expecting(cell: ShownCell, known: Expectations) -> ShownCell:
+    of = cell.cell
+    found = known.get((of.benchmark, of.backend, of.size, of.row, of.column, of.repeat))
+    if found is None:
+        return cell
+    return cell._replace(expected=found.figure, nominal=found.nominal)
+
+
+class FromFolder:
+    """The last run of each label below a folder, read when a run is added or changes."""
+
+    period = 5.0
+
+    def __init__(self, folder: Path, which: Which) -> None:
+        self._folder, self._which = folder, which
+        self._state: object = None
+        self._results = Results()
+
+    def read(self) -> Results:
+        labels = dict.fromkeys(path.parent.name for path in run_folders(self._folder))
+        paths = [latest_run(self._folder, label) for label in labels]
+        state = [(path, run_file(path).stat().st_mtime_ns) for path in paths]
+        if state != self._state:
+            self._results = self._of(paths)
+            self._state = state
+        return self._results
+
+    def _of(self, paths: Iterable[Path]) -> Results:
+        found: list[ShownRun] = []
+        cells: list[ShownCell] = []
+        for path in paths:
+            try:
+                run = read_run(path)
+            except InputError:
+                continue  # it is being written, or damaged: `linkgauge show` says why
+            shown = _of_file(run)
+            measured = {result.benchmark for result in run.results}
+            if run.is_profiled or not measured.issuperset(self._which.benchmarks):
+                continue
+            if self._which.takes(shown):
+                found.append(shown)
+                cells += _cells_of(run, shown, expectations_in(path, run.id))
+        return Results(tuple(found), tuple(cells))
+
+
+def _of_file(run: Run) -> ShownRun:
+    rows = (figure_row(cell) for result in run.results for cell in result.cells)
+    of, machine = run_row(run, None, rows), machine_row(run.machine)
+    return ShownRun(
+        id=run.id, label=run.label, host=machine["host"], simulated=machine["simulated"],
+        accelerators=machine["accelerators"], profile=of["profile"],
+        started=of["started"] * SECOND,
+        finished=None if of["finished"] is None else of["finished"] * SECOND,
+        status=STATUSES[of["status"]], cells=of["cells"], passed=of["passed"], low=of["low"],
+    )  # fmt: skip
+
+
+def _cells_of(run: Run, shown: ShownRun, known: Expectations) -> Iterator[ShownCell]:
+    for result, named in named_cells(run.results):
+        for name, cell in named:
+            yield _expecting(
+                ShownCell(shown, name, result.unit, cell.status, cell.verdict, cell.headline),
+                known,
+            )

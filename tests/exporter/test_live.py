@@ -1,0 +1,182 @@
+"""What devices report now: PCIe by sysfs, GPUs by NVML alone, simulated machines."""
+
+import sys
+import threading
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter_kit import PATIENT, Fixed, families, nvml, page, samples, tree, value
+from fake_nvml import H200, NOT_SUPPORTED
+from linkgauge.backends.sim import described
+from linkgauge.exporter import reader
+from linkgauge.exporter.machine import SimulatedMachine
+from linkgauge.exporter.page import Page
+
+GPU = {"device": "1", "pci": "0000:1c:00.0"}
+
+
+def text(**answers):
+    with nvml(**answers) as library:
+        return page().text(PATIENT), library
+
+
+def test_a_gpu_has_its_clocks_power_temperature_and_errors():
+    found, _ = text()
+    for name, wanted, labels in (
+        ("gpu_up", 1, {}),
+        ("gpu_info", 1, {"model": "NVIDIA H200", "uuid": "GPU-1", "driver": "580.95.05"}),
+        ("gpu_temperature_celsius", 41, {}),
+        ("gpu_power_watts", 118.25, {}),
+        ("gpu_power_limit_watts", 700, {}),
+        ("gpu_clock_hertz", 1980e6, {"clock": "sm"}),
+        ("gpu_clock_hertz", 3201e6, {"clock": "memory"}),
+        ("gpu_clock_max_hertz", 3201e6, {"clock": "memory"}),
+        ("gpu_ecc_enabled", 1, {}),
+        ("gpu_ecc_errors_total", 3, {"kind": "corrected"}),
+        ("gpu_ecc_errors_total", 0, {"kind": "uncorrected"}),
+        ("gpu_row_remap_pending", 1, {}),
+        ("gpu_pcie_replays_total", 7, {}),
+        ("gpu_pcie_throughput_bytes_per_second", 2e6, {"direction": "sent"}),
+        ("gpu_pcie_throughput_bytes_per_second", 1e6, {"direction": "received"}),
+        ("gpu_throttled", 0, {"reason": "power cap"}),
+    ):
+        assert value(found, f"linkgauge_{name}", **GPU, **labels) == wanted, name
+
+
+def test_each_nvlink_has_its_state_rate_traffic_and_errors():
+    found, _ = text()
+    link = {**GPU, "kind": "nvlink", "link": "17"}
+    assert len(samples(found, "linkgauge_fabric_link_up")) == 2 * 18
+    for name, wanted, labels in (
+        ("fabric_link_up", 1, {}),
+        ("fabric_link_rate_bytes_per_second", 26562e6, {}),
+        ("fabric_link_errors_total", 0, {}),
+        ("fabric_link_bytes_total", 4 << 10, {"direction": "sent"}),
+        ("fabric_link_bytes_total", 2 << 10, {"direction": "received"}),
+        ("fabric_link_info", 1, {"remote": "nvswitch 0000:08:00.0", "version": "4.0"}),
+    ):
+        assert value(found, f"linkgauge_{name}", **link, **labels) == wanted, name
+
+
+def test_counters_in_bytes_come_before_those_in_kib():
+    with nvml() as library:
+        library.fields |= {"NVLINK_COUNT_XMIT_BYTES": 5, "NVLINK_COUNT_RCV_BYTES": None}
+        found = page().text(PATIENT)
+    link = {**GPU, "link": "0"}
+    assert value(found, "linkgauge_fabric_link_bytes_total", direction="sent", **link) == 5
+    assert value(found, "linkgauge_fabric_link_bytes_total", direction="received", **link) == 2048
+
+
+def test_what_holds_a_clock_down_is_1():
+    found, _ = text(nvmlDeviceGetCurrentClocksThrottleReasons=0x40)
+    states = {own["reason"]: on for own, on in samples(found, "linkgauge_gpu_throttled")}
+    assert {reason for reason, on in states.items() if on} == {"hardware thermal slowdown"}
+    assert len(states) == 8
+
+
+def test_what_nvml_does_not_answer_is_absent():
+    with nvml() as library:
+        library.failing["nvmlDeviceGetPowerUsage"] = NOT_SUPPORTED
+        found = page().text(PATIENT)
+    assert samples(found, "linkgauge_gpu_power_watts") == []
+    assert len(samples(found, "linkgauge_gpu_temperature_celsius")) == 2
+
+
+def test_a_gpu_that_fell_off_the_bus_is_not_up():
+    for call in ("nvmlDeviceGetTemperature", "nvmlDeviceGetHandleByIndex"):
+        with nvml() as library:
+            library.failing[call] = 15
+            found = page().text(PATIENT)
+        assert [up for _, up in samples(found, "linkgauge_gpu_up")] == [0, 0]
+        assert samples(found, "linkgauge_gpu_power_watts") == []
+
+
+def test_no_gpu_is_opened_for_computing():
+    _, library = text()
+    assert "nvmlDeviceGetHandleByIndex" in library.calls
+    assert all(call.startswith("nvml") for call in library.calls)
+
+
+@given(st.dictionaries(st.sampled_from(sorted({*H200} - {"nvmlInit"})), st.integers(1, 30)))
+def test_is_a_page_whatever_fails(failing):
+    with nvml() as library:
+        library.failing = {**failing}
+        assert "linkgauge_exporter_info" in families(page().text(PATIENT))
+
+
+def test_a_pcie_link_has_what_both_ends_can():
+    found, _ = text()
+    card = {"pci": "0000:01:00.0", "kind": "accelerator", "host": "box", "simulated": "false"}
+    for name, wanted in (
+        ("link_speed_transfers_per_second", 32e9),
+        ("link_speed_max_transfers_per_second", 32e9),
+        ("link_width_lanes", 16),
+        ("link_width_max_lanes", 16),
+    ):
+        assert value(found, f"linkgauge_pcie_{name}", **card) == wanted
+    assert value(found, "linkgauge_pcie_errors_total", severity="correctable", **card) == 0
+
+
+def test_a_narrow_link_shows():
+    with nvml():
+        found = page(root=tree(width=8, errors=5)).text(PATIENT)
+    card = {"pci": "0000:01:00.0"}
+    assert value(found, "linkgauge_pcie_link_width_lanes", **card) == 8
+    assert value(found, "linkgauge_pcie_errors_total", **card) == 5
+
+
+def test_without_a_driver_the_rest_is_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    said = []
+    found = page(said=said).text(PATIENT)
+    assert samples(found, "linkgauge_gpu_up") == []
+    assert len(samples(found, "linkgauge_pcie_link_width_lanes")) == 1
+    assert said == []
+    assert value(found, "linkgauge_source_stale", source="nvml") == 0
+
+
+def test_a_gpu_that_hangs_keeps_neither_a_scrape_nor_another_gpu(monkeypatch):
+    monkeypatch.setattr(reader, "HANGS", 0.1)
+    hang, go_on = threading.Event(), threading.Event()
+
+    def temperature(handle, kind):
+        if handle == 1 and hang.is_set():
+            go_on.wait(20)
+        return 41
+
+    with nvml(nvmlDeviceGetTemperature=temperature):
+        shown = page()
+        shown.text(PATIENT)
+        hang.set()
+        shown.text(0.05)
+        time.sleep(0.2)
+        began = time.monotonic()
+        found = shown.text(0.05)
+        assert time.monotonic() - began < 2
+        stale = {own["source"]: on for own, on in samples(found, "linkgauge_source_stale")}
+        assert stale == {"results": 0, "pci": 0, "nvml": 0, "gpu 0": 0, "gpu 1": 1}
+        assert value(found, "linkgauge_gpu_temperature_celsius", device="1") == 41
+        assert value(found, "linkgauge_source_age_seconds", source="gpu 1") > 0.1
+        go_on.set()
+
+
+def simulated(machine="dgx-h200-8", *faults):
+    live = SimulatedMachine(described(machine, faults), 0.0, lambda line: None)
+    return Page(live, Fixed(), lambda line: None).text(PATIENT)
+
+
+def test_a_simulated_machine_says_so():
+    found = simulated()
+    assert len(samples(found, "linkgauge_gpu_up")) == 8
+    for name in ("gpu_up", "pcie_link_width_lanes", "fabric_link_up", "gpu_clock_hertz"):
+        of = samples(found, f"linkgauge_{name}")
+        assert of
+        assert {(own["host"], own["simulated"]) for own, _ in of} == {("dgx-h200-8", "true")}
+
+
+def test_a_simulated_fault_shows():
+    found = simulated("dgx-h200-8", "slow sim:3 rate=50%")
+    held = [own["device"] for own, on in samples(found, "linkgauge_gpu_throttled") if on]
+    assert held == ["3"]

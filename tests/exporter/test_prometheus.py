@@ -1,0 +1,150 @@
+"""A Prometheus scrapes the exporter: every query of the dashboard returns data there, its variables
+have values, and an alert fires."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from exporter_kit import RESULTS, RUN, nvml, page, program
+from linkgauge.exporter.results import Results
+from linkgauge.exporter.server import LOOPBACK, Address, Server
+
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "contrib" / "grafana-dashboard.json"
+HOSTILE = 'say "hi"\n\\n\u202eright to left ' + 10_000 * "x"
+DEADLINE = 60
+"""Seconds: it takes about three, on a loaded machine more."""
+
+
+def queries(panels):
+    for panel in panels:
+        for target in panel.get("targets", ()):
+            yield panel["title"], target["expr"]
+
+
+BOARD = json.loads(DASHBOARD.read_text("utf-8"))
+QUERIES = list(queries(BOARD["panels"]))
+VARIABLES = [one for one in BOARD["templating"]["list"] if one["type"] == "query"]
+
+
+def filled(query):
+    """With all values of each variable, as Grafana fills them in."""
+    for one in VARIABLES:
+        query = query.replace(f"${one['name']}", one["allValue"])
+    return query.replace("$__rate_interval", "10s")
+
+
+def test_the_dashboard_is_what_its_tool_makes(tmp_path):
+    made = tmp_path / "made.json"
+    tool = [sys.executable, "-W", "error", ROOT / "tools" / "dashboard", made]
+    subprocess.run(tool, check=True, timeout=60, cwd=tmp_path)
+    assert made.read_text("utf-8") == DASHBOARD.read_text("utf-8"), "make screens makes it anew"
+
+
+def test_the_dashboard_is_whole():
+    assert len(QUERIES) >= 25
+    assert [one["name"] for one in VARIABLES] == ["host", "label", "benchmark"]
+    numbers = [panel["id"] for panel in BOARD["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    assert "null" not in re.findall(r"\w+", DASHBOARD.read_text("utf-8"))
+    assert all(f"${one['name']}" not in filled(query) for one in VARIABLES for _, query in QUERIES)
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory):
+    """Asks a Prometheus that scrapes the exporter of a host with a low cell and two GPUs."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    with nvml():
+        other = replace(RUN, id=HOSTILE, label="nightly", host="box", simulated=True)
+        shown = page(Results((*RESULTS.runs, other), RESULTS.cells))
+        with Server(Address(LOOPBACK, 0), lambda packed: shown.text(packed=packed)) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            with socket.create_server((LOOPBACK, 0)) as free:
+                port = free.getsockname()[1]
+            process = start(folder, port, server.at)
+            try:
+                yield lambda path, **asked: ask(process, port, folder, path, **asked)
+            finally:
+                process.terminate()
+                process.wait(timeout=20)
+                server.shutdown()
+
+
+def start(folder, port, target):
+    (folder / "prometheus.yml").write_text(
+        yaml.safe_dump(
+            {
+                "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
+                "rule_files": [str(ROOT / "contrib" / "linkgauge.rules.yml")],
+                "scrape_configs": [
+                    {"job_name": "linkgauge", "static_configs": [{"targets": [str(target)]}]}
+                ],
+            }
+        )
+    )
+    options = (
+        f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+        f"--web.listen-address={LOOPBACK}:{port}",
+    )  # fmt: skip
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [program("prometheus"), *options], stderr=log, stdout=log, cwd=folder,
+            env={**os.environ, "GOMAXPROCS": "2"},
+        )  # fmt: skip
+
+
+def ask(process, port, folder, path, **asked):
+    """What the API answers, once it is not empty."""
+    until = time.monotonic() + DEADLINE
+    url = f"http://{LOOPBACK}:{port}/api/v1/{path}?{urlencode(asked)}"
+    while True:
+        assert process.poll() is None, (folder / "log").read_text()
+        try:
+            with urlopen(url, timeout=10) as answer:
+                data = json.load(answer)["data"]
+                found = data["result"] if isinstance(data, dict) else data
+        except OSError:  # it has not begun to listen, or is not ready
+            found = []
+        if found or time.monotonic() > until:
+            return found
+        time.sleep(0.1)
+
+
+def test_every_query_returns_data(prometheus):
+    for title, query in QUERIES:
+        found = prometheus("query", query=filled(query))
+        assert found, f"{title}: {query}"
+        assert all(one["value"][1] != "NaN" for one in found), title
+
+
+def test_every_variable_has_values(prometheus):
+    wanted = {
+        "host": ["box"], "label": ["nightly"], "benchmark": ["host_to_device_memcpy_ce", "latency"]
+    }  # fmt: skip
+    for one in VARIABLES:
+        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", one["query"]).groups()
+        found = prometheus(f"label/{label}/values", **{"match[]": filled(selector)})
+        assert found == wanted[one["name"]]
+
+
+def test_the_exporter_is_up_and_an_alert_fires(prometheus):
+    assert prometheus("query", query='up{job="linkgauge"} == 1')
+    firing = prometheus("query", query='ALERTS{alertstate="firing",alertname=~".*Below.*"}')
+    assert [one["metric"]["column"] for one in firing] == ["2"]
+
+
+def test_a_hostile_label_arrives_as_it_is(prometheus):
+    found = prometheus("query", query='linkgauge_last_run_info{run!="r1"}')
+    assert [one["metric"]["run"] for one in found] == [HOSTILE]

@@ -1,0 +1,127 @@
+"""The page over HTTP: for this machine alone, packed if asked for, whatever clients do."""
+
+import gzip
+import http.client
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from exporter_kit import RESULTS, families, nvml, page
+from linkgauge.exporter.server import LOOPBACK, PORT, Address, Server, parse_listen
+from linkgauge.model.errors import InputError
+
+
+@contextmanager
+def serving(text=None, address=None):
+    """A server and its port."""
+    own = text or (lambda packed: gzip.compress(b"a 1\n") if packed else b"a 1\n")
+    with Server(address or Address(LOOPBACK, 0), own) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+
+
+def get(server, path="/metrics", method="GET", **headers):
+    connection = http.client.HTTPConnection(*server.at, timeout=20)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer, body
+
+
+def test_serves_the_page():
+    with serving() as server:
+        answer, body = get(server)
+    assert (answer.status, body) == (200, b"a 1\n")
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "Python" not in answer.headers["Server"]
+
+
+def test_packs_it_if_asked_for():
+    with nvml(), serving(lambda packed: of.text(10, packed=packed)) as server:
+        of = page(RESULTS, period=1000)
+        answer, packed = get(server, **{"Accept-Encoding": "gzip"})
+        assert answer.headers["Content-Encoding"] == "gzip"
+        _, plain = get(server)
+    assert set(families(gzip.decompress(packed))) == set(families(plain))
+    assert len(packed) < len(plain) / 4
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/", 200), ("/metrics?a=b", 200), ("/other", 404), ("/../etc/passwd", 404)],
+)
+def test_paths(path, status):
+    with serving() as server:
+        assert get(server, path)[0].status == status
+
+
+def test_head_has_no_body_and_other_methods_are_refused():
+    with serving() as server:
+        assert get(server, method="HEAD")[1] == b""
+        assert get(server, method="POST")[0].status == 501
+
+
+def test_a_connection_takes_several_scrapes():
+    with serving() as server:
+        connection = http.client.HTTPConnection(*server.at, timeout=20)
+        for _ in range(3):
+            connection.request("GET", "/metrics")
+            assert connection.getresponse().read() == b"a 1\n"
+        connection.close()
+
+
+def test_clients_that_go_away_or_talk_nonsense_cost_nothing(capfd):
+    with serving() as server:
+        for said in (b"", b"GET /met", b"\x00\xff\n\n", b"GET /metrics HTTP/1.1\r\n\r\n"):
+            with socket.create_connection(server.at) as client:
+                client.sendall(said)
+        assert get(server)[1] == b"a 1\n"
+    assert capfd.readouterr() == ("", "")
+
+
+class TestAddress:
+    def test_is_of_this_machine_alone_by_default(self):
+        for text in (str(PORT), f":{PORT}"):
+            assert parse_listen(text) == (LOOPBACK, PORT)
+        assert parse_listen("9411").is_local
+        assert LOOPBACK == "127.0.0.1"
+
+    @pytest.mark.parametrize(
+        ("text", "host", "port", "local"),
+        [
+            ("127.0.0.1:1", "127.0.0.1", 1, True),
+            ("localhost:9410", "localhost", 9410, True),
+            ("[::1]:9410", "::1", 9410, True),
+            ("0.0.0.0:9410", "0.0.0.0", 9410, False),
+            ("[::]:9410", "::", 9410, False),
+            ("node17.example:80", "node17.example", 80, False),
+            ("10.0.0.1:65535", "10.0.0.1", 65535, False),
+        ],
+    )
+    def test_is_understood(self, text, host, port, local):
+        found = parse_listen(text)
+        assert (*found, found.is_local) == (host, port, local)
+        assert str(found) == text
+
+    @pytest.mark.parametrize("text", ["", "127.0.0.1", "a:b", "1.2.3.4:65536", "::1:80", "x y:1"])
+    def test_is_refused(self, text):
+        with pytest.raises(InputError, match=r"give ADDRESS:PORT, such as 127\.0\.0\.1:9410"):
+            parse_listen(text)
+
+    def test_that_is_taken_or_of_nobody_is_one_line(self):
+        with serving() as server, pytest.raises(InputError, match=r"cannot listen at 127\.0\.0\.1"):
+            Server(server.at, lambda packed: b"")
+        with pytest.raises(InputError, match=r"cannot listen at 192\.0\.2\.1:0"):
+            Server(Address("192.0.2.1", 0), lambda packed: b"")
+
+    def test_of_version_6(self):
+        try:
+            with serving(address=Address("::1", 0)) as server:
+                assert get(server)[1] == b"a 1\n"
+        except InputError as error:
+            pytest.skip(str(error))

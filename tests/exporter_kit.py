@@ -1,0 +1,115 @@
+"""What tests of the exporter share: metrics as a parser of Prometheus' own client reads them, and
+machines to look at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fake_nvml import FakeNvml
+from linkgauge.exporter.machine import ThisMachine
+from linkgauge.exporter.page import Page
+from linkgauge.exporter.results import Results, ShownCell, ShownRun
+from linkgauge.machine.tree import Captured
+from linkgauge.model.history import CellOf
+from pci_kit import CARD, PORT, config
+
+PATIENT = 10.0
+"""Seconds: a loaded machine is slow, not wrong."""
+
+
+class Fixed:
+    """A source of results that are given."""
+
+    period = 0.0
+
+    def __init__(self, results=None):
+        self.results = results or Results()
+
+    def read(self):
+        return self.results
+
+
+def families(text):
+    """By name, as text. Raises where the text is not of Prometheus."""
+    return {one.name: one for one in text_string_to_metric_families(text.decode())}
+
+
+def samples(text, name):
+    """(labels, value) of each sample of this name."""
+    return [
+        (sample.labels, sample.value)
+        for family in families(text).values()
+        for sample in family.samples
+        if sample.name == name
+    ]
+
+
+def value(text, name, **labels):
+    """That of the only sample with these labels; None if there is none."""
+    found = [
+        value
+        for own, value in samples(text, name)
+        if all(own[label] == wanted for label, wanted in labels.items())
+    ]
+    assert len(found) <= 1, f"{name} has several samples with {labels}"
+    return found[0] if found else None
+
+
+def tree(hostname="box", width=16, errors=0):
+    """A host with a GPU below a port, as files."""
+    files = {"proc/sys/kernel/hostname": f"{hostname}\n".encode()}
+    links = {}
+    for folder, code, port in ((PORT, 0x060400, 4), (CARD, 0x030200, 0)):
+        address = folder.rpartition("/")[2]
+        own = f"sys/devices/{folder}"
+        files[f"{own}/class"] = f"0x{code:06x}\n".encode()
+        files[f"{own}/vendor"] = b"0x10de\n"
+        files[f"{own}/config"] = config(class_code=code, port=port, width=width)
+        files[f"{own}/aer_dev_correctable"] = f"RxErr 0\nTOTAL_ERR_COR {errors}\n".encode()
+        links[f"sys/bus/pci/devices/{address}"] = f"/{own}"
+    return Captured(files, links)
+
+
+@contextmanager
+def nvml(**answers):
+    """The binding of NVML, as a fake."""
+    with pytest.MonkeyPatch.context() as patch:
+        library = FakeNvml(**answers)
+        patch.setitem(sys.modules, "pynvml", library)
+        yield library
+
+
+def page(results=None, period=0.0, said=None, root=None, source=None):
+    """The page of a host with GPUs."""
+    say = (lambda line: None) if said is None else said.append
+    return Page(ThisMachine(period, say, root or tree()), source or Fixed(results), say)
+
+
+def program(name):
+    """The path of one of Debian's package `prometheus`. Skips where it is not installed."""
+    found = shutil.which(name)
+    if found is None:
+        if "prometheus" in os.environ.get("LINKGAUGE_REQUIRE", ""):
+            pytest.fail(f"{name} is not installed")
+        pytest.skip(f"{name} is not installed (Debian: prometheus)")
+    return found
+
+
+RUN = ShownRun(
+    id="r1", label="nightly", host="box", simulated=False, accelerators="NVIDIA H200",
+    profile="quick", started=1e9, finished=1e9 + 60, status="pass", cells=1, passed=1, low=0,
+)  # fmt: skip
+CELL = ShownCell(
+    RUN, CellOf("host_to_device_memcpy_ce", "cuda", 64, "0", "1", ""), "B/s", "pass", "ok",
+    50e9, 55e9, 58e9,
+)  # fmt: skip
+CHASE = CELL._replace(cell=CELL.cell._replace(benchmark="latency"), unit="s", figure=600e-9)
+LOW = CELL._replace(cell=CELL.cell._replace(column="2"), verdict="low", figure=20e9)
+RESULTS = Results((RUN,), (CELL, LOW, CHASE))
+"""A run with a bandwidth, one that is low, and a latency."""

@@ -1,0 +1,54 @@
+"""The latest runs of each label and their figures, in SQLite and in PostgreSQL, and what the
+exporter makes of them."""
+
+from pathlib import Path
+
+from history_kit import BENCHMARK, run_at
+from linkgauge.exporter.results import FromHistory, Which
+from linkgauge.history.reading import Filter, figures_of, latest_runs, runs_of
+from linkgauge.history.store import opened
+from linkgauge.history.writing import add, remove
+
+
+def test_are_the_last_of_each_label(url):
+    with opened(url) as store:
+        for number in range(4):
+            for label in ("nightly", "watch")[: 1 + number % 2]:
+                add(store, run_at(number, label=label), None)
+        found = [(run.id, run.label) for run in latest_runs(store, Filter(), 1)]
+        assert sorted(found) == [("r003", "nightly"), ("r003", "watch")]
+        two = [run.id for run in latest_runs(store, Filter(label="nightly"), 2)]
+        assert two == ["r003", "r002"]
+        assert latest_runs(store, Filter(host="elsewhere"), 2) == ()
+
+
+def test_figures_have_their_cell_and_unit(url):
+    with opened(url) as store:
+        add(store, run_at(0, 50e9, cells=3), None)
+        (run,) = runs_of(store, Filter())
+        found = list(figures_of(store, [run.number]))
+        assert {number for number, *_ in found} == {run.number}
+        assert sorted((cell.benchmark, cell.column, unit) for _, cell, unit, _ in found) == [
+            (BENCHMARK, column, "B/s") for column in "012"
+        ]
+        assert {(figure.status, round(figure.figure / 1e9)) for *_, figure in found} == {
+            ("pass", 50)
+        }
+        assert list(figures_of(store, [])) == []
+
+
+def test_the_exporter_reads_what_is_new(url):
+    source = FromHistory(url, Which(host="box", simulated=False))
+    with opened(url) as store:
+        add(store, run_at(0, 50e9), Path("/kept"))
+    first = source.read()
+    assert [round(cell.figure / 1e9) for cell in first.cells] == [50, 50]
+    assert source.read() is first
+    with opened(url) as store:
+        add(store, run_at(1, 40e9, cells=1), None)
+    second = source.read()
+    assert [run.id for run in second.runs] == ["r001"]
+    assert [round(cell.figure / 1e9) for cell in second.cells] == [40]
+    with opened(url) as store:
+        remove(store, [run.number for run in runs_of(store, Filter()) if run.id == "r001"])
+    assert [run.id for run in source.read().runs] == ["r000"]
