@@ -1,0 +1,184 @@
+"""TransferBench 1.66: transfers between memories by executors that the user chooses.
+
+Source: ROCm/TransferBench (src/client, docs of 1.66.02: notation, presets, environment variables,
+output). CPU executors are host threads, GPU executors kernels (sm), DMA executors copy engines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from linkgauge.backends import SHAPED
+from linkgauge.model.errors import InputError
+
+from . import transferbench_presets as presets
+from . import transferbench_text as text
+from .base import UsageError, Where, opened
+from .transferbench_cases import Bench
+from .transferbench_environment import TOOL, Common, Variables
+from .transferbench_notation import AskedTest, parse_size, parse_test
+
+DEFAULT_SIZE = 1 << 28
+_SMALLEST, _LARGEST = 1 << 10, 1 << 29
+_WORST_FIRST = (130, 3, 1, 4)
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and prints what the tool prints."""
+    variables = Variables(os.environ)
+    if not arguments or {"-h", "--help"} & {arguments[0]}:
+        print("\n".join(text.usage(DEFAULT_SIZE, presets.NAMES)))
+        if not arguments:
+            with opened(where, Common.read(variables).settings(None, DEFAULT_SIZE)) as context:
+                print("\n".join(text.detected(Bench(context))))
+        return 0
+    what, *more = arguments
+    size = parse_size(more[0]) if more else DEFAULT_SIZE
+    common = Common.read(variables)
+    if what in presets.REFUSED:
+        raise UsageError(f"preset {what}: {presets.REFUSED[what]}")
+    if what in presets.NAMES:
+        return _preset(what, size, common, variables, where)
+    if len(more) > 1 and what != "cmdline":
+        raise UsageError(f"'{more[1]}' follows the size: only cmdline takes a test")
+    tests = tuple(_tests(" ".join(more[1:]).splitlines() if what == "cmdline" else _lines(what)))
+    if not any(tests_of for _, tests_of in tests):
+        raise UsageError("no test: write one, such as: 1 4 (G0->G0->G1)")
+    variables.tell_ignored()
+    print("\n".join((*text.banner(), *text.listing(common, ""))), flush=True)
+    return _Runner(common, where).all(tests, size)
+
+
+def _preset(name: str, size: int, common: Common, variables: Variables, where: Where) -> int:
+    if not size:
+        raise UsageError(f"preset {name}: give a size")
+    variables.tell_ignored()
+    with opened(where, common.settings(presets.blocks(name, variables), size)) as context:
+        _tell_shape(context.backend, presets.blocks(name, variables))
+        bench = Bench(context)
+        preset = presets.Preset(bench, common, variables, size)
+        lines = preset.lines(name)
+        print("\n".join(text.banner()))
+        for line in lines:
+            print(line, flush=True)
+        return bench.gauge.exit_code
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        return Path(file).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(presets.NAMES)
+        why = error.strerror if isinstance(error, OSError) else "not a text"
+        raise UsageError(f"cannot read {file}: {why}; presets are {known}") from error
+
+
+def _tests(lines: Sequence[str]) -> Iterator[tuple[str, AskedTest]]:
+    """The comments to repeat (`##`) and the tests, with their lines. Raises UsageError."""
+    for number, line in enumerate(lines, 1):
+        try:
+            test = parse_test(line)
+        except UsageError as error:
+            raise UsageError(f"line {number}: {error}") from error
+        if test and len({transfer.count == 0 for transfer in test}) > 1:
+            raise UsageError(f"line {number}: 0 SubExecutors are for all transfers of a test")
+        if test or line.startswith("##"):
+            yield line, test
+
+
+def blocks_of(test: AskedTest) -> int | None:
+    """The blocks of the test's kernels; null leaves them to the backend: 0, or several numbers."""
+    counts = {transfer.count for transfer in test if transfer.executor.letter == "G"}
+    return counts.pop() or None if len(counts) == 1 else None
+
+
+def _tell_shape(backend: str, blocks: int | None) -> None:
+    if blocks is not None and backend not in SHAPED:
+        why = f"the number of a kernel's SubExecutors has no effect on backend {backend}"
+        print(f"{TOOL}: {why}", file=sys.stderr)
+
+
+class _Runner:
+    """Tests of a file: opens the machine once for each shape of kernels in turn."""
+
+    def __init__(self, common: Common, where: Where) -> None:
+        self._common = common
+        self._where = where
+        self._number = 0
+
+    def all(self, lines: Sequence[tuple[str, AskedTest]], size: int) -> int:
+        codes = []
+        shapes = groupby(lines, key=lambda line: blocks_of(line[1]) if line[1] else None)
+        groups = [(blocks, list(group)) for blocks, group in _merged(shapes)]
+        for at, (blocks, group) in enumerate(groups):
+            settings = self._common.settings(blocks, size or _SMALLEST)
+            with opened(self._where, settings, tells=not at) as context:
+                bench = Bench(context)
+                if not at:
+                    self._check(bench, lines)
+                    _tell_shape(context.backend, blocks)
+                codes.append(self._group(bench, group, size))
+            if codes[-1] == 130:
+                break
+        return next((code for code in _WORST_FIRST if code in codes), 0)
+
+    def _check(self, bench: Bench, lines: Sequence[tuple[str, AskedTest]]) -> None:
+        """Before anything is measured."""
+        for line, test in lines:
+            try:
+                bench.check(test)
+            except UsageError as error:
+                raise UsageError(f"{line}: {error}") from error
+            if len({t.count for t in test if t.executor.letter == "G"}) > 1:
+                why = "kernels with several numbers of SubExecutors take the backend's own shape"
+                print(f"{TOOL}: {line}: {why}", file=sys.stderr)
+
+    def _group(self, bench: Bench, lines: Sequence[tuple[str, AskedTest]], size: int) -> int:
+        for line, test in lines:
+            if line.startswith("##") and not self._common.csv:
+                print(line)
+            for one in _sizes(size, self._common.factor) if test else ():
+                self._number += 1
+                (outcome,) = bench.measure((test,), one)
+                found = text.results(self._common, self._number, outcome)
+                print("\n".join(found), flush=True)
+        return bench.gauge.exit_code
+
+
+def _merged(
+    shapes: Iterator[tuple[int | None, Iterator[tuple[str, AskedTest]]]],
+) -> Iterator[tuple[int | None, list[tuple[str, AskedTest]]]]:
+    """Comments go with the test below them, or with the last one."""
+    waiting: list[tuple[str, AskedTest]] = []
+    last: tuple[int | None, list[tuple[str, AskedTest]]] | None = None
+    for blocks, lines in shapes:
+        group = [*waiting, *lines]
+        waiting = []
+        if not any(test for _, test in group):
+            waiting = group
+        elif last is not None and last[0] == blocks:
+            last[1].extend(group)
+        else:
+            if last is not None:
+                yield last
+            last = (blocks, group)
+    if last is None:
+        raise InputError("no test")
+    last[1].extend(waiting)
+    yield last
+
+
+def _sizes(size: int, factor: int) -> Iterator[int]:
+    """The size; for 0 a range of them, `factor` from one power of 2 to the next."""
+    if size:
+        yield size
+        return
+    power = _SMALLEST
+    while power <= _LARGEST:
+        step = max(4, power // factor // 4 * 4)
+        yield from range(power, min(2 * power, _LARGEST + 1), step)
+        power *= 2
