@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from linkgauge.backends import SHAPED
-from linkgauge.model.errors import InputError
 
 from . import transferbench_presets as presets
 from . import transferbench_text as text
@@ -21,10 +19,13 @@ from .base import UsageError, Where, opened
 from .transferbench_cases import Bench
 from .transferbench_environment import TOOL, Common, Variables
 from .transferbench_notation import AskedTest, parse_size, parse_test
+from .transferbench_preset import blocks
 
 DEFAULT_SIZE = 1 << 28
 _SMALLEST, _LARGEST = 1 << 10, 1 << 29
 _WORST_FIRST = (130, 3, 1, 4)
+Line = tuple[str, AskedTest]
+"""A line of a file; the test of a comment is empty."""
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
@@ -57,11 +58,11 @@ def _preset(name: str, size: int, common: Common, variables: Variables, where: W
     if not size:
         raise UsageError(f"preset {name}: give a size")
     variables.tell_ignored()
-    with opened(where, common.settings(presets.blocks(name, variables), size)) as context:
-        _tell_shape(context.backend, presets.blocks(name, variables))
+    shape = blocks(name, variables)
+    with opened(where, common.settings(shape, size)) as context:
+        _tell_shape(context.backend, shape)
         bench = Bench(context)
-        preset = presets.Preset(bench, common, variables, size)
-        lines = preset.lines(name)
+        lines = presets.lines(name, bench, common, variables, size)
         print("\n".join(text.banner()))
         for line in lines:
             print(line, flush=True)
@@ -77,7 +78,7 @@ def _lines(file: str) -> list[str]:
         raise UsageError(f"cannot read {file}: {why}; presets are {known}") from error
 
 
-def _tests(lines: Sequence[str]) -> Iterator[tuple[str, AskedTest]]:
+def _tests(lines: Sequence[str]) -> Iterator[Line]:
     """The comments to repeat (`##`) and the tests, with their lines. Raises UsageError."""
     for number, line in enumerate(lines, 1):
         try:
@@ -90,14 +91,29 @@ def _tests(lines: Sequence[str]) -> Iterator[tuple[str, AskedTest]]:
             yield line, test
 
 
-def blocks_of(test: AskedTest) -> int | None:
-    """The blocks of the test's kernels; null leaves them to the backend: 0, or several numbers."""
+def shape_of(test: AskedTest) -> int | None:
+    """The blocks of the test's kernels, 0 if the backend chooses (also for several numbers); null
+    without kernels."""
     counts = {transfer.count for transfer in test if transfer.executor.letter == "G"}
-    return counts.pop() or None if len(counts) == 1 else None
+    return None if not counts else counts.pop() if len(counts) == 1 else 0
 
 
-def _tell_shape(backend: str, blocks: int | None) -> None:
-    if blocks is not None and backend not in SHAPED:
+def _groups(lines: Sequence[Line]) -> Iterator[tuple[int | None, list[Line]]]:
+    """Consecutive lines whose kernels have the same shape; null for the backend's."""
+    shape: int | None = None
+    group: list[Line] = []
+    for line in lines:
+        asked = shape_of(line[1])
+        if asked is not None and shape not in (None, asked):
+            yield shape or None, group
+            group = []
+        group.append(line)
+        shape = shape if asked is None else asked
+    yield shape or None, group
+
+
+def _tell_shape(backend: str, shape: int | None) -> None:
+    if shape is not None and backend not in SHAPED:
         why = f"the number of a kernel's SubExecutors has no effect on backend {backend}"
         print(f"{TOOL}: {why}", file=sys.stderr)
 
@@ -110,23 +126,22 @@ class _Runner:
         self._where = where
         self._number = 0
 
-    def all(self, lines: Sequence[tuple[str, AskedTest]], size: int) -> int:
+    def all(self, lines: Sequence[Line], size: int) -> int:
         codes = []
-        shapes = groupby(lines, key=lambda line: blocks_of(line[1]) if line[1] else None)
-        groups = [(blocks, list(group)) for blocks, group in _merged(shapes)]
-        for at, (blocks, group) in enumerate(groups):
-            settings = self._common.settings(blocks, size or _SMALLEST)
+        for at, (shape, group) in enumerate(_groups(lines)):
+            settings = self._common.settings(shape, size or _SMALLEST)
             with opened(self._where, settings, tells=not at) as context:
                 bench = Bench(context)
                 if not at:
                     self._check(bench, lines)
-                    _tell_shape(context.backend, blocks)
+                    every = (shape_of(test) for _, test in lines)
+                    _tell_shape(context.backend, next(filter(None, every), None))
                 codes.append(self._group(bench, group, size))
             if codes[-1] == 130:
                 break
         return next((code for code in _WORST_FIRST if code in codes), 0)
 
-    def _check(self, bench: Bench, lines: Sequence[tuple[str, AskedTest]]) -> None:
+    def _check(self, bench: Bench, lines: Sequence[Line]) -> None:
         """Before anything is measured."""
         for line, test in lines:
             try:
@@ -137,7 +152,7 @@ class _Runner:
                 why = "kernels with several numbers of SubExecutors take the backend's own shape"
                 print(f"{TOOL}: {line}: {why}", file=sys.stderr)
 
-    def _group(self, bench: Bench, lines: Sequence[tuple[str, AskedTest]], size: int) -> int:
+    def _group(self, bench: Bench, lines: Sequence[Line], size: int) -> int:
         for line, test in lines:
             if line.startswith("##") and not self._common.csv:
                 print(line)
@@ -147,29 +162,6 @@ class _Runner:
                 found = text.results(self._common, self._number, outcome)
                 print("\n".join(found), flush=True)
         return bench.gauge.exit_code
-
-
-def _merged(
-    shapes: Iterator[tuple[int | None, Iterator[tuple[str, AskedTest]]]],
-) -> Iterator[tuple[int | None, list[tuple[str, AskedTest]]]]:
-    """Comments go with the test below them, or with the last one."""
-    waiting: list[tuple[str, AskedTest]] = []
-    last: tuple[int | None, list[tuple[str, AskedTest]]] | None = None
-    for blocks, lines in shapes:
-        group = [*waiting, *lines]
-        waiting = []
-        if not any(test for _, test in group):
-            waiting = group
-        elif last is not None and last[0] == blocks:
-            last[1].extend(group)
-        else:
-            if last is not None:
-                yield last
-            last = (blocks, group)
-    if last is None:
-        raise InputError("no test")
-    last[1].extend(waiting)
-    yield last
 
 
 def _sizes(size: int, factor: int) -> Iterator[int]:

@@ -19,6 +19,7 @@ from .base import Context, UsageError
 from .copy_cells import Meter
 from .transferbench_environment import TOOL
 from .transferbench_notation import (
+    ALIKE,
     EXECUTORS,
     HOST_LETTERS,
     NEAREST,
@@ -74,6 +75,8 @@ class Bench:
 
     def __init__(self, context: Context) -> None:
         self.nodes = tuple(node.index for node in context.machine.host.nodes)
+        self.threads = min(len(node.cpus) for node in context.machine.host.nodes if node.cpus)
+        """As many as each node with CPUs has."""
         self.devices: tuple[Device, ...] = context.devices
         self.gauge = Meter(context, TOOL)
 
@@ -107,6 +110,8 @@ class Bench:
         return Engine(parse_memory(self._device(executor).memory), kind)
 
     def _memory(self, end: End) -> Memory:
+        if (same := ALIKE.get(end.letter)) is not None:
+            self.gauge.report(f"{end.letter} is measured as {same}: they do not differ here")
         if end.letter in HOST_LETTERS:
             return host(self._node(end), HOST_LETTERS[end.letter])
         if end.letter == NEAREST:

@@ -24,6 +24,8 @@ HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
 """Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
 NEAREST, NULL_LETTER = "P", "N"
 DEVICE_LETTERS = ("G", "F")
+ALIKE = {"B": "C", "D": "C", "F": "G"}
+"""Memories that linkgauge does not tell apart: by their coherence."""
 MEMORY_LETTERS = (*HOST_LETTERS, NEAREST, *DEVICE_LETTERS, NULL_LETTER)
 EXECUTORS = {"C": "CPU", "G": "GPU", "D": "DMA"}
 """In the order in which results list them."""

@@ -1,17 +1,17 @@
-"""TransferBench's presets p2p, a2a and one2all: the tests that each measures, and its tables."""
+"""TransferBench's presets by their names; those that measure from GPU to GPU: a2a, one2all."""
 
 from __future__ import annotations
 
-import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from . import transferbench_text as text
 from .base import UsageError
-from .transferbench_cases import Bench, Outcome, Timing
-from .transferbench_environment import TOOL, Common, Variables, index
+from .transferbench_cases import Bench
+from .transferbench_environment import Common, Variables, index
 from .transferbench_notation import DEVICE_LETTERS, AskedTest, AskedTransfer, End
+from .transferbench_p2p import PeerToPeer
+from .transferbench_preset import GPU_TYPES, Preset, blocks
 
 NAMES = {
     "a2a": "Tests parallel transfers between all pairs of GPU devices",
@@ -42,50 +42,13 @@ REFUSED = {
 }
 _MOST_SUBSETS = 8
 """Devices of which one2all measures all subsets: with 8, 127 of them."""
-_CPU_TYPES = {0: "C", 1: "B", 2: "D", 4: "H"}
-_GPU_TYPES = dict(enumerate(DEVICE_LETTERS))
 
 
-def blocks(name: str, variables: Variables) -> int | None:
-    """The blocks of the preset's kernels; null leaves them to the backend."""
-    if name == "p2p":
-        return variables.number("NUM_GPU_SE", 0) or None
-    if name == "a2a":
-        return variables.number("NUM_SUB_EXEC", 8, 1)
-    return variables.number("NUM_GPU_SE", 4, 1)
+class AllToAll(Preset):
+    """All pairs of devices at the same time."""
 
-
-class Preset:
-    """A preset on a machine: `lines` are what it prints, while it measures."""
-
-    def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
-        self._bench = bench
-        self._common = common
-        self._variables = variables
-        self._size = size
-        self._gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices))
-        if self._gpus > len(bench.devices):
-            known = len(bench.devices)
-            raise UsageError(f"NUM_GPU_DEVICES={self._gpus}: there are {known} GPUs")
-        self._reads = variables.switch("USE_REMOTE_READ")
-        self._separator = "," if common.csv else " "
-
-    def lines(self, name: str) -> Iterator[str]:
-        """Raises UsageError for variables that do not fit, before anything is measured."""
-        if name == "p2p":
-            return PeerToPeer(self._bench, self._common, self._variables, self._size).all()
-        if name == "a2a":
-            return self._all_to_all()
-        return self._one_to_all()
-
-    def _letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
-        number = self._variables.number(name, default)
-        if number not in known:
-            raise UsageError(f"{name}={number}: give one of {', '.join(map(str, known))}")
-        return known[number]
-
-    def _all_to_all(self) -> Iterator[str]:
-        variables, count = self._variables, self._gpus
+    def lines(self) -> Iterator[str]:
+        variables, count = self.variables, self.gpus
         mode = variables.number("A2A_MODE", 0, 0, 2)
         dma = variables.switch("USE_DMA_EXEC")
         if dma and mode:
@@ -93,7 +56,7 @@ class Preset:
         if variables.number("NUM_QUEUE_PAIRS", 0):
             raise UsageError("NUM_QUEUE_PAIRS: NIC executors are not measured")
         local = variables.switch("A2A_LOCAL")
-        letter = self._letter("MEM_TYPE", _GPU_TYPES)
+        letter = self.letter("MEM_TYPE", GPU_TYPES)
         executors = 1 if dma else blocks("a2a", variables) or 1
         pairs = [(i, j) for i in range(count) for j in range(count) if local or i != j]
         if not pairs:
@@ -102,7 +65,7 @@ class Preset:
         def transfer(one: int, other: int) -> AskedTransfer:
             source = None if mode == 2 else End(letter, one)
             destination = None if mode == 1 else End(letter, other)
-            executor = End("D" if dma else "G", other if self._reads else one)
+            executor = End("D" if dma else "G", other if self.reads else one)
             return AskedTransfer(source, executor, destination, executors)
 
         own = {
@@ -112,7 +75,7 @@ class Preset:
             "NUM_GPU_DEVICES": (str(count), f"Using {count} GPUs"),
             "NUM_SUB_EXEC": (str(executors), f"Using {executors} subexecutors/CUs per Transfer"),
             "USE_DMA_EXEC": (str(int(dma)), f"Using {'DMA' if dma else 'GFX'} executor"),
-            "USE_REMOTE_READ": _reads(self._reads),
+            "USE_REMOTE_READ": self.reading,
         }
         return self._all_pairs(pairs, tuple(transfer(*pair) for pair in pairs), own, dma)
 
@@ -123,21 +86,25 @@ class Preset:
         own: dict[str, tuple[str, str]],
         dma: bool,
     ) -> Iterator[str]:
-        yield from text.listing(self._common, "AllToAll", own)
+        yield from text.listing(self.common, "AllToAll", own)
         kind = "DMA" if dma else "GFX"
         yield from (f"GPU-{kind} All-To-All benchmark:", "=" * 30)
         ends = f"[{int(test[0].source is not None)} Read(s) "
         ends += f"{int(test[0].destination is not None)} Write(s)]"
-        yield f"[{self._size} bytes per Transfer] [{kind}:{test[0].count}] {ends}"
-        (outcome,) = self._bench.measure((test,), self._size)
-        if self._variables.switch("SHOW_DETAILS"):
-            yield from (*text.results(self._common, 1, outcome), "")
+        yield f"[{self.size} bytes per Transfer] [{kind}:{test[0].count}] {ends}"
+        (outcome,) = self.bench.measure((test,), self.size)
+        if self.variables.switch("SHOW_DETAILS"):
+            yield from (*text.results(self.common, 1, outcome), "")
         rates = {pair: t.rate for pair, t in zip(pairs, outcome.timings, strict=True)}
-        names = [f"GPU {number:02d}" for number in range(self._gpus)]
-        yield from text.all_to_all(self._common, names, rates, outcome.whole)
+        names = [f"GPU {number:02d}" for number in range(self.gpus)]
+        yield from text.all_to_all(self.common, names, rates, outcome.whole)
 
-    def _one_to_all(self) -> Iterator[str]:
-        variables, count = self._variables, self._gpus
+
+class OneToAll(Preset):
+    """From one device to all subsets of the others."""
+
+    def lines(self) -> Iterator[str]:
+        variables, count = self.variables, self.gpus
         if count < 2:
             raise UsageError("one2all needs two GPUs")
         if count > _MOST_SUBSETS:
@@ -185,16 +152,16 @@ class Preset:
         test: AskedTest,
         listed: dict[str, tuple[str, str]],
     ) -> Iterator[str]:
-        yield from text.listing(self._common, "One-To-All", listed)
-        separator = self._separator
+        yield from text.listing(self.common, "One-To-All", listed)
+        separator = self.separator
         yield f"Executing ({test[0].source or 'N'} -> {test[0].executor} -> *)"
         yield "".join(f"   GPU {other:<3}  {separator}" for other in others)
-        if not self._common.csv:
+        if not self.common.csv:
             yield "-------------" * len(others)
         of = dict(zip(others, test, strict=True))
         for subset in subsets:
             chosen = tuple(of[other] for other in subset)
-            (outcome,) = self._bench.measure((chosen,), self._size)
+            (outcome,) = self.bench.measure((chosen,), self.size)
             rates = dict(zip(subset, (t.rate for t in outcome.timings), strict=True))
             cells = (
                 f"  {'N/A' if rates[n] is None else f'{rates[n]:.3f}':>8}  {separator}"
@@ -208,152 +175,12 @@ class Preset:
             yield f"{''.join(cells)} {len(subset)} {chosen[0].count}{transfers}"
 
 
-def _reads(reads: bool) -> tuple[str, str]:
-    return str(int(reads)), f"Using {'DST' if reads else 'SRC'} as executor"
-
-
-class PeerToPeer(Preset):
-    """Copies between all nodes and devices, one way and both ways at once. Host threads do not
-    reach the memory of devices: what they would have to copy there is N/A, as in the tool's build
-    for NVIDIA."""
-
-    def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
-        super().__init__(bench, common, variables, size)
-        self._cpus = variables.number("NUM_CPU_DEVICES", len(bench.nodes))
-        if self._cpus > len(bench.nodes):
-            raise UsageError(f"NUM_CPU_DEVICES={self._cpus}: there are {len(bench.nodes)} CPUs")
-        self._dma = variables.switch("USE_GPU_DMA")
-        self._mode = variables.number("P2P_MODE", 0, 0, 2)
-        self._threads = variables.number("NUM_CPU_SE", 4, 1, 1 << 16)
-        cpu = self._letter("CPU_MEM_TYPE", _CPU_TYPES)
-        gpu = self._letter("GPU_MEM_TYPE", _GPU_TYPES)
-        self._ends = [End(cpu, n) for n in range(self._cpus)]
-        self._ends += [End(gpu, n) for n in range(self._gpus)]
-
-    def all(self) -> Iterator[str]:
-        if not self._ends:
-            raise UsageError("p2p needs a CPU or a GPU")
-        return self._both()
-
-    def _both(self) -> Iterator[str]:
-        kind = "DMA" if self._dma else "GFX"
-        yield from text.listing(
-            self._common,
-            "P2P",
-            {
-                "NUM_CPU_DEVICES": (str(self._cpus), f"Using {self._cpus} CPUs"),
-                "NUM_CPU_SE": (str(self._threads), f"Using {self._threads} CPU threads"),
-                "NUM_GPU_DEVICES": (str(self._gpus), f"Using {self._gpus} GPUs"),
-                "P2P_MODE": (
-                    str(self._mode),
-                    ("Uni + Bi", "Unidirectional", "Bidirectional")[self._mode],
-                ),
-                "USE_GPU_DMA": (str(int(self._dma)), f"Using GPU-{kind} as GPU executor"),
-                "USE_REMOTE_READ": _reads(self._reads),
-            },
-        )
-        yield f"Bytes Per Direction{self._separator}{self._size}"
-        if self._cpus and self._gpus:
-            why = "host threads do not reach GPU memory: N/A where a CPU would copy there"
-            print(f"{TOOL}: {why}", file=sys.stderr)
-        for both in (False, True):
-            if self._mode != (1 if both else 2):
-                yield from self._matrix(both)
-
-    def _matrix(self, both: bool) -> Iterator[str]:
-        reads = ("Remote", "Local") if self._reads else ("Local", "Remote")
-        title = f"{'Bi' if both else 'Uni'}directional copy peak bandwidth GB/s"
-        kind = "DMA" if self._dma else "GFX"
-        yield f"{title} [{reads[0]} read / {reads[1]} write] (GPU-Executor: {kind})"
-        yield self._head(both)
-        sums: dict[tuple[bool, bool], list[float]] = {}
-        for row, source in enumerate(self._ends):
-            if row == self._cpus and row:
-                yield ""
-            found = self._row(source, both)
-            for other, timings in zip(self._ends, found, strict=True):
-                known = sums.setdefault((self._is_gpu(source), self._is_gpu(other)), [])
-                if other != source:
-                    known += [t.rate for t in timings if t.rate is not None]
-            yield from self._shown(source, found, both)
-            if both and row < len(self._ends) - 1:
-                yield ""
-        if not self._common.csv:
-            yield from _averages(sums, both)
-
-    def _head(self, both: bool) -> str:
-        corner = "SRC\\EXE+DST" if self._reads else "SRC+EXE\\DST"
-        comma = "," if self._common.csv else ""
-        line = f"{'SRC' + chr(92) + 'DST' if both else corner:>12}{comma}"
-        line += "".join(f"{'CPU':>7} {n:02d}{comma}" for n in range(self._cpus))
-        line += "   " if self._cpus else ""
-        return line + "".join(f"{'GPU':>7} {n:02d}{comma}" for n in range(self._gpus))
-
-    def _is_gpu(self, end: End) -> bool:
-        return end.letter in DEVICE_LETTERS
-
-    def _row(self, source: End, both: bool) -> list[tuple[Timing, ...]]:
-        """The timings of each direction from this source to all ends; without times where nothing
-        can be measured."""
-        tests = {
-            number: test
-            for number, other in enumerate(self._ends)
-            if (test := self._test(source, other, both))
-        }
-        outcomes: tuple[Outcome, ...] = self._bench.measure(tuple(tests.values()), self._size)
-        found = dict(zip(tests, (outcome.timings for outcome in outcomes), strict=True))
-        none = (Timing((), self._size),) * (2 if both else 1)
-        return [found.get(number, none) for number in range(len(self._ends))]
-
-    def _test(self, source: End, destination: End, both: bool) -> AskedTest:
-        if both and source == destination:
-            return ()
-        ways = [(source, destination), (destination, source)][: 2 if both else 1]
-        test = tuple(self._copy(*way) for way in ways)
-        gpus = self._is_gpu(source) or self._is_gpu(destination)
-        return () if gpus and any(t.executor.letter == "C" for t in test) else test
-
-    def _copy(self, source: End, destination: End) -> AskedTransfer:
-        owner = destination if self._reads else source
-        if self._is_gpu(owner):
-            count = 1 if self._dma else blocks("p2p", self._variables) or 0
-            executor = End("D" if self._dma else "G", owner.index)
-            return AskedTransfer(source, executor, destination, count)
-        return AskedTransfer(source, End("C", owner.index), destination, self._threads)
-
-    def _shown(self, source: End, found: Sequence[tuple[Timing, ...]], both: bool) -> Iterator[str]:
-        for way in range(2 if both else 1):
-            own = [timings[way] for timings in found]
-            yield self._line(source, "<- " if way else " ->", [t.rate for t in own])
-            if self._common.each:
-                rates = [t.rates for t in own]
-                yield self._line(source, "min", [min(each, default=None) for each in rates])
-                yield self._line(source, "max", [max(each, default=None) for each in rates])
-                deviations = [statistics.pstdev(each) if each else None for each in rates]
-                yield self._line(source, " sd", deviations)
-        if both:
-            yield self._line(source, "<->", [_sum(timings) for timings in found])
-
-    def _line(self, source: End, arrow: str, rates: Sequence[float | None]) -> str:
-        comma = "," if self._common.csv else ""
-        line = f"{'GPU' if self._is_gpu(source) else 'CPU':>5} {source.index:02d} {arrow:>3}{comma}"
-        for number, rate in enumerate(rates):
-            gap = "   " if number == self._cpus and number else ""
-            line += f"{gap}{'N/A' if rate is None else f'{rate:.2f}':>10}{comma}"
-        return line
-
-
-def _sum(timings: Sequence[Timing]) -> float | None:
-    rates = [timing.rate for timing in timings if timing.rate is not None]
-    return sum(rates) if len(rates) == len(timings) else None
-
-
-def _averages(sums: dict[tuple[bool, bool], list[float]], both: bool) -> Iterator[str]:
-    kinds = [(one, other) for one in (False, True) for other in (False, True)]
-    names = (f"{'CG'[one]}PU->{'CG'[other]}PU" for one, other in kinds)
-    yield " " * 25 + "".join(f"  {name}" for name in names)
-    known = [sums.get(kind) for kind in kinds]
-    figures = (f"{statistics.fmean(each):.2f}" if each else "N/A" for each in known)
-    during = " BiDir" if both else "UniDir"
-    yield f"Averages (During {during}):" + "".join(f"{figure:>10}" for figure in figures)
-    yield ""
+def lines(
+    name: str, bench: Bench, common: Common, variables: Variables, size: int
+) -> Iterator[str]:
+    """What the preset prints, while it measures. Raises UsageError for variables that do not fit,
+    before anything is measured."""
+    given = bench, common, variables, size
+    if name == "p2p":
+        return PeerToPeer(*given).lines()
+    return AllToAll(*given).lines() if name == "a2a" else OneToAll(*given).lines()
