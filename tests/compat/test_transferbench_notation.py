@@ -102,7 +102,7 @@ def test_what_is_written_is_read_back(test):
 
 
 @given(
-    st.text(max_size=20)
+    st.text("CGDNIRUKMx0129-> ().#\t", max_size=24)
     | st.lists(
         st.sampled_from(["1", "-1", "2", "4", "G0", "C0", "N0", "D1", "->", "(", ")", "1M", "U0"]),
         max_size=12,

@@ -60,9 +60,9 @@ def _preset(name: str, size: int, common: Common, variables: Variables, where: W
     variables.tell_ignored()
     shape = blocks(name, variables)
     with opened(where, common.settings(shape, size)) as context:
-        _tell_shape(context.backend, shape)
         bench = Bench(context)
         lines = presets.lines(name, bench, common, variables, size)
+        _tell_shape(context.backend, shape)
         print("\n".join(text.banner()))
         for line in lines:
             print(line, flush=True)

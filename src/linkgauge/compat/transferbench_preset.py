@@ -12,12 +12,15 @@ GPU_TYPES = dict(enumerate(DEVICE_LETTERS))
 
 
 def blocks(name: str, variables: Variables) -> int | None:
-    """The blocks of the preset's kernels; null leaves them to the backend."""
+    """The blocks of the preset's kernels; null leaves them to the backend, or copy engines copy."""
     if name == "p2p":
-        return variables.number("NUM_GPU_SE", 0) or None
+        return (
+            None if variables.switch("USE_GPU_DMA") else variables.number("NUM_GPU_SE", 0) or None
+        )
     if name == "a2a":
-        return variables.number("NUM_SUB_EXEC", 8, 1)
-    return variables.number("NUM_GPU_SE", 4, 1)
+        return None if variables.switch("USE_DMA_EXEC") else variables.number("NUM_SUB_EXEC", 8, 1)
+    by_engine = variables.text("SWEEP_EXE", "G").upper() == "D"
+    return None if by_engine else variables.number("NUM_GPU_SE", 4, 1)
 
 
 class Preset:

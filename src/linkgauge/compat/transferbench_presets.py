@@ -57,7 +57,7 @@ class AllToAll(Preset):
             raise UsageError("NUM_QUEUE_PAIRS: NIC executors are not measured")
         local = variables.switch("A2A_LOCAL")
         letter = self.letter("MEM_TYPE", GPU_TYPES)
-        executors = 1 if dma else blocks("a2a", variables) or 1
+        executors = blocks("a2a", variables) or 1
         pairs = [(i, j) for i in range(count) for j in range(count) if local or i != j]
         if not pairs:
             raise UsageError("a2a needs two GPUs, or A2A_LOCAL=1")
@@ -122,7 +122,7 @@ class OneToAll(Preset):
         if source == destination == "N" or (executor == "D" and "N" in (source, destination)):
             raise UsageError("one2all copies: SWEEP_SRC and SWEEP_DST are N only alone, and with G")
         pulls = variables.switch("SWEEP_DIR")
-        executors = 1 if executor == "D" else blocks("one2all", variables) or 1
+        executors = blocks("one2all", variables) or 1
 
         def transfer(other: int) -> AskedTransfer:
             one, to = (other, own) if pulls else (own, other)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge import __version__
-
 from .transferbench_cases import Bench, Outcome, Timing
 from .transferbench_environment import VARIABLES, Common
 from .transferbench_notation import EXECUTORS
@@ -28,7 +26,7 @@ Environment variables:
 
 
 def banner() -> Iterator[str]:
-    line = f"TransferBench v{VERSION} (linkgauge {__version__})"
+    line = f"TransferBench v{VERSION} (linkgauge)"
     yield from (line, "=" * len(line))
 
 
@@ -121,7 +119,7 @@ def _overhead(outcome: Outcome) -> str:
     """What the whole took beyond the slowest executor."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
-    return NONE if whole is None else f"{(whole - slowest) * 1e3:.3f}"
+    return NONE if whole is None else f"{round((whole - slowest) * 1e3, 3) + 0.0:.3f}"
 
 
 def _figure(value: float | None, width: int) -> str:
