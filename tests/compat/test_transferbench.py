@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from compat_kit import ONE_DEVICE, interrupted_after, speak, where
-from linkgauge.compat import copy_cells
+from linkgauge.compat import base, copy_cells, transferbench
 from linkgauge.compat.base import Where
+from linkgauge.compat.transferbench_environment import Common, Variables
 
 GOLDEN = Path(__file__).parent / "golden"
 FILE = """\
@@ -151,6 +152,20 @@ class TestMeaning:
         ):
             assert said in done.err
 
+    def test_a_preset_takes_no_further_words(self, bench):
+        done = bench("a2a", "4M", "8")
+        assert done.code == 0
+        assert "'8' has no effect: variables set presets" in done.err
+
+    def test_sources_hold_the_pattern(self, bench):
+        assert bench("cmdline", "4M", "1 1 G0->D0->G1", FILL_PATTERN="DEADBEEF").code == 0
+        common = Common.read(Variables({"FILL_PATTERN": "DEADBEEF"}))
+        assert common.pattern == 0xDEADBEEFDEADBEEF
+
+    def test_negative_iterations_are_seconds(self):
+        settings = Common.read(Variables({"NUM_ITERATIONS": "-3"})).settings(None, 4)
+        assert (settings.samples, settings.max_time, settings.precision) == (None, 3.0, 0.0)
+
     def test_a_host_alone(self, bench):
         done = bench("cmdline", "1M", "1 1 C0->C0->C0", on=Where("host"), NUM_ITERATIONS=2)
         assert done.code == 0
@@ -168,7 +183,7 @@ class TestTrouble:
             (["missing.cfg"], {}, "cannot read missing.cfg: No such file"),
             (["p2p", "3"], {}, "3 bytes: give a multiple of 4"),
             (["p2p", "0"], {}, "preset p2p: give a size"),
-            (["p2p", "4M", "8"], {"P2P_MODE": 3}, "P2P_MODE=3: give 0 to 2"),
+            (["p2p", "4M"], {"P2P_MODE": 3}, "P2P_MODE=3: give 0 to 2"),
             (["p2p", "4M"], {"NUM_GPU_DEVICES": 9}, "NUM_GPU_DEVICES=9: there are 2 GPUs"),
             (["p2p", "4M"], {"CPU_MEM_TYPE": 3}, "CPU_MEM_TYPE=3: give one of 0, 1, 2, 4"),
             (["p2p"], {"NUM_ITERATIONS": 0}, "NUM_ITERATIONS=0 would run without end"),
@@ -213,3 +228,39 @@ class TestTrouble:
         done = bench("p2p", "4M", P2P_MODE=1)
         assert done.code == 130
         assert "GPU 01  ->       N/A" in done.out
+
+
+class TestKernels:
+    """SubExecutors of a GPU are the blocks of its kernel, where a backend takes them (cuda)."""
+
+    @pytest.fixture
+    def shapes(self, bench, monkeypatch):
+        """The blocks and threads of each session in which the lines of a file are measured."""
+
+        def of(*lines, **variables):
+            found = []
+
+            def recording(where, settings, **more):
+                found.append((settings.engines.blocks, settings.engines.threads))
+                return base.opened(where, settings, **more)
+
+            monkeypatch.setattr(transferbench, "opened", recording)
+            Path("tests.cfg").write_text("\n".join(lines))
+            assert bench("tests.cfg", "1M", **variables).code == 0
+            return found
+
+        return of
+
+    def test_each_number_opens_the_machine_once(self, shapes):
+        lines = "1 4 (G0->G0->G1)", "1 1 (G0->D0->G1)", "1 4 (G1->G1->G0)", "1 8 (G0->G0->G1)"
+        assert shapes(*lines) == [(4, 256), (8, 256)]
+
+    def test_their_threads(self, shapes):
+        assert shapes("1 4 (G0->G0->G1)", GFX_BLOCK_SIZE=512) == [(4, 512)]
+
+    def test_0_and_several_numbers_leave_it_to_the_backend(self, shapes):
+        assert shapes("1 0 (G0->G0->G1)") == [(None, None)]
+        assert shapes("-2 (G0 G0 G1 4 0) (G1 G1 G0 8 0)") == [(None, None)]
+
+    def test_copy_engines_and_threads_have_none(self, shapes):
+        assert shapes("1 1 (G0->D0->G1)", "1 4 (C0->C0->C0)") == [(None, None)]

@@ -43,6 +43,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
     if what in presets.REFUSED:
         raise UsageError(f"preset {what}: {presets.REFUSED[what]}")
     if what in presets.NAMES:
+        for word in more[1:]:
+            print(f"{TOOL}: '{word}' has no effect: variables set presets", file=sys.stderr)
         return _preset(what, size, common, variables, where)
     if len(more) > 1 and what != "cmdline":
         raise UsageError(f"'{more[1]}' follows the size: only cmdline takes a test")
