@@ -173,6 +173,20 @@ class TestMeaning:
 
 
 class TestTrouble:
+    def test_lines_that_are_not_measured_keep_their_numbers(self, bench):
+        """As in the tool's own example.cfg, which ends with a broadcast."""
+        Path("tests.cfg").write_text("1 16 (G0->G0->G0G1)\n1 1 (G0->D0->G1)\n")
+        done = bench("tests.cfg", "1M")
+        assert done.code == 0
+        assert re.findall(r"^Test (\d):", done.out, re.MULTILINE) == ["2"]
+        assert "line 1 is left out: G0G1: a transfer has one source and one" in done.err
+
+    def test_a_file_of_nothing_else_is_refused(self, bench):
+        Path("tests.cfg").write_text("1 1 (G0->I0->G1)\n")
+        done = bench("tests.cfg", "1M")
+        assert (done.code, done.out) == (1, "")
+        assert "no test" in done.err
+
     @pytest.mark.parametrize(
         ("arguments", "variables", "says"),
         [

@@ -65,6 +65,7 @@ class TestPage:
     ("line", "says"),
     [
         ("0 4 (G0->G0->G1)", "0 transfers: give 1 to"),
+        ("1x 4 (G0->G0->G1)", "'1x' is not a number of transfers"),
         ("1", "the number of SubExecutors is missing"),
         ("1 x (G0->G0->G1)", "'x' is not a number of SubExecutors"),
         ("1 4 (G0->G0)", "the destination of transfer 0 is missing"),

@@ -18,14 +18,14 @@ from . import transferbench_text as text
 from .base import UsageError, Where, opened
 from .transferbench_cases import Bench
 from .transferbench_environment import TOOL, Common, Variables
-from .transferbench_notation import AskedTest, parse_size, parse_test
+from .transferbench_notation import AskedTest, NotMeasured, parse_size, parse_test
 from .transferbench_preset import blocks
 
 DEFAULT_SIZE = 1 << 28
 _SMALLEST, _LARGEST = 1 << 10, 1 << 29
 _WORST_FIRST = (130, 3, 1, 4)
 Line = tuple[str, AskedTest]
-"""A line of a file; the test of a comment is empty."""
+"""A line of a file; the test of a comment is empty, and that of a line that is left out."""
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
@@ -48,7 +48,10 @@ def run(arguments: Sequence[str], where: Where) -> int:
         return _preset(what, size, common, variables, where)
     if len(more) > 1 and what != "cmdline":
         raise UsageError(f"'{more[1]}' follows the size: only cmdline takes a test")
-    tests = tuple(_tests(" ".join(more[1:]).splitlines() if what == "cmdline" else _lines(what)))
+    if what == "cmdline":
+        tests = _tests([" ".join(more[1:])], alone=True)
+    else:
+        tests = _tests(_lines(what), alone=False)
     if not any(tests_of for _, tests_of in tests):
         raise UsageError("no test: write one, such as: 1 4 (G0->G0->G1)")
     variables.tell_ignored()
@@ -80,17 +83,26 @@ def _lines(file: str) -> list[str]:
         raise UsageError(f"cannot read {file}: {why}; presets are {known}") from error
 
 
-def _tests(lines: Sequence[str]) -> Iterator[Line]:
-    """The comments to repeat (`##`) and the tests, with their lines. Raises UsageError."""
+def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
+    """The comments to repeat (`##`) and the tests, with their lines. A test that is not measured
+    here is empty, which stderr says, unless it is `alone`. Raises UsageError."""
+    found: list[Line] = []
     for number, line in enumerate(lines, 1):
         try:
             test = parse_test(line)
+        except NotMeasured as error:
+            if alone:
+                raise
+            print(f"{TOOL}: line {number} is left out: {error}", file=sys.stderr)
+            found.append((line, ()))
+            continue
         except UsageError as error:
             raise UsageError(f"line {number}: {error}") from error
         if test and len({transfer.count == 0 for transfer in test}) > 1:
             raise UsageError(f"line {number}: 0 SubExecutors are for all transfers of a test")
         if test or line.startswith("##"):
-            yield line, test
+            found.append((line, test))
+    return tuple(found)
 
 
 def shape_of(test: AskedTest) -> int | None:
@@ -156,8 +168,10 @@ class _Runner:
 
     def _group(self, bench: Bench, lines: Sequence[Line], size: int) -> int:
         for line, test in lines:
-            if line.startswith("##") and not self._common.csv:
-                print(line)
+            if line.startswith("##"):
+                print(end="" if self._common.csv else f"{line}\n")
+            elif not test:
+                self._number += 1  # as if it had been measured
             for one in _sizes(size, self._common.factor) if test else ():
                 self._number += 1
                 (outcome,) = bench.measure((test,), one)

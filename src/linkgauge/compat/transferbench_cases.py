@@ -75,7 +75,8 @@ class Bench:
 
     def __init__(self, context: Context) -> None:
         self.nodes = tuple(node.index for node in context.machine.host.nodes)
-        self.threads = min(len(node.cpus) for node in context.machine.host.nodes if node.cpus)
+        cpus = (len(node.cpus) for node in context.machine.host.nodes if node.cpus)
+        self.threads = min(cpus, default=1)
         """As many as each node with CPUs has."""
         self.devices: tuple[Device, ...] = context.devices
         self.gauge = Meter(context, TOOL)

@@ -42,6 +42,10 @@ _POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
 MOST_TRANSFERS = 4096
 
 
+class NotMeasured(UsageError):
+    """A transfer that the notation allows, and that is not measured here."""
+
+
 class End(msgspec.Struct, frozen=True):
     """A memory or an executor: its letter and its number."""
 
@@ -97,11 +101,13 @@ def written(test: AskedTest) -> str:
 
 def parse_test(line: str) -> AskedTest:
     """The transfers of a line; none for a comment or an empty line. Raises UsageError for what the
-    notation does not allow, and for what is not measured here."""
+    notation does not allow, NotMeasured for what is not measured here."""
     line = line.strip()
     words = iter(_BLANKS.sub(" ", line).split())
     first = next(words, "")
     count = digits(first.removeprefix("-"))
+    if count is None and re.match("-?[0-9]", first):
+        raise UsageError(f"'{first}' is not a number of transfers")
     if count is None:
         return ()
     if not 1 <= count <= MOST_TRANSFERS:
@@ -161,11 +167,11 @@ def _memory(word: str) -> End | None:
     found = _TOKEN.fullmatch(word)
     if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
         if word.upper().startswith("R"):
-            raise UsageError(f"{word}: ranks are not measured; linkgauge runs under mpirun")
-        raise UsageError(f"{word}: a transfer has one source and one destination here")
+            raise NotMeasured(f"{word}: ranks are not measured; linkgauge runs under mpirun")
+        raise NotMeasured(f"{word}: a transfer has one source and one destination here")
     letter = found[1].upper() if found else ""
     if letter in _REFUSED:
-        raise UsageError(f"{word}: {_REFUSED[letter]}")
+        raise NotMeasured(f"{word}: {_REFUSED[letter]}")
     if letter == NULL_LETTER:
         return None
     if found is None or letter not in MEMORY_LETTERS or not found[2]:
@@ -176,11 +182,11 @@ def _memory(word: str) -> End | None:
 
 def _executor(word: str) -> End:
     if re.fullmatch(r"[IN][0-9]+(\.[0-9]+)?", word, re.IGNORECASE):
-        raise UsageError(f"{word}: {_NIC}")
+        raise NotMeasured(f"{word}: {_NIC}")
     found = _TOKEN.fullmatch(word)
     letter = found[1].upper() if found else ""
     if "." in word:
-        raise UsageError(f"{word}: parts of an executor cannot be chosen")
+        raise NotMeasured(f"{word}: parts of an executor cannot be chosen")
     if found is None or letter not in EXECUTORS or not found[2]:
         known = ", ".join(EXECUTORS)
         raise UsageError(f"'{word}' is not an executor: a letter ({known}) and its number")
