@@ -50,8 +50,8 @@ def as_tool(
     Options of linkgauge stand before the name of the tool; everything after it belongs to the tool.
 
     TOOL is nvbandwidth, sailbandwidth, rblnBandwidthLatencyTest, gc-hosttraffictest, bandwidthTest,
-    p2pBandwidthLatencyTest, bandwidth_test, ping_pong, setup_vcpu_benchmarks, run_vcpu_benchmark,
-    generate_report,
+    p2pBandwidthLatencyTest, bandwidth_test, ping_pong, rocm-bandwidth-test, TransferBench,
+    setup_vcpu_benchmarks, run_vcpu_benchmark, generate_report,
     or one of nccl-tests: all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf,
     reduce_perf, alltoall_perf, gather_perf, scatter_perf, sendrecv_perf, hypercube_perf.
 

@@ -24,6 +24,8 @@ TOOLS = {
     "p2pBandwidthLatencyTest": "cuda_samples_p2p",
     "bandwidth_test": "bandwidth_test",
     "ping_pong": "ping_pong",
+    "rocm-bandwidth-test": "rocm_bandwidth_test",
+    "TransferBench": "transferbench",
     "setup_vcpu_benchmarks": "setup_vcpu_benchmarks",
     "run_vcpu_benchmark": "run_vcpu_benchmark",
     "generate_report": "generate_report",

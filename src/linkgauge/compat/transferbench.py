@@ -1,0 +1,192 @@
+"""TransferBench 1.66: transfers between memories by executors that the user chooses.
+
+Source: ROCm/TransferBench (src/client, docs of 1.66.02: notation, presets, environment variables,
+output). CPU executors are host threads, GPU executors kernels (sm), DMA executors copy engines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from linkgauge.backends import SHAPED
+
+from . import transferbench_presets as presets
+from . import transferbench_text as text
+from .base import UsageError, Where, opened
+from .transferbench_cases import Bench
+from .transferbench_environment import TOOL, Common, Variables
+from .transferbench_notation import AskedTest, NotMeasured, parse_size, parse_test
+from .transferbench_preset import blocks
+
+DEFAULT_SIZE = 1 << 28
+_SMALLEST, _LARGEST = 1 << 10, 1 << 29
+_WORST_FIRST = (130, 3, 1, 4)
+Line = tuple[str, AskedTest]
+"""A line of a file; the test of a comment is empty, and that of a line that is left out."""
+
+
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Measures as this command line asks and prints what the tool prints."""
+    variables = Variables(os.environ)
+    if not arguments or {"-h", "--help"} & {arguments[0]}:
+        print("\n".join(text.usage(DEFAULT_SIZE, presets.NAMES)))
+        if not arguments:
+            with opened(where, Common.read(variables).settings(None, DEFAULT_SIZE)) as context:
+                print("\n".join(text.detected(Bench(context))))
+        return 0
+    what, *more = arguments
+    size = parse_size(more[0]) if more else DEFAULT_SIZE
+    common = Common.read(variables)
+    if what in presets.REFUSED:
+        raise UsageError(f"preset {what}: {presets.REFUSED[what]}")
+    if what in presets.NAMES:
+        for word in more[1:]:
+            print(f"{TOOL}: '{word}' has no effect: variables set presets", file=sys.stderr)
+        return _preset(what, size, common, variables, where)
+    if len(more) > 1 and what != "cmdline":
+        raise UsageError(f"'{more[1]}' follows the size: only cmdline takes a test")
+    if what == "cmdline":
+        tests = _tests([" ".join(more[1:])], alone=True)
+    else:
+        tests = _tests(_lines(what), alone=False)
+    if not any(tests_of for _, tests_of in tests):
+        raise UsageError("no test: write one, such as: 1 4 (G0->G0->G1)")
+    variables.tell_ignored()
+    print("\n".join((*text.banner(), *text.listing(common, ""))), flush=True)
+    return _Runner(common, where).all(tests, size)
+
+
+def _preset(name: str, size: int, common: Common, variables: Variables, where: Where) -> int:
+    if not size:
+        raise UsageError(f"preset {name}: give a size")
+    variables.tell_ignored()
+    shape = blocks(name, variables)
+    with opened(where, common.settings(shape, size)) as context:
+        bench = Bench(context)
+        lines = presets.lines(name, bench, common, variables, size)
+        _tell_shape(context.backend, shape)
+        print("\n".join(text.banner()))
+        for line in lines:
+            print(line, flush=True)
+        return bench.gauge.exit_code
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        return Path(file).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(presets.NAMES)
+        why = error.strerror if isinstance(error, OSError) else "not a text"
+        raise UsageError(f"cannot read {file}: {why}; presets are {known}") from error
+
+
+def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
+    """The comments to repeat (`##`) and the tests, with their lines. A test that is not measured
+    here is empty, which stderr says, unless it is `alone`. Raises UsageError."""
+    found: list[Line] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            test = parse_test(line)
+        except NotMeasured as error:
+            if alone:
+                raise
+            print(f"{TOOL}: line {number} is left out: {error}", file=sys.stderr)
+            found.append((line, ()))
+            continue
+        except UsageError as error:
+            raise UsageError(f"line {number}: {error}") from error
+        if test and len({transfer.count == 0 for transfer in test}) > 1:
+            raise UsageError(f"line {number}: 0 SubExecutors are for all transfers of a test")
+        if test or line.startswith("##"):
+            found.append((line, test))
+    return tuple(found)
+
+
+def shape_of(test: AskedTest) -> int | None:
+    """The blocks of the test's kernels, 0 if the backend chooses (also for several numbers); null
+    without kernels."""
+    counts = {transfer.count for transfer in test if transfer.executor.letter == "G"}
+    return None if not counts else counts.pop() if len(counts) == 1 else 0
+
+
+def _groups(lines: Sequence[Line]) -> Iterator[tuple[int | None, list[Line]]]:
+    """Consecutive lines whose kernels have the same shape; null for the backend's."""
+    shape: int | None = None
+    group: list[Line] = []
+    for line in lines:
+        asked = shape_of(line[1])
+        if asked is not None and shape not in (None, asked):
+            yield shape or None, group
+            group = []
+        group.append(line)
+        shape = shape if asked is None else asked
+    yield shape or None, group
+
+
+def _tell_shape(backend: str, shape: int | None) -> None:
+    if shape is not None and backend not in SHAPED:
+        why = f"the number of a kernel's SubExecutors has no effect on backend {backend}"
+        print(f"{TOOL}: {why}", file=sys.stderr)
+
+
+class _Runner:
+    """Tests of a file: opens the machine once for each shape of kernels in turn."""
+
+    def __init__(self, common: Common, where: Where) -> None:
+        self._common = common
+        self._where = where
+        self._number = 0
+
+    def all(self, lines: Sequence[Line], size: int) -> int:
+        codes = []
+        for at, (shape, group) in enumerate(_groups(lines)):
+            settings = self._common.settings(shape, size or _SMALLEST)
+            with opened(self._where, settings, tells=not at) as context:
+                bench = Bench(context)
+                if not at:
+                    self._check(bench, lines)
+                    every = (shape_of(test) for _, test in lines)
+                    _tell_shape(context.backend, next(filter(None, every), None))
+                codes.append(self._group(bench, group, size))
+            if codes[-1] == 130:
+                break
+        return next((code for code in _WORST_FIRST if code in codes), 0)
+
+    def _check(self, bench: Bench, lines: Sequence[Line]) -> None:
+        """Before anything is measured."""
+        for line, test in lines:
+            try:
+                bench.check(test)
+            except UsageError as error:
+                raise UsageError(f"{line}: {error}") from error
+            if len({t.count for t in test if t.executor.letter == "G"}) > 1:
+                why = "kernels with several numbers of SubExecutors take the backend's own shape"
+                print(f"{TOOL}: {line}: {why}", file=sys.stderr)
+
+    def _group(self, bench: Bench, lines: Sequence[Line], size: int) -> int:
+        for line, test in lines:
+            if line.startswith("##"):
+                print(end="" if self._common.csv else f"{line}\n")
+            elif not test:
+                self._number += 1  # as if it had been measured
+            for one in _sizes(size, self._common.factor) if test else ():
+                self._number += 1
+                (outcome,) = bench.measure((test,), one)
+                found = text.results(self._common, self._number, outcome)
+                print("\n".join(found), flush=True)
+        return bench.gauge.exit_code
+
+
+def _sizes(size: int, factor: int) -> Iterator[int]:
+    """The size; for 0 a range of them, `factor` from one power of 2 to the next."""
+    if size:
+        yield size
+        return
+    power = _SMALLEST
+    while power <= _LARGEST:
+        step = max(4, power // factor // 4 * 4)
+        yield from range(power, min(2 * power, _LARGEST + 1), step)
+        power *= 2

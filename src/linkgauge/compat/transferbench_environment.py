@@ -1,0 +1,161 @@
+"""The environment variables that TransferBench is set by: what of them has a meaning here."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from linkgauge.model.settings import EngineSettings, Settings
+
+from .base import UsageError, digits, whole
+
+TOOL = "TransferBench"
+VARIABLES = {
+    "FILL_PATTERN": "Hexadecimal digits of what sources hold: 1, 2, 4 or 8 bytes",
+    "GFX_BLOCK_SIZE": "Threads of a kernel's block (cuda)",
+    "HIDE_ENV": "Do not list these",
+    "NUM_ITERATIONS": "Iterations; if negative, seconds",
+    "NUM_SUBITERATIONS": "Copies of one iteration",
+    "OUTPUT_TO_CSV": "Print CSV",
+    "SAMPLING_FACTOR": "Sizes between two powers of 2, where the size is 0",
+    "SHOW_BORDERS": "Draw the borders of tables",
+    "SHOW_ITERATIONS": "Show each iteration",
+}
+"""Those that have a meaning for each test."""
+_WITHOUT_MEANING = (
+    "ALWAYS_VALIDATE", "BLOCK_BYTES", "BYTE_OFFSET", "CU_MASK", "FILL_COMPRESS", "GFX_BLOCK_ORDER",
+    "GFX_KERNEL", "GFX_SE_TYPE", "GFX_SINGLE_TEAM", "GFX_TEMPORAL", "GFX_UNROLL", "GFX_WAVE_ORDER",
+    "GFX_WORD_SIZE", "MAX_VAR_SUBEXEC", "MIN_VAR_SUBEXEC", "NUM_WARMUPS",
+    "USE_FINE_GRAIN", "USE_HIP_EVENTS", "USE_HSA_DMA", "USE_INTERACTIVE", "USE_SINGLE_STREAM",
+    "VALIDATE_DIRECT", "VALIDATE_SOURCE",
+    "XCC_PREF_TABLE",
+)  # fmt: skip
+_UNITS = {"K": 10, "M": 20, "G": 30}
+_WORD = 8
+"""Bytes of the word that sources repeat."""
+
+
+class Variables:
+    """Those of an environment, read as the tool reads them; a preset's own included."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def number(self, name: str, default: int, least: int | None = 0, most: int = 1 << 31) -> int:
+        """With K, M or G times a power of 1024. Raises UsageError for what is no number, and for
+        one out of bounds."""
+        written = self._environment.get(name, "")
+        if not written:
+            return default
+        power = _UNITS.get(written[-1:].upper(), 0)
+        try:
+            value = whole(written[:-1] if power else written) << power
+        except ValueError:
+            raise UsageError(f"{name}={written}: give a number") from None
+        if (least is not None and value < least) or value > most:
+            bounds = f"{least} to {most}" if most < 1 << 31 else f"{least} or more"
+            raise UsageError(f"{name}={written}: give {bounds}")
+        return value
+
+    def switch(self, name: str, default: bool = False) -> bool:
+        return bool(self.number(name, int(default), None))
+
+    def text(self, name: str, default: str) -> str:
+        return self._environment.get(name) or default
+
+    def tell_ignored(self) -> None:
+        """Says on stderr which of them have no meaning here."""
+        for name in _WITHOUT_MEANING:
+            if self._environment.get(name):
+                print(f"{TOOL}: {name} has no meaning here: ignored", file=sys.stderr)
+
+
+class Common(msgspec.Struct, frozen=True):
+    """What holds for each test: `iterations`, if negative, are seconds; `pattern` is the 64-bit
+    word that sources hold, null if none is given; `threads` are of a kernel's block."""
+
+    iterations: int
+    loops: int
+    pattern: int | None
+    threads: int
+    hide: bool
+    csv: bool
+    factor: int
+    borders: bool
+    each: bool
+
+    @classmethod
+    def read(cls, variables: Variables) -> Common:
+        """Raises UsageError."""
+        iterations = variables.number("NUM_ITERATIONS", 10, -86_400, 1_000_000)
+        if not iterations:
+            raise UsageError("NUM_ITERATIONS=0 would run without end: give a number")
+        threads = variables.number("GFX_BLOCK_SIZE", 256, 64, 1024)
+        if threads % 64:
+            raise UsageError(f"GFX_BLOCK_SIZE={threads}: give a multiple of 64")
+        return cls(
+            iterations,
+            variables.number("NUM_SUBITERATIONS", 1, 1, 1_000_000),
+            _pattern(variables.text("FILL_PATTERN", "")),
+            threads,
+            variables.switch("HIDE_ENV"),
+            variables.switch("OUTPUT_TO_CSV"),
+            variables.number("SAMPLING_FACTOR", 1, 1, 1 << 10),
+            variables.switch("SHOW_BORDERS", True),
+            variables.switch("SHOW_ITERATIONS"),
+        )
+
+    def settings(self, blocks: int | None, size: int) -> Settings:
+        """How to measure kernels of so many blocks; null leaves their shape to the backend."""
+        seconds = -self.iterations if self.iterations < 0 else None
+        return Settings(
+            sizes=(size,),
+            samples=None if seconds else self.iterations,
+            loops=self.loops,
+            precision=0.0 if seconds else 0.01,
+            max_time=float(seconds or 2),
+            pattern=self.pattern,
+            engines=EngineSettings(
+                kernel=None if blocks is None else "plain",
+                blocks=blocks,
+                threads=None if blocks is None else self.threads,
+                streams=1,
+                tuned=blocks is None,
+            ),
+        )
+
+    def listed(self) -> dict[str, tuple[str, str]]:
+        """The variables that the tool lists: their value, and what it does."""
+        timed = f"{abs(self.iterations)} {'timed iteration(s)' if self.iterations > 0 else 's'}"
+        own = "every 8-byte word differs" if self.pattern is None else f"{self.pattern:#018x}"
+        return {
+            "ALWAYS_VALIDATE": ("0", "Validating after all iterations"),
+            "FILL_PATTERN": (str(int(self.pattern is not None)), own),
+            "GFX_BLOCK_SIZE": (str(self.threads), f"Threadblock size of {self.threads}"),
+            "NUM_ITERATIONS": (str(self.iterations), f"Running {timed} per Test"),
+            "NUM_SUBITERATIONS": (str(self.loops), f"Running {self.loops} subiterations"),
+            "SHOW_BORDERS": (str(int(self.borders)), "Borders of tables"),
+            "SHOW_ITERATIONS": (str(int(self.each)), "Per-iteration timing"),
+        }
+
+
+def _pattern(written: str) -> int | None:
+    """The word whose bytes are the digits over and over, the last byte first in memory."""
+    if not written:
+        return None
+    if not re.fullmatch(r"([0-9a-fA-F]{2}){1,8}", written) or _WORD % (len(written) // 2):
+        raise UsageError(f"FILL_PATTERN={written}: give 2, 4, 8 or 16 hexadecimal digits")
+    repeated = bytes.fromhex(written)[::-1] * (_WORD // (len(written) // 2))
+    return int.from_bytes(repeated, "little")
+
+
+def index(variables: Variables, name: str, count: int) -> int:
+    """The number of one of so many devices. Raises UsageError."""
+    written = variables.text(name, "0")
+    value = digits(written)
+    if value is None or value >= count:
+        raise UsageError(f"{name}={written}: GPUs are 0 to {count - 1}")
+    return value
