@@ -28,7 +28,7 @@ COMMANDS = (
 )
 _OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
 """What ethtool is asked of each interface: its link, driver and firmware, channels, rings,
-coalescing, pause frames and offloads. Not its counters (-S), of which some adapters have thousands."""
+coalescing, pause frames and offloads. Not its counters (-S): some adapters have thousands."""
 _MOST_INTERFACES = 32
 _SECONDS = 20.0
 
