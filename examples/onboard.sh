@@ -54,7 +54,8 @@ step() {
     printf '%-12s ' "$name"
     "$@" >"$out/$file" 2>"$out/logs/$name.log" </dev/null || code=$?
     took="$(($(date +%s) - began)) s"
-    why=$(sed -n 's/^verdict: *//p' "$out/logs/$name.log" | tail -n 1)
+    case $code in 4) word=skip ;; *) word=verdict: ;; esac
+    why=$(sed -n "s/^$word *//p" "$out/logs/$name.log" | tail -n 1)
     why=${why:-$(grep -v '^[[:space:]]*$' "$out/logs/$name.log" | tail -n 1 || true)}
     [ -s "$out/$file" ] || rm -f "$out/$file"
     case $code in

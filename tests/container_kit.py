@@ -62,8 +62,16 @@ def expanded(text: str, values: Mapping[str, str]) -> str:
 class Root:
     """A stage's file system, as it is while its instructions are carried out."""
 
-    def __init__(self, folder: Path, context: Path, given: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        context: Path,
+        given: Mapping[str, str],
+        surroundings: Mapping[str, str],
+    ) -> None:
+        """`given` are values for ARG; `surroundings` are what only this network needs."""
         self.folder, self._context, self._given = folder, context, given
+        self._surroundings = surroundings
         self._work = "/"
         self._values = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
@@ -88,8 +96,9 @@ class Root:
         """What the command prints, in the root, as a container's shell would run it."""
         words = ["chroot", self.folder, "/bin/sh", "-c", f'cd "{self._work}" && {command}']
         done = subprocess.run(
-            words, env={**self._values, "HOME": "/root"}, stdin=subprocess.DEVNULL, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800, check=False,
+            words, env={**self._surroundings, **self._values, "HOME": "/root"},
+            stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=1800, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"RUN {command}\n{done.stdout[-4000:]}"
         return done.stdout

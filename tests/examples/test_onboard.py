@@ -59,8 +59,8 @@ def test_it_measures_a_machine_and_packs_all_that_it_found(onboard, tmp_path):
 STAND_IN = """#!/bin/sh
 case $1 in
 capture) : > "$2" ;;
-latency) echo "no accelerator: install a driver" >&2; exit 4 ;;
-run) echo "sim:0 is slow" >&2; exit 1 ;;
+latency) echo "skip  no accelerator: install a driver" >&2; echo "results: x" >&2; exit 4 ;;
+run) echo "verdict:   sim:0 is slow" >&2; echo "results: x" >&2; exit 1 ;;
 scale) echo "lost" >&2; exit 3 ;;
 esac
 """

@@ -47,6 +47,14 @@ def test_what_it_copies_is_there():
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
 
 
+def trust(folder):
+    """What pip needs in a network whose proxy has a certificate of its own."""
+    if not (bundle := os.environ.get("PIP_CERT")):
+        return {}
+    shutil.copy(bundle, folder / "proxy.crt")
+    return {"PIP_CERT": "/proxy.crt"}
+
+
 @pytest.fixture
 def roots(tmp_path):
     """A root for each stage."""
@@ -68,7 +76,7 @@ def roots(tmp_path):
             folder, stage.image.partition(":")[2].partition("-")[0], tarball=tmp_path / "base.tar"
         )
         shutil.copy("/etc/resolv.conf", folder / "etc/resolv.conf")
-        made.append(Root(folder, ROOT, given))
+        made.append(Root(folder, ROOT, given, trust(folder)))
     yield list(zip(found, made, strict=True))
     shutil.rmtree(tmp_path, ignore_errors=True)
 
