@@ -17,6 +17,7 @@ from command_kit import called
 from linkgauge.judge.limits import read_limits
 
 CI = Path(__file__).parents[2] / "examples/ci"
+PAGE = (CI.parents[1] / "docs/hardware-lab.md").read_text()
 WORKFLOW = (CI / "hardware-lab.yml").read_text()
 JENKINSFILE = (CI / "Jenkinsfile").read_text()
 PINNED = re.compile(r"uses: [\w/-]+@[0-9a-f]{40}  # v[\d.]+")
@@ -44,6 +45,7 @@ def test_labels_say_what_a_node_has():
         "linkgauge", "host-gpu07", "arch-x86_64", "gpus-8", "driver-580", "gpu-nvidia-h200",
         "rack-3", "nightly",
     ]  # fmt: skip
+    assert f"    {' '.join(lab.labels(GPU07))}\n" in PAGE
     assert lab.labels({}) == ["linkgauge"]
     assert lab.labels({"gpu": "NVIDIA A10X, Card B"})[1:] == ["gpu-nvidia-a10x", "gpu-card-b"]
 
@@ -64,6 +66,7 @@ def test_each_node_has_a_job_on_itself(capsys, monkeypatch):
     ]
     code, out, _ = asked(capsys, monkeypatch, "nodes", *files, "--where", "gpu=*h200*")
     assert (code, out) == (0, "gpu07\tlinkgauge && host-gpu07\n")
+    assert f"    {out}" in PAGE
 
 
 def test_what_it_cannot_do_is_one_line(tmp_path, capsys, monkeypatch):
