@@ -22,7 +22,13 @@ from .tree import Captured, read_text
 _HOSTNAME = "proc/sys/kernel/hostname"
 # Versions, which look like addresses, and text that is the same everywhere.
 _AS_IT_IS = ("etc/os-release", "usr/lib/os-release", "proc/sys/kernel/osrelease", *PLACES)
-_FIXED = re.compile(r"/?(?:etc|linkgauge|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
+_VERSIONS = re.compile(
+    r"sys/module/[^/]+/(?:src)?version|usr/local/cuda[^/]*/version\.json|opt/.*/(?:\.info/version"
+    r"|version\.json)|linkgauge/(?:software\.json|tools/dkms_status.*)"
+)
+_DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
+"""Modules, their versions and kernels, as names of folders."""
+_FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
 """Folders without names chosen by people; control groups are elsewhere."""
 
 _UNITS = "service|scope|slice|socket|mount|swap|metal"
@@ -43,7 +49,9 @@ _COMMON = re.compile(
 )
 """Common words: a host with such a name is replaced only where nothing but a name can be."""
 _FREE = {"unknown", "notes", "problem", "unavailable"}
-"""Fields of linkgauge's own JSON that hold sentences."""
+_PATHS = {"command", "file", "errors"}
+"""Fields of linkgauge's own JSON that hold sentences, and those that hold paths or what paths are
+made of."""
 
 _HEX = "[0-9a-fA-F]"
 _ID = re.compile(
@@ -123,7 +131,7 @@ class Anonymizer:
 
     def path(self, path: str) -> str:
         """A path in which each step is replaced as it would be alone."""
-        return self.steps(path, named=not _FIXED.match(path))
+        return path if _DKMS.match(path) else self.steps(path, named=not _FIXED.match(path))
 
     def steps(self, path: str, *, named: bool = True) -> str:
         """The same; `named` says whether people chose the names."""
@@ -182,7 +190,12 @@ class Anonymizer:
         if isinstance(value, list):
             return [self._json(part, free=free) for part in value]
         if isinstance(value, dict):
-            return {key: self._json(part, free=free or key in _FREE) for key, part in value.items()}
+            return {
+                key: self.steps(part, named=False)
+                if key in _PATHS and isinstance(part, str)
+                else self._json(part, free=free or key in _FREE)
+                for key, part in value.items()
+            }
         return value
 
     def config_space(self, content: bytes) -> bytes:
@@ -314,7 +327,9 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
     return Captured(
         {paths[path]: _content(who, path, tree.files[path]) for path in sorted(tree.files)},
         {
-            paths[path]: who.steps(target, named=not _FIXED.match(path))
+            paths[path]: target
+            if _DKMS.match(path)
+            else who.steps(target, named=not _FIXED.match(path))
             for path, target in sorted(tree.links.items())
         },
         [paths[path] for path in sorted(tree.folders) if path],
@@ -325,6 +340,8 @@ def _path(who: Anonymizer, path: str, *, is_file: bool) -> str:
     """The kernel names all files, also those of a control group that somebody named."""
     if not is_file:
         return who.path(path)
+    if _DKMS.match(path):
+        return path
     folder, slash, name = path.rpartition("/")
     return f"{who.path(folder)}{slash}{who.steps(name, named=False)}"
 
@@ -334,7 +351,7 @@ _TEXTS: tuple[tuple[str, Callable[[Anonymizer, str], str]], ...] = (
     (r"proc/cmdline", Anonymizer.options),
     (r"proc/(?:self|[0-9]+)/(?:cgroup|cpuset)", Anonymizer.groups),
     (r"proc/(?:self/|[0-9]+/)?mounts", Anonymizer.mounts),
-    (r"proc/version", Anonymizer.version),
+    (r"proc/version|proc/driver/nvidia/version", Anonymizer.version),
     (r"linkgauge/[^/]*\.json", Anonymizer.own),
     (r"linkgauge/tools/uname.*", Anonymizer.uname),
     (r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", Anonymizer.prose),
@@ -342,7 +359,7 @@ _TEXTS: tuple[tuple[str, Callable[[Anonymizer, str], str]], ...] = (
 
 
 def _content(who: Anonymizer, path: str, content: bytes) -> bytes:
-    if path in _AS_IT_IS:
+    if path in _AS_IT_IS or _VERSIONS.fullmatch(path):
         return content
     if path.endswith("/config"):
         return who.config_space(content)

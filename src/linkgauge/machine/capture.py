@@ -6,9 +6,11 @@ A capture reads back as the same machine, from an archive or its unpacked folder
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import msgspec
 
+import linkgauge
 from linkgauge import __version__
 from linkgauge.model.inventory import Accelerator
 from linkgauge.model.machine import Device, Machine
@@ -19,7 +21,9 @@ from .host import read_host
 from .read_inventory import read_inventory
 from .record import Recorder
 from .secrets import without_secrets
-from .tools import COMMANDS, FOLDER, ToolOutput, ask
+from .software import SOFTWARE, Software, installed_packages, interfaces, read_software
+from .source import commit
+from .tools import FOLDER, ToolOutput, ask, commands_for
 from .tree import ROOT, Captured, Root, names_in, read_bytes
 from .virtual import read_virtual
 
@@ -29,14 +33,16 @@ SCHEMA = "linkgauge.capture/1"
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a tree does not have as files of the machine: its devices as backends describe them,
-    and which tools were run."""
+    the Python packages that measure them, and which tools were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__
+    commit: str | None = None
     anonymized: bool = False
     simulated: str | None = None
     devices: dict[str, tuple[Device, ...]] = {}
     unavailable: dict[str, str] = {}
+    packages: dict[str, str] = {}
     tools: tuple[ToolOutput, ...] = ()
 
 
@@ -45,24 +51,33 @@ def capture(
     machine: Machine,
     *,
     anonymous: bool = False,
-    commands: tuple[tuple[str, ...], ...] = COMMANDS,
+    commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
     """The tree of the machine below `root`; `machine` has its devices and accelerators. Tools run
-    only for ROOT; for another root, their output in the tree is kept."""
+    only for ROOT (`commands`; None: all that is asked of such a machine); for another root, their
+    output in the tree is kept."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
     read_virtual(recorder)
-    tools, texts = ask(commands) if root == ROOT else _tools_of(root)
+    software = read_software(recorder)
+    if root == ROOT:
+        tools, texts = ask(commands_for(interfaces()) if commands is None else commands)
+        packages = installed_packages()
+    else:
+        tools, texts = _tools_of(root)
+        packages = read_manifest(root).packages
     accelerators = machine.inventory.accelerators if machine.inventory else ()
     manifest = Manifest(
+        commit=commit(Path(linkgauge.__file__)),
         anonymized=anonymous,
         simulated=machine.simulated,
         devices=machine.devices,
         unavailable=machine.unavailable,
+        packages=packages,
         tools=tools,
     )
-    own = {MANIFEST: msgspec.json.format(msgspec.json.encode(manifest))}
+    own = {MANIFEST: _document(manifest), SOFTWARE: _document(software)}
     if accelerators:
         own[ACCELERATORS] = accelerators_file(accelerators)
     kept = recorder.kept()
@@ -71,6 +86,10 @@ def capture(
     files = {path: without_secrets(path, content) for path, content in files.items()}
     tree = Captured(files, kept.links, kept.folders)
     return anonymize(tree, _identities(machine, accelerators)) if anonymous else tree
+
+
+def _document(value: Manifest | Software) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value))
 
 
 def read_machine(root: Root) -> Machine:

@@ -70,8 +70,10 @@ def _dimms(table: bytes) -> bytes:
 
 
 def _tool(content: bytes) -> bytes:
-    """Removes the command lines of processes that nvidia-smi lists."""
-    return re.sub(rb"(?m)^(\s*Name\s*: ).*$", rb"\1" + _REMOVED, content)
+    """Removes the command lines of processes that nvidia-smi lists, and the password that wakes an
+    Ethernet adapter, which ethtool shows to root."""
+    hidden = rb"(?m)^(\s*(?:Name\s*|SecureOn password): ).*$"
+    return re.sub(hidden, rb"\1" + _REMOVED, content)
 
 
 _CHANGES: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
 import msgspec
@@ -22,7 +23,13 @@ COMMANDS = (
     ("numactl", "--hardware"),
     ("ibstat",),
     ("uname", "-a"),
+    ("dkms", "status"),
+    ("ethtool", "--version"),
 )
+_OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
+"""What ethtool is asked of each interface: its link, driver and firmware, channels, rings,
+coalescing, pause frames and offloads. Not its counters (-S): some adapters have thousands."""
+_MOST_INTERFACES = 32
 _SECONDS = 20.0
 
 
@@ -35,6 +42,15 @@ class ToolOutput(msgspec.Struct, frozen=True):
     problem: str | None = None
     file: str | None = None
     errors: str | None = None
+
+
+def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """COMMANDS, and ethtool's about these network interfaces where it is installed."""
+    asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
+    about = (
+        ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES
+    )
+    return (*COMMANDS, *about)
 
 
 def ask(

@@ -77,7 +77,8 @@ def listed(root: Root, folder: str) -> list[str] | None:
     """Names of a folder's entries; None if it cannot be read."""
     if isinstance(root, Captured):
         if folder not in root.folders:
-            folder = resolve(root, folder) or folder
+            # Not whether it exists: of what is no folder, a capture would keep the content.
+            folder = _followed(root, folder) or folder
         names = root.folders.get(folder)
         return None if names is None else list(names)
     place = _place(root, folder)
@@ -89,6 +90,12 @@ def listed(root: Root, folder: str) -> list[str] | None:
 def resolve(root: Root, path: str) -> str | None:
     """The path with all symbolic links resolved, without the leading slash. None if it does not
     exist or its links loop."""
+    real = _followed(root, path)
+    return real if real is not None and _exists(root, real) else None
+
+
+def _followed(root: Root, path: str) -> str | None:
+    """The same, whether it exists or not. None if its links loop."""
     here: list[str] = []
     ahead = path.split("/")[::-1]
     links = 0
@@ -106,8 +113,7 @@ def resolve(root: Root, path: str) -> str | None:
                 return None
             here = [] if target.startswith("/") else here
             ahead.extend(target.split("/")[::-1])
-    real = "/".join(here)
-    return real if _exists(root, real) else None
+    return "/".join(here)
 
 
 def link_name(root: Root, path: str) -> str | None:

@@ -1,0 +1,201 @@
+"""What drives the devices: versions of kernel modules and of vendors' libraries, what DKMS built,
+and which CPUs serve the devices' interrupts.
+
+Everything is read below a filesystem root, by names that are known beforehand wherever a folder may
+hold what is nobody's business: a capture keeps the names in every folder that was listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import distributions
+
+import msgspec
+
+from .pci import DEVICES
+from .tree import ROOT, Root, hexadecimal, link_name, names_in, read_text, resolve
+
+SOFTWARE = "linkgauge/software.json"
+"""The file of a captured tree that holds the `Software`, for people and scripts."""
+MODULES = "sys/module"
+DKMS = "var/lib/dkms"
+INTERFACES = "sys/class/net"
+_NVIDIA = "proc/driver/nvidia/version"
+_TOOLKITS = ("usr/local/cuda", "opt/cuda")
+_ROCM = "opt/rocm/.info/version"
+_PLACES = (
+    "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib/riscv64-linux-gnu",
+    "usr/lib64", "usr/lib", "usr/local/lib",
+)  # fmt: skip
+"""Where distributions keep libraries; in the first of them that has one, the loader finds it."""
+_LIBRARIES = {
+    "libcuda": "libcuda.so.1",
+    "libcudart 12": "libcudart.so.12",
+    "libcudart 13": "libcudart.so.13",
+    "libnccl": "libnccl.so.2",
+    "librccl": "librccl.so.1",
+    "libOpenCL": "libOpenCL.so.1",
+}
+_CLASSES = (0x02, 0x03, 0x0B, 0x12)
+"""PCI: network, display, co-processor, accelerator; interrupts of these and of NVMe are kept."""
+_NVME = 0x0108
+_PACKAGES = {
+    "cuda-bindings", "cuda-python", "cupy", "mpi4py", "mpich", "nccl4py", "numpy", "openmpi",
+    "pocl-binary-distribution", "pyopencl", "torch", "triton",
+}  # fmt: skip
+
+
+class Module(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A loaded kernel module: its version as its authors write it, and the kernel's checksum of its
+    sources, which differs where the version was forgotten."""
+
+    version: str | None = None
+    srcversion: str | None = None
+
+
+class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A module that DKMS knows: its sources alone (`added`), or what it built of them."""
+
+    module: str
+    version: str
+    state: str
+    kernel: str | None = None
+    architecture: str | None = None
+
+
+class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An interrupt of a device (`msi`, `msix` or `line`): the CPUs that may serve it, and those
+    that the kernel chose among them, as the kernel lists CPUs."""
+
+    number: int
+    kind: str
+    allowed: str | None = None
+    effective: str | None = None
+
+
+class Software(msgspec.Struct, frozen=True, omit_defaults=True):
+    """By name or PCI address, in their order. `libraries` are those of the system: what Python
+    packages bring is the interpreter's, not a tree's."""
+
+    modules: dict[str, Module] = {}
+    dkms: tuple[DkmsModule, ...] = ()
+    libraries: dict[str, str] = {}
+    interrupts: dict[str, tuple[Interrupt, ...]] = {}
+
+
+def read_software(root: Root = ROOT) -> Software:
+    """Reads below `root`. Never raises, whatever the files hold."""
+    return Software(
+        modules=dict(_modules(root)),
+        dkms=tuple(_dkms(root)),
+        libraries=dict(_libraries(root)),
+        interrupts=dict(_interrupts(root)),
+    )
+
+
+def installed_packages() -> dict[str, str]:
+    """Versions of the Python packages that this interpreter would measure with."""
+    found = {
+        re.sub(r"[-_.]+", "-", str(name)).lower(): one.version
+        for one in distributions()
+        # A folder of metadata that was left behind has no name.
+        if (name := one.metadata["Name"])
+    }
+    kept = {name for name in found if name in _PACKAGES or name.startswith(("nvidia-", "cupy-"))}
+    return {name: found[name] for name in sorted(kept)}
+
+
+def interfaces(root: Root = ROOT) -> tuple[str, ...]:
+    """The network interfaces that have a device: no bridges, tunnels or containers' ends."""
+    names = sorted(names_in(root, INTERFACES))
+    return tuple(name for name in names if resolve(root, f"{INTERFACES}/{name}/device"))
+
+
+def _modules(root: Root) -> Iterator[tuple[str, Module]]:
+    for name in sorted(names_in(root, MODULES)):
+        version, source = (
+            (read_text(root, f"{MODULES}/{name}/{file}") or "").strip() or None
+            for file in ("version", "srcversion")
+        )
+        if version or source:
+            yield name, Module(version, source)
+
+
+def _dkms(root: Root) -> Iterator[DkmsModule]:
+    """As `dkms status` finds them: VERSION/KERNEL/ARCHITECTURE/module is what was built, and a link
+    `kernel-KERNEL-ARCHITECTURE` beside the version leads to what was installed."""
+    for module in sorted(names_in(root, DKMS)):
+        folder = f"{DKMS}/{module}"
+        names = sorted(names_in(root, folder))
+        for version in (name for name in names if not name.startswith("kernel-")):
+            builds = list(_builds(root, f"{folder}/{version}"))
+            if not builds and link_name(root, f"{folder}/{version}/source"):
+                yield DkmsModule(module, version, "added")
+            for kernel, architecture in builds:
+                place = resolve(root, f"{folder}/kernel-{kernel}-{architecture}")
+                here = resolve(root, f"{folder}/{version}/{kernel}/{architecture}")
+                state = "installed" if place and place == here else "built"
+                yield DkmsModule(module, version, state, kernel, architecture)
+
+
+def _builds(root: Root, folder: str) -> Iterator[tuple[str, str]]:
+    for kernel in sorted(set(names_in(root, folder)) - {"build", "source"}):
+        for architecture in sorted(names_in(root, f"{folder}/{kernel}")):
+            if "module" in names_in(root, f"{folder}/{kernel}/{architecture}"):
+                yield kernel, architecture
+
+
+def _libraries(root: Root) -> Iterator[tuple[str, str]]:
+    driver = re.search(
+        r"Kernel Module(?:\s+for \S+)?\s+([0-9][0-9.]*)", read_text(root, _NVIDIA) or ""
+    )
+    if driver:
+        yield "NVIDIA kernel module", driver[1]
+    for place in _TOOLKITS:
+        if version := _toolkit(root, place):
+            yield "CUDA toolkit", version
+            break
+    if version := (read_text(root, _ROCM) or "").strip():
+        yield "ROCm", version
+    for name, file in _LIBRARIES.items():
+        # By its link alone: a folder that is looked into is kept with all of its names.
+        links = (link_name(root, f"{place}/{file}") for place in _PLACES)
+        target = next(filter(None, links), None)
+        if target and (version := target.partition(".so.")[2]):
+            yield name, version
+
+
+def _toolkit(root: Root, place: str) -> str | None:
+    """The version in version.json of CUDA 11.1 and later."""
+    found = re.search(
+        r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"]+)"',
+        read_text(root, f"{place}/version.json") or "",
+    )
+    return found[1] if found else None
+
+
+def _interrupts(root: Root) -> Iterator[tuple[str, tuple[Interrupt, ...]]]:
+    for address in sorted(names_in(root, DEVICES)):
+        folder = resolve(root, f"{DEVICES}/{address}")
+        code = hexadecimal(read_text(root, f"{folder}/class")) if folder else None
+        if code is None or not (code >> 16 in _CLASSES or code >> 8 == _NVME):
+            continue
+        numbers = names_in(root, f"{folder}/msi_irqs")
+        kinds = {name: read_text(root, f"{folder}/msi_irqs/{name}") or "msi" for name in numbers}
+        line = read_text(root, f"{folder}/irq")
+        kinds = kinds or ({line: "line"} if line and line != "0" else {})
+        found = (_interrupt(root, name, kind) for name, kind in kinds.items())
+        served = tuple(sorted(filter(None, found), key=lambda one: one.number))
+        if served:
+            yield address, served
+
+
+def _interrupt(root: Root, name: str, kind: str) -> Interrupt | None:
+    if not re.fullmatch(r"[0-9]{1,9}", name, re.ASCII):
+        return None
+    allowed, effective = (
+        (read_text(root, f"proc/irq/{name}/{file}_affinity_list") or "").strip() or None
+        for file in ("smp", "effective")
+    )
+    return Interrupt(int(name), kind, allowed, effective)
