@@ -29,6 +29,7 @@ from linkgauge.model.transfer import Benchmark
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .folder import accelerator_name, create_run_folder, keep_topology
 from .garbage import collect_seldom
+from .interrupts import Interrupts
 from .journal import JOURNAL_FILE, Journal, Opened
 from .locks import devices_measured, hold
 from .pair_sample import draw
@@ -106,12 +107,13 @@ class Session:
                 self._tune(observer)
             opened = self._open(plan)
             sink: Sink = lambda record: None  # noqa: E731
-            if self.folder is not None:
-                if request.settings.profiler is not None:
-                    self._worker.profile(request.settings.profiler, self.folder)
-                journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
-                sink = held.enter_context(closing(journal)).append
             try:
+                with Interrupts() as interrupts, interrupts.held():
+                    if self.folder is not None:
+                        if request.settings.profiler is not None:
+                            self._worker.profile(request.settings.profiler, self.folder)
+                        journal = Journal.begin(self.folder / JOURNAL_FILE, opened)
+                        sink = held.enter_context(closing(journal)).append
                 log = held.enter_context(following(self.machine))
                 observer.begun(self.machine)
                 return execute((opened,), self._worker, sink, observer, doubts, log)
