@@ -23,9 +23,8 @@ def test_two_ranks_carry_out_and_check_every_collective_that_torch_has(tmp_path)
     assert all(cell.verified for cell in cells)
     assert {cell.row for cell in measured[0].cells} == {"float sum", "float sum in place"}
     assert any("by torch.distributed (gloo)" in str(text) for text in ended.stdout.splitlines())
-    assert {cell.reason for cell in gather.cells} == {
-        "torch.distributed has no gather of one tensor"
-    }
+    why = "torch.distributed has no gather of one tensor"
+    assert {cell.reason for cell in gather.cells} == {why}
     assert [device.memory for device in ended.run.machine.all_devices] == [
         "torch:cpu:0@0",
         "torch:cpu:0@1",
