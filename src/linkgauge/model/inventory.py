@@ -78,6 +78,16 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
 
 
+_ACCELERATORS = (0x03, 0x0B, 0x12)
+"""PCI base classes: display (GPUs), processors, processing accelerators."""
+
+
+def is_accelerator(function: PciFunction) -> bool:
+    """Whether it may compute, and is no display that the host shows itself on."""
+    computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
+    return computes and not function.display
+
+
 class FabricLink(msgspec.Struct, frozen=True):
     """A link of an accelerator's own fabric (NVLink and the like). `remote` is the memory's
     notation, a switch's name, or null if the library does not report it; `rate` the signalling rate
@@ -101,6 +111,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
     clock nor bus is known): two transfers a clock.
     `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
+    `isa` is its instruction set (gfx942, of AMD's), `built_for` those that its backend's library
+    has kernels for, and `runtime` the platform that this was made with (ROCm 7.1).
     """
 
     memory: str
@@ -135,6 +147,9 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     fabric_clique: int | None = None
     fabric_cluster: str | None = None
     bar1_bytes: int | None = None
+    isa: str | None = None
+    runtime: str | None = None
+    built_for: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
     unknown: tuple[str, ...] = ()
 
