@@ -25,7 +25,7 @@ from linkgauge.model.run_changes import (
     compare_sides,
     needed,
 )
-from linkgauge.model.run_spread import Spread, Varied, deviations, spreads
+from linkgauge.model.run_spread import Spread, spreads, varied
 from linkgauge.model.student import critical, rank_sum_p
 from linkgauge.model.units import Better
 
@@ -253,16 +253,16 @@ def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
         ([_logs(side, name) for side in one.sides], [_logs(own, name) for own in one.history])
         for one in table.values()
     ]
-    whole, varied = (
+    whole, chosen = (
         [
-            Varied(key.kind, *deviations(_whole_sets(sides, history, left_out, joined=joins)))
+            varied(key.kind, _whole_sets(sides, history, left_out, joined=joins))
             for key, (sides, history) in zip(table, logs, strict=True)
         ]
         for left_out in (set[int](), again)
     )
-    if not any(cell.degrees for cell in varied):
-        varied = whole
-    known = spreads(varied, whole)
+    if not any(cell.degrees for cell in chosen):
+        chosen = whole
+    known = spreads(chosen, whole)
     sides = [
         [_as_side(own, side, name) for own, side in zip(found.sides, one, strict=True)]
         for found, (one, _) in zip(table.values(), logs, strict=True)

@@ -96,8 +96,12 @@ def compare_sides(
 
 
 def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> SideTest:
-    error = spread.deviation * math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
+    scale = math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
+    error = spread.deviation * scale
     p = two_sided(log / error, spread.degrees)
+    if spread.alone is not None and spread.doubted:
+        alone = two_sided(log / (spread.alone.deviation * scale), spread.alone.degrees)
+        p = max(p, spread.doubted * alone)
     return SideTest(log, error, spread.degrees, p, "runs", spread.deviation)
 
 
