@@ -50,7 +50,8 @@ def compare(
     """
     from linkgauge.judge.run_comparison import Sides, compare_runs
 
-    from .run_sides import aim_of, history_of, only, side_of
+    from .earlier_runs import history_of
+    from .run_sides import aim_of, only, side_of
 
     if len(runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")
