@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from gate_kit import AIM, Trial, cell, normal, run, runs
 from linkgauge.judge.likeness import differences, unlike
-from linkgauge.judge.run_comparison import Sides, compare_runs
+from linkgauge.judge.run_comparison import compare_runs
 from linkgauge.judge.run_figures import figures_of
+from linkgauge.judge.side_tests import Sides
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from report.samples import RUN
 

@@ -48,7 +48,8 @@ def compare(
         linkgauge compare before after --benchmark 'host_*'
         linkgauge compare baseline.json after --json
     """
-    from linkgauge.judge.run_comparison import Sides, compare_runs
+    from linkgauge.judge.run_comparison import compare_runs
+    from linkgauge.judge.side_tests import Sides
 
     from .earlier_runs import history_of
     from .run_sides import aim_of, only, side_of
