@@ -150,7 +150,7 @@ UNLIKE = {
 }
 """Logarithm of how much more a cell varies than 1 %."""
 MISSED = "1 of 300 × 4"
-"""A single cell among hundreds is only seen by its own few runs: docs/gate.md says how often not."""
+"""A single cell among hundreds is only seen by its own few runs: docs/gate.md has the rate."""
 
 
 @pytest.mark.parametrize("how", UNLIKE)
