@@ -2,16 +2,19 @@
 
 Measures pairs of runs of the profile `quick`, and gates the second run of each pair against the
 first with `--rerun 1`: `--pairs` on the idle machine, then `--loaded` pairs with a process that
-loads it in alternate minutes. Prints a line for each pair and a table; exits with 1 if any pair
-failed with 1.
+loads it in alternate minutes. Prints a line for each pair and a table, also after Ctrl-C, of what
+was measured by then; exits with 1 if any pair failed with 1, with 130 after Ctrl-C. `--judge` gates
+the runs that an earlier campaign kept once more, without measuring anything again.
 
     python3 bench/gate_aa.py --pairs 20 --loaded 10 --keep FOLDER
+    python3 bench/gate_aa.py --judge FOLDER
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +27,8 @@ from typing import NamedTuple
 
 MINUTE = 60.0
 BUSY = "while True: pass"
+FAILED = ("regression", "missing", "worse status")
+_SIDE = re.compile(r"(?P<kind>idle|loaded)(?P<number>\d+)-(?P<side>[ab])")
 
 
 class Pair(NamedTuple):
@@ -32,6 +37,10 @@ class Pair(NamedTuple):
     code: int
     verdicts: Counter[str]
     reasons: tuple[str, ...]
+
+
+Taken = dict[str, list[Pair]]
+"""By kind of pair."""
 
 
 def linkgauge(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -65,52 +74,106 @@ def loading(processes: int) -> Iterator[None]:
 
 def measure(folder: Path, label: str, options: Sequence[str]) -> None:
     done = linkgauge(folder, "run", "--profile", "quick", "--label", label, *options)
+    if done.returncode == 130:
+        raise KeyboardInterrupt
     if done.returncode not in (0, 1):
         raise RuntimeError(f"run {label} ended with {done.returncode}: {done.stderr}")
 
 
-def take_pair(folder: Path, name: str, options: Sequence[str]) -> Pair:
-    for side in ("a", "b"):
-        measure(folder, f"{name}-{side}", options)
+def gated(folder: Path, name: str, *options: str) -> Pair:
+    """The second run of a pair against the first."""
     sides = ("--baseline", f"{name}-a", "--current", f"{name}-b")
-    done = linkgauge(folder, "gate", *sides, "--rerun", "1", "--json")
+    done = linkgauge(folder, "gate", *sides, *options, "--json")
+    if done.returncode == 130:
+        raise KeyboardInterrupt
     if done.returncode not in (0, 1, 3):
         raise RuntimeError(f"gate {name} ended with {done.returncode}: {done.stderr}")
-    document = json.loads(done.stdout)
-    cells = document["cells"]
-    failed = [one for one in cells if one["verdict"] in ("regression", "missing", "worse status")]
-    reasons = tuple(f"{one['verdict']}: {one['cell']['benchmark']}" for one in failed)
+    cells = json.loads(done.stdout)["cells"]
+    failed = [one for one in cells if one["verdict"] in FAILED]
+    reasons = tuple(
+        f"{one['verdict']}: {one['cell']['benchmark']} [{one['cell']['row']}, "
+        f"{one['cell']['column']}]" + (f" -{one['loss']:.1%}" if one["loss"] else "")
+        for one in failed
+    )
     return Pair(done.returncode, Counter(one["verdict"] for one in cells), reasons)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--loaded", type=int, default=10)
-    parser.add_argument("--processes", type=int, default=1, help="that load the machine")
-    parser.add_argument("--keep", type=Path, help="keep the runs below this folder")
-    given, options = parser.parse_known_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = (given.keep or Path(temporary)).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        taken = {"idle": [take(folder, "idle", n, options) for n in range(given.pairs)]}
-        if given.loaded:
-            with loading(given.processes):
-                loaded = [take(folder, "loaded", n, options) for n in range(given.loaded)]
-            taken["loaded"] = loaded
+def said(name: str, number: int, pair: Pair) -> None:
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in pair.verdicts.items())
+    print(f"{name} {number}: exit {pair.code}; {counts}", *pair.reasons, sep="\n  ", flush=True)
+
+
+def take(folder: Path, kind: str, count: int, options: Sequence[str], taken: Taken) -> None:
+    """So many pairs, each kept in `taken` as soon as it is judged."""
+    for number in range(count):
+        for side in ("a", "b"):
+            measure(folder, f"{kind}{number}-{side}", options)
+        pair = gated(folder, f"{kind}{number}", "--rerun", "1")
+        taken.setdefault(kind, []).append(pair)
+        said(kind, number, pair)
+
+
+def kept_pairs(folder: Path) -> list[tuple[str, int]]:
+    """The pairs of which both runs are kept below a folder, in the order of measuring."""
+    sides: dict[tuple[str, int], set[str]] = {}
+    for path in folder.glob("results/*/*"):
+        if found := _SIDE.fullmatch(path.name):
+            sides.setdefault((found["kind"], int(found["number"])), set()).add(found["side"])
+    return sorted(pair for pair, own in sides.items() if own == {"a", "b"})
+
+
+def judge(folder: Path, taken: Taken) -> None:
+    for kind, number in kept_pairs(folder):
+        pair = gated(folder, f"{kind}{number}")
+        taken.setdefault(kind, []).append(pair)
+        said(kind, number, pair)
+
+
+def table(taken: Taken) -> None:
     print("\n| pairs | exit 0 | exit 1 | exit 3 | regressions |\n|---|---|---|---|---|")
     for name, pairs in taken.items():
         codes = Counter(pair.code for pair in pairs)
         lost = sum(pair.verdicts["regression"] for pair in pairs)
         print(f"| {len(pairs)} {name} | {codes[0]} | {codes[1]} | {codes[3]} | {lost} |")
+
+
+def campaign(given: argparse.Namespace, options: Sequence[str], taken: Taken) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (given.keep or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        take(folder, "idle", given.pairs, options, taken)
+        if given.loaded:
+            with loading(given.processes):
+                take(folder, "loaded", given.loaded, options, taken)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n")[0], epilog="Other options are those of linkgauge run."
+    )
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--loaded", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1, help="that load the machine")
+    parser.add_argument("--keep", type=Path, help="keep the runs below this folder")
+    parser.add_argument("--judge", type=Path, help="gate the runs kept there again, measure none")
+    given, options = parser.parse_known_args()
+    taken: Taken = {}
+    interrupted = False
+    try:
+        if given.judge is None:
+            campaign(given, options, taken)
+        else:
+            judge(given.judge.resolve(), taken)
+    except KeyboardInterrupt:
+        interrupted = True
+        print("\ninterrupted: what was judged until then", file=sys.stderr)
+    if not taken:
+        print("no pair was judged", file=sys.stderr)
+        return 130 if interrupted else 4
+    table(taken)
+    if interrupted:
+        return 130
     return int(any(pair.code == 1 for pairs in taken.values() for pair in pairs))
-
-
-def take(folder: Path, kind: str, number: int, options: Sequence[str]) -> Pair:
-    pair = take_pair(folder, f"{kind}{number}", options)
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in pair.verdicts.items())
-    print(f"{kind} {number}: exit {pair.code}; {counts}", *pair.reasons, sep="\n  ", flush=True)
-    return pair
 
 
 if __name__ == "__main__":

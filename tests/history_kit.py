@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from linkgauge.model.inventory import HostDetails, Inventory
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Settings
 
+_NUMBERS = count()
 BENCHMARK = "host_to_device_memcpy_ce"
 NOISE = (0.0, 0.004, -0.003, 0.006, -0.005, 0.002, -0.001, 0.005, -0.004, 0.001)
 """Relative deviations of runs, over and over."""
@@ -73,3 +75,13 @@ def cluster(folder: Path):
         yield folder
     finally:
         call(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+
+
+def database(server):
+    """The address of a new database."""
+    import psycopg
+
+    name = f"h{next(_NUMBERS)}"
+    with psycopg.connect(f"host={server} user=linkgauge dbname=postgres", autocommit=True) as one:
+        one.execute(f"CREATE DATABASE {name}")
+    return f"postgresql://linkgauge:secret@/{name}?host={server}"

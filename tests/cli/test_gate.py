@@ -133,3 +133,54 @@ def test_cells_in_doubt_are_measured_again_and_kept_apart(tmp_path, monkeypatch)
     cells = [one for result in json.loads(again.read_text())["results"] for one in result["cells"]]
     assert 2 <= len(cells) < 20
     assert document["again"] == [len(cells), 1]
+
+
+@pytest.fixture
+def remembered(kept, tmp_path, monkeypatch):
+    """The runs of `before` and `after` are in the history as well, and twelve earlier ones that
+    vary by a tenth are there alone."""
+    monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
+    assert linkgauge("history", "import", "results").returncode == 0
+    folders = [tmp_path / "elsewhere" / f"card/nightly/{n}" for n in range(12)]
+    for n, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        scale = 1 + 0.1 * (-1) ** n
+        run = run_of("nightly", result(TRIAD, cell("0 stream", "8", 300e9)),
+                     result(COPY, cell("0", "0", 55e9 * scale)),
+                     started=f"2026-11-20T20:{n:02d}:00Z")  # fmt: skip
+        write_run(folder, replace(run, id=f"old{n}"))
+    assert linkgauge("history", "import", "elsewhere").returncode == 0
+    return kept
+
+
+def history_and_direction(*more):
+    sides = ("results/card/before", "results/card/after")
+    document = json.loads(linkgauge("compare", *sides, "--json", *more).stdout)
+    (one,) = [one for one in document["cells"] if one["benchmark"] == COPY]
+    return document["history"], one["changes"][0]["direction"]
+
+
+def test_the_history_shows_how_much_runs_vary_and_each_run_counts_once(remembered):
+    """Those that are compared are in it, and count as what they are."""
+    assert history_and_direction("--no-history") == (0, "worse")
+    count, direction = history_and_direction()
+    assert (count, direction != "worse") == (12, True)
+    sides = ("--baseline", "results/card/before", "--current", "results/card/after")
+    assert linkgauge("gate", *sides).returncode == 0
+    assert linkgauge("gate", *sides, "--no-history").returncode == 1
+
+
+def test_a_history_that_cannot_be_read_costs_a_line_and_no_judgement(kept, tmp_path, monkeypatch):
+    path = tmp_path / "history.db"
+    path.write_text("no database")
+    monkeypatch.setenv("LINKGAUGE_HISTORY", str(path))
+    done = linkgauge("compare", "results/card/before", "results/card/after")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"judged without the history: the history {path} is not usable")
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_history_none_is_made(kept, tmp_path, monkeypatch):
+    monkeypatch.setenv("LINKGAUGE_HISTORY", str(tmp_path / "history.db"))
+    assert linkgauge("compare", "before", "after").stderr == ""
+    assert not (tmp_path / "history.db").exists()

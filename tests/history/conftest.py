@@ -1,15 +1,12 @@
 """`url` is an empty history: in SQLite, and in PostgreSQL where it is installed."""
 
 import tempfile
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from history_kit import cluster
+from history_kit import cluster, database
 from linkgauge.history.address import address
-
-NUMBERS = count()
 
 
 @pytest.fixture(scope="session")
@@ -32,13 +29,3 @@ def text(request, tmp_path):
 @pytest.fixture
 def url(text):
     return address(text)
-
-
-def database(server):
-    """The address of a new database."""
-    import psycopg
-
-    name = f"h{next(NUMBERS)}"
-    with psycopg.connect(f"host={server} user=linkgauge dbname=postgres", autocommit=True) as one:
-        one.execute(f"CREATE DATABASE {name}")
-    return f"postgresql://linkgauge:secret@/{name}?host={server}"

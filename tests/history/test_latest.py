@@ -28,7 +28,7 @@ def test_figures_have_their_cell_and_unit(url):
         (run,) = runs_of(store, Filter())
         found = list(figures_of(store, [run.number]))
         assert {number for number, *_ in found} == {run.number}
-        assert sorted((cell.benchmark, cell.column, unit) for _, cell, unit, _ in found) == [
+        assert sorted((cell.benchmark, cell.column, one.unit) for _, cell, one in found) == [
             (BENCHMARK, column, "B/s") for column in "012"
         ]
         assert {(figure.status, round(figure.figure / 1e9)) for *_, figure in found} == {

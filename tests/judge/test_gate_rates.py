@@ -1,9 +1,12 @@
 """How often the gate errs, by simulation: for nothing, and in not seeing a loss.
 
-LINKGAUGE_CAMPAIGN=full makes many more trials and prints the table of docs/gate.md.
+LINKGAUGE_CAMPAIGN=full makes many more trials (LINKGAUGE_TRIALS, 1,000) and prints the table of
+docs/gate.md; `pytest -s` prints that of the few trials that every test run makes.
 """
 
+import math
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -18,7 +21,7 @@ from linkgauge.model.settings import Settings, Simulation
 from sim_kit import Silent
 
 FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
-TRIALS = 2000 if FULL else 12
+TRIALS = int(os.environ.get("LINKGAUGE_TRIALS", "1000")) if FULL else 2
 DESIGNS = {"5 against 3": (5, 3, 0), "5 against 1 and --rerun 2": (5, 1, 2)}
 SIMULATED = """
 source: a test
@@ -37,7 +40,7 @@ def simulated():
     """Noise of runs that the sim backend measured."""
     names = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_local_copy")
     found = []
-    for draw in range(400 if FULL else 12):
+    for draw in range(400 if FULL else 6):
         simulation = Simulation("test", SIMULATED, draw=draw)
         settings = Settings((64 << 20,), precision=0.02, max_time=1.0, simulation=simulation)
         worker = LocalWorker(settings)
@@ -60,15 +63,20 @@ def rate(trials, happens):
     return sum(map(happens, range(trials))) / trials
 
 
-def show(capsys, *fields):
-    if FULL:
-        with capsys.disabled():
-            print(f"\n| {' | '.join(map(str, fields))} |", end="")
+@pytest.fixture
+def show(capsys):
+    """Prints a row of the table."""
+
+    def row(what, noise, runs, found, happens, trials):
+        with capsys.disabled() if FULL else nullcontext():
+            print(f"\n| {what} | {noise} | {runs} | {found:.1%} {happens} | {trials:,} |", end="")
+
+    return row
 
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200", "of sim"])
 @pytest.mark.parametrize("design", DESIGNS)
-def test_of_alike_runs_at_most_one_in_a_hundred_fails(noise, design, noises, capsys):
+def test_of_alike_runs_at_most_one_in_a_hundred_fails(noise, design, noises, show):
     before, after, rerun = DESIGNS[design]
 
     def fails(seed):
@@ -76,20 +84,14 @@ def test_of_alike_runs_at_most_one_in_a_hundred_fails(noise, design, noises, cap
         baseline, current = (trial.runs(before, current=False), trial.runs(after, current=True))
         return bool(failed(trial.gate(baseline, current, AIM, rerun)))
 
-    found = rate(TRIALS // 2, fails)
-    show(capsys, "A/A, 300 cells", noise, design, f"{found:.2%} fail")
+    found = rate(TRIALS, fails)
+    show("alike runs, 300 cells", noise, design, found, "fail", TRIALS)
     assert found <= 0.01
 
 
-@pytest.mark.parametrize(
-    ("noise", "least"),
-    [("normal", 0.99), ("of sim", 0.99), ("recorded on 2 × H200", 0.88)],
-)
+@pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200", "of sim"])
 @pytest.mark.parametrize("design", DESIGNS)
-def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(
-    noise, least, design, noises, capsys
-):
-    """Recorded noise has runs that are far off, which make a cell's few runs look noisier."""
+def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(noise, design, noises, show):
     before, after, rerun = DESIGNS[design]
 
     def finds(seed):
@@ -98,13 +100,13 @@ def test_a_loss_of_five_percent_in_one_cell_of_a_hundred_is_found(
         baseline, current = (trial.runs(before, current=False), trial.runs(after, current=True))
         return at in failed(trial.gate(baseline, current, AIM, rerun))
 
-    found = rate(TRIALS, finds)
-    show(capsys, "a loss of 5 % in 1 of 100", noise, design, f"{found:.2%} found")
-    assert found >= (least if FULL else least - 0.2)
+    found = rate(2 * TRIALS, finds)
+    show("a loss of 5 % in 1 of 100", noise, design, found, "found", 2 * TRIALS)
+    assert found >= (0.99 if FULL else 0.75)
 
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
-def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noises, capsys):
+def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noises, show):
     aim = Aim(least=0.01, detect=0.02)
 
     def finds(seed):
@@ -115,14 +117,14 @@ def test_two_percent_are_found_with_the_runs_that_the_gate_asks_for(noise, noise
         current += trial.runs(asked[1], current=True)
         return 0 in failed(trial.gate(baseline, current, aim))
 
-    found = rate(TRIALS // 2, finds)
-    show(capsys, "a loss of 2 %, least loss 1 %", noise, "as asked for", f"{found:.2%} found")
-    assert found >= (0.90 if FULL else 0.66)
+    found = rate(TRIALS, finds)
+    show("a loss of 2 %, `--min-loss 1%`", noise, "as asked for", found, "found", TRIALS)
+    assert found >= (0.90 if FULL else 0.5)
 
 
 @pytest.mark.parametrize("noise", ["normal", "recorded on 2 × H200"])
 @pytest.mark.parametrize("deviation", [0.02, 0.05])
-def test_the_smallest_detectable_loss_of_noisier_cells_is_true(deviation, noise, noises, capsys):
+def test_the_smallest_detectable_loss_of_noisier_cells_is_true(deviation, noise, noises, show):
     def finds(seed):
         known = Trial(seed, noises[noise], 100, deviation)
         first = known.gate(known.runs(5, current=False), known.runs(3, current=True), AIM)
@@ -132,30 +134,36 @@ def test_the_smallest_detectable_loss_of_noisier_cells_is_true(deviation, noise,
         baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
         return 0 in failed(trial.gate(baseline, current, AIM))
 
-    found = rate(TRIALS // 2, finds)
-    show(
-        capsys,
-        f"the loss said, deviation {deviation:.0%}",
-        noise,
-        "5 against 3",
-        f"{found:.2%} found",
-    )
-    assert found >= (0.90 if FULL else 0.66)
+    found = rate(TRIALS, finds)
+    what = f"the loss said, deviation {deviation:.0%}"
+    show(what, noise, "5 against 3", found, "found", TRIALS)
+    assert found >= (0.90 if FULL else 0.5)
 
 
-@pytest.mark.parametrize("spread", [0.5, 1.0])
-def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(spread, capsys):
-    """A tenth of them by 3 % or more, with no least loss that would hide it."""
-    aim = Aim(least=1e-9, detect=0.05)
+UNLIKE = {
+    "deviations × e^±0.4": lambda n: 0.02 * (n % 41 - 20),
+    "deviations × e^±1": lambda n: 0.05 * (n % 41 - 20),
+    "deviations × e^±2": lambda n: 0.1 * (n % 41 - 20),
+    "benchmarks × e^±1": lambda n: 0.2 * (n // 4 % 11 - 5),
+    "1 of 60 × 3": lambda n: math.log(3) * (n % 60 == 7),
+    "1 of 300 × 4": lambda n: math.log(4) * (n == 7),
+}
+"""Logarithm of how much more a cell varies than 1 %."""
+MISSED = "1 of 300 × 4"
+"""A single cell among hundreds is only seen by its own few runs: docs/gate.md has the rate."""
 
-    def fails(seed):
-        trial = Trial(seed, normal, 300, [0.01 * 2.718 ** (spread * (n % 41 - 20) / 10)
-                                          for n in range(300)])  # fmt: skip
+
+@pytest.mark.parametrize("how", UNLIKE)
+def test_cells_that_vary_unlike_each_other_do_not_make_runs_fail(how, show):
+    """With the gate's least loss; what it hides is printed, too."""
+    aims = {"fail": AIM, "fail with no least loss": Aim(least=1e-9, detect=0.05)}
+    deviations = [0.01 * math.exp(UNLIKE[how](n)) for n in range(300)]
+    found, trials = dict.fromkeys(aims, 0), TRIALS if FULL else 1
+    for seed in range(trials):
+        trial = Trial(seed, normal, 300, deviations)
         baseline, current = trial.runs(5, current=False), trial.runs(3, current=True)
-        return bool(failed(trial.gate(baseline, current, aim)))
-
-    found = rate(TRIALS // 2, fails)
-    show(
-        capsys, f"A/A, deviations × e^±{2 * spread:g}", "normal", "5 against 3", f"{found:.2%} fail"
-    )
-    assert found <= 0.01
+        for name, aim in aims.items():
+            found[name] += bool(failed(trial.gate(baseline, current, aim)))
+    for name, count in found.items():
+        show(f"alike runs, {how}", "normal", "5 against 3", count / trials, name, trials)
+    assert found["fail"] <= (0.05 if how == MISSED else 0.01) * trials

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from gate_kit import AIM, Trial, cell, normal, run, runs
 from linkgauge.judge.likeness import differences, unlike
-from linkgauge.judge.run_comparison import Sides, compare_runs
+from linkgauge.judge.run_comparison import compare_runs
 from linkgauge.judge.run_figures import figures_of
+from linkgauge.judge.side_tests import Sides
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from report.samples import RUN
 
@@ -52,6 +53,28 @@ def test_single_runs_are_judged_by_their_intervals_and_it_is_said():
     samples_alone = {**known, "coverage": None}
     one = only(runs("a", 100.0, **samples_alone), runs("b", 90.0, **samples_alone)).changes[0]
     assert (one.direction, one.change) == ("unknown", None)
+
+
+def test_a_quiet_cell_of_a_single_run_whose_fellows_are_noisy_is_not_proven_different():
+    """Its few visits may have agreed by chance: then its interval is that of quiet cells."""
+
+    def one(name, figure, *halves):
+        known = {"coverage": 0.95, "degrees": 70}
+        cells = [
+            cell(n, 100.0 if n else figure, low=(100 if n else figure) * (1 - half),
+                 high=(100 if n else figure) * (1 + half), **known)
+            for n, half in enumerate(halves)
+        ]  # fmt: skip
+        return [run(name, *cells)]
+
+    quiet = one("a", 100.0, 0.002, 0.002, 0.002, 0.002)
+
+    def direction(other):
+        return compared(quiet, other).cells[0].changes[0].direction
+
+    assert direction(one("b", 97.0, 0.002, 0.002, 0.002, 0.002)) == "worse"
+    assert direction(one("b", 97.0, 0.002, 0.08, 0.07, 0.09)) == "unknown"
+    assert direction(one("b", 50.0, 0.002, 0.08, 0.07, 0.09)) == "worse"
 
 
 def test_history_shows_how_much_runs_vary():

@@ -1,6 +1,7 @@
 """Differences between sets of runs: exact small cases, Holm's p, and how many runs it takes."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from linkgauge.model.run_changes import (
     needed,
     within,
 )
-from linkgauge.model.run_spread import LEAST, Spread, Varied, deviations, spreads
+from linkgauge.model.run_spread import LEAST, Spread, Varied, spreads, varied
 from linkgauge.model.student import two_sided
 
 
@@ -28,8 +29,9 @@ def side(*figures, of=None):
 
 
 def spread_of(*sets):
-    found, degrees = deviations([dict(enumerate(own, 10 * at)) for at, own in enumerate(sets)])
-    return spreads([Varied("kind", found, degrees)])[0]
+    return spreads(
+        [varied("kind", [dict(enumerate(own, 10 * at)) for at, own in enumerate(sets)])]
+    )[0]
 
 
 def test_one_cell_alone_has_students_t_with_its_pooled_variance():
@@ -47,7 +49,7 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
     def cells(*scales):
         shape = (-1.2, 0.3, 1.1, -0.4, 0.2)
         return [
-            Varied("kind", {run: scale * shape[(run + at) % 5] for run in range(5)}, 4)
+            Varied("kind", ({run: scale * shape[(run + at) % 5] for run in range(5)},))
             for at, scale in enumerate(scales)
         ]
 
@@ -60,20 +62,21 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
 
 def test_figures_that_are_off_together_lend_little():
     together = dict(enumerate((0.012, -0.009, 0.004, -0.007)))
-    apart = [{run: together[(run * step + step) % 4] for run in range(4)} for step in (1, 2, 3, 1)]
-    shared = spreads([Varied("kind", together, 3)] * 30)
+    generator = random.Random(1)
+    apart = [dict(enumerate(generator.gauss(0, 0.01) for _ in range(4))) for _ in range(30)]
+    shared = spreads([Varied("kind", (together,))] * 30)
     assert shared[0].degrees < 3 + 3 + 1e-6
-    assert spreads([Varied("kind", one, 3) for one in apart * 8])[0].degrees > 6
+    assert spreads([varied("kind", [one]) for one in apart])[0].degrees > 8
 
 
 def test_a_cell_without_several_runs_takes_what_its_peers_show():
-    known = Varied("kind", {0: 0.01, 1: -0.01}, 1)
-    found = spreads([known, known, Varied("kind", {}, 0), Varied("other", {}, 0)])
+    known = Varied("kind", ({0: 0.01, 1: -0.01},))
+    found = spreads([known, known, Varied("kind"), Varied("other")])
     assert found[2].deviation == pytest.approx(0.014, rel=0.5)
     assert found[3] is None
-    third = Varied("third", {0: 0.02, 1: -0.02}, 1)
-    assert spreads([known, known, third, Varied("other", {}, 0)])[3].deviation > 0.01
-    assert spreads([Varied("kind", {}, 0)]) == [None]
+    third = Varied("third", ({0: 0.02, 1: -0.02},))
+    assert spreads([known, known, third, Varied("other")])[3].deviation > 0.01
+    assert spreads([Varied("kind")]) == [None]
 
 
 def test_runs_that_agree_by_chance_are_not_taken_for_exact():

@@ -14,7 +14,8 @@ from gate_kit import AIM, cell, run, runs
 from linkgauge.judge.baseline import baseline_of
 from linkgauge.judge.gate import hold
 from linkgauge.judge.limits import parse_bound
-from linkgauge.judge.run_comparison import Sides, compare_runs
+from linkgauge.judge.run_comparison import compare_runs
+from linkgauge.judge.side_tests import Sides
 from linkgauge.report.baseline_text import baseline_limits, baseline_lines
 from linkgauge.report.formats import formats
 from linkgauge.report.gate_ci import gate_annotations, gate_junit, gate_markdown

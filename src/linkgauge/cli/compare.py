@@ -48,9 +48,11 @@ def compare(
         linkgauge compare before after --benchmark 'host_*'
         linkgauge compare baseline.json after --json
     """
-    from linkgauge.judge.run_comparison import Sides, compare_runs
+    from linkgauge.judge.run_comparison import compare_runs
+    from linkgauge.judge.side_tests import Sides
 
-    from .run_sides import aim_of, history_of, only, side_of
+    from .earlier_runs import history_of
+    from .run_sides import aim_of, only, side_of
 
     if len(runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")

@@ -80,8 +80,9 @@ def gate(
     from linkgauge.judge.run_figures import figures_of
     from linkgauge.report.formats import TERMINAL, formats
 
+    from .earlier_runs import history_of
     from .gate_again import Again, limited
-    from .run_sides import aim_of, history_of, only, refuse_unlike, runs_of, side_of
+    from .run_sides import aim_of, only, refuse_unlike, runs_of, side_of
 
     times = at_least_one("--rerun", rerun) or 0
     if times > MOST_AGAIN:

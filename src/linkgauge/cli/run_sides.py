@@ -10,19 +10,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.engine.again import AGAIN
-from linkgauge.engine.runs import RESULTS, find_run, is_run, read_run, run_folders
+from linkgauge.engine.runs import find_run, is_run, read_run, run_folders
 from linkgauge.judge.baseline import read_baseline
-from linkgauge.judge.likeness import is_alike, unlike
+from linkgauge.judge.likeness import unlike
 from linkgauge.judge.run_figures import RunFigures, figures_of
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import Run
 from linkgauge.model.run_changes import Aim
-from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.run_comparison_text import said
-
-MOST_HISTORY = 50
-"""Earlier runs that are read: the latest ones."""
 
 
 def side_of(asked: Path) -> list[RunFigures]:
@@ -68,41 +64,6 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
     if facts:
         said_of = "; ".join(f"{one.name}: {said(one, ('baseline', 'current'))}" for one in facts)
         raise InputError(f"unlike runs: {said_of}. To judge them nevertheless, give --force")
-
-
-def history_of(
-    first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
-) -> list[RunFigures]:
-    """Earlier runs of the first side's machine, in the same state and with the same settings, that
-    are not compared themselves. Later ones may have what is to be found: they would make it look
-    like what runs vary by."""
-    last = max(run.started for run in first)
-    known = {run.id for run in used}
-    draws = {_draw(run.settings) for run in used} - {None}
-    folders = [path for path in run_folders(below) if path.name not in known]
-    found: list[RunFigures] = []
-    for path in sorted(folders, key=lambda path: path.name)[-MOST_HISTORY:]:
-        try:
-            run = read_run(path)
-        except InputError:
-            continue
-        if run.id in known or run.is_profiled or run.finished is None or run.started > last:
-            continue
-        if run.label.endswith(AGAIN):
-            continue
-        figures = figures_of(run)
-        draw = _draw(run.settings)
-        if draw in draws:
-            continue
-        if any(is_alike(one, figures) for one in first):
-            found.append(figures)
-            draws |= {draw} - {None}
-    return found
-
-
-def _draw(settings: Settings) -> int | None:
-    """What the noise of a simulated run is drawn by: with the same, another run tells nothing."""
-    return None if settings.simulation is None else settings.simulation.draw
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:

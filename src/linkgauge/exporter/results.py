@@ -175,7 +175,7 @@ class FromHistory:
     def _add(self, store: Store, new: Iterable[PastRun]) -> None:
         by_number = {run.number: run for run in new}
         shown = {run.number: _shown_run(run) for run in by_number.values()}
-        for number, cell, unit, figure in figures_of(store, list(by_number)):
+        for number, cell, figure in figures_of(store, list(by_number)):
             run = by_number[number]
             key = _key(shown[number], cell)
             there = self._shown.get(key)
@@ -183,7 +183,7 @@ class FromHistory:
                 self._shown[key] = (
                     run,
                     ShownCell(
-                        shown[number], cell, unit, figure.status, figure.verdict, figure.figure
+                        shown[number], cell, figure.unit, figure.status, figure.verdict, figure.figure
                     ),
                 )
 

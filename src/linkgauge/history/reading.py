@@ -11,10 +11,11 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.engine.folder import slug
 from linkgauge.model.history import CellOf, EarlierRun, Figure, History, PastRun, Point, Series
-from linkgauge.model.result import Run
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
+from linkgauge.model.units import Better
 
-from .records import began, machine_row, moment_of, setup_row
+from .records import Measured, began, machine_row, moment_of, setup_row
 from .store import Store, in_parts
 from .tables import (
     STATUSES,
@@ -139,7 +140,7 @@ def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[st
 
 
 def earlier_runs(
-    store: Store, run: Run, *, label: str | None = None, last: int | None = None
+    store: Store, run: Measured, *, label: str | None = None, last: int | None = None
 ) -> tuple[EarlierRun, ...]:
     """The whole runs of the same machine under the same setup that began before this one, with all
     of their cells, the latest first: those of a label, or all; the `last` of them, or all. Runs
@@ -155,28 +156,43 @@ def earlier_runs(
         where.append(runs.c.label == label)
     with store.reading() as connection:
         found = _runs(connection, where, last)
-        by_run = _figures(connection, [one.number for one in found])
-    return tuple(EarlierRun(one, by_run.get(one.number, {})) for one in found)
+        numbers = [one.number for one in found]
+        by_run, settings = _figures(connection, numbers), _settings(connection, numbers)
+        states = _states(connection, {one.state for one in found})
+    return tuple(
+        EarlierRun(one, by_run.get(one.number, {}), settings[one.number], states[one.state])
+        for one in found
+    )
+
+
+def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Settings]:
+    found: dict[int, Settings] = {}
+    for some in in_parts(numbers):
+        asked = select(runs.c.id, runs.c.settings).where(runs.c.id.in_(some))
+        for number, document in connection.execute(asked):
+            found[number] = msgspec.json.decode(document, type=Settings)
+    return found
 
 
 def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, dict[CellOf, Figure]]:
     by_run: dict[int, dict[CellOf, Figure]] = {}
-    names: dict[int, CellOf] = {}
+    names: dict[int, tuple[CellOf, str, Better]] = {}
     for some in in_parts(numbers):
         rows = connection.execute(select(figures).where(figures.c.run_id.in_(some))).all()
         missing = list({row.cell_id for row in rows} - names.keys())
         for few in in_parts(missing):
             asked = select(cells, sheets).join(sheets, sheets.c.id == cells.c.sheet_id)
             found = connection.execute(asked.where(cells.c.id.in_(few)))
-            names |= {row[0]: _cell_of(row) for row in found}
+            names |= {row[0]: (_cell_of(row), row.unit, row.better) for row in found}
         for row in rows:
-            by_run.setdefault(row.run_id, {})[names[row.cell_id]] = _figure_of(row)
+            of, unit, better = names[row.cell_id]
+            by_run.setdefault(row.run_id, {})[of] = _figure_of(row, unit, better)
     return by_run
 
 
-def _figure_of(row: Any) -> Figure:
+def _figure_of(row: Any, unit: str, better: Better) -> Figure:
     return Figure(
-        STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
+        unit, better, STATUSES[row.status], VERDICTS[row.verdict], row.figure, row.median,
         row.low, row.high, row.slow_p95, row.slow_p99, row.n,
     )  # fmt: skip
 
@@ -302,9 +318,8 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
         return tuple(_runs(connection, [runs.c.id.in_(first)], which.last))
 
 
-def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, CellOf, str, Figure]]:
-    """The figures of these runs: the run's number, the cell, its unit, its figure. Raises
-    StoreError."""
+def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, CellOf, Figure]]:
+    """The figures of these runs: the run's number, the cell, its figure. Raises StoreError."""
     with store.reading() as connection:
         for some in in_parts(numbers):
             asked = (
@@ -314,4 +329,4 @@ def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Cell
                 .where(figures.c.run_id.in_(some))
             )
             for row in connection.execute(asked):
-                yield row.run_id, _cell_of(row), row.unit, _figure_of(row)
+                yield row.run_id, _cell_of(row), _figure_of(row, row.unit, row.better)

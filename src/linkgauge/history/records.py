@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -36,7 +36,20 @@ def microseconds(moment: str | None) -> int | None:
     return (found - _EPOCH) // timedelta(microseconds=1)
 
 
-def began(run: Run) -> int:
+class Measured(Protocol):
+    """A run, or what a comparison reads of one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def started(self) -> str: ...
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def settings(self) -> Settings: ...
+
+
+def began(run: Measured) -> int:
     """Microseconds since 1970. Raises InputError for a run whose start is no time."""
     try:
         return microseconds(run.started) or 0

@@ -73,6 +73,11 @@ class Store:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+def is_there(url: URL) -> bool:
+    """Whether there is a history: a server is asked only when it is opened."""
+    return not url.drivername.startswith("sqlite") or Path(str(url.database)).exists()
+
+
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
     """The history at this address, created or migrated where that is needed. Raises InputError if
@@ -80,7 +85,7 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
     driver; StoreError if it cannot be opened."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
-    if is_file and must_exist and not path.exists():
+    if must_exist and not is_there(url):
         raise InputError(
             f"there is no history yet ({path}): linkgauge run adds to it, linkgauge history import "
             "DIR what was measured before"

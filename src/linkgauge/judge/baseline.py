@@ -14,7 +14,7 @@ import msgspec
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.result import CellKey
-from linkgauge.model.run_spread import LEAST, Varied, deviations, spreads
+from linkgauge.model.run_spread import LEAST, spreads, varied
 from linkgauge.model.units import Better
 
 from .run_figures import CellFigure, RunFigures
@@ -85,13 +85,10 @@ def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
     if not table:
         raise InputError("none of these runs has a figure")
     kinds = [(one.cell.benchmark, one.cell.backend, one.cell.size) for one in table.values()]
-    varied = [
-        Varied(kind, *deviations([one.by_run]))
-        for kind, one in zip(kinds, table.values(), strict=True)
-    ]
+    every = [varied(kind, [one.by_run]) for kind, one in zip(kinds, table.values(), strict=True)]
     cells = tuple(
         _cell(one, runs, None if spread is None else spread.deviation)
-        for one, spread in zip(table.values(), spreads(varied), strict=True)
+        for one, spread in zip(table.values(), spreads(every), strict=True)
     )
     counts = Counter(name for cell in cells for name in cell.outliers)
     return Baseline(made=made, cells=cells, outliers=dict(counts), runs=tuple(runs))

@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from .likeness import Runs
-from .run_comparison import key_of
 from .run_figures import CellFigure, RunFigures
+from .side_tests import key_of
 
 DIFFERENT = 0.2
 """CPUs: by more than this, others keep more or fewer of them busy. An idle machine's own services

@@ -13,7 +13,8 @@ from linkgauge.model.transfer import Place
 
 from .disturbance import Disturbance, undisturbed
 from .likeness import Runs
-from .run_comparison import RunCell, RunComparison, SideFigure, Sides, compare_runs
+from .run_comparison import RunCell, RunComparison, SideFigure, compare_runs
+from .side_tests import Sides
 
 Verdict = Literal["regression", "missing", "worse status", "inconclusive", "not enough", "ok"]
 FAILURES: tuple[Verdict, ...] = ("regression", "missing", "worse status")

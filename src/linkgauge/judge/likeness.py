@@ -60,7 +60,9 @@ def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
 def is_alike(run: RunFigures, other: RunFigures) -> bool:
     """Whether the figures of the two vary alike from run to run: the same machine in the same state
     (driver, kernel), measured in the same way."""
-    return not unlike([[run], [other]]) and _state(run.machine) == _state(other.machine)
+    if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
+        return False
+    return not unlike([[run], [other]])
 
 
 def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
@@ -126,6 +128,10 @@ def _flat(settings: Settings) -> list[tuple[str, str]]:
         else:
             found.append((name.replace("_", " "), f"{value}"))
     return found
+
+
+def _faults(run: RunFigures) -> tuple[str, ...]:
+    return () if run.settings.simulation is None else run.settings.simulation.faults
 
 
 def _state(machine: Machine) -> tuple[object, ...]:

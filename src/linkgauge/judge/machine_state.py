@@ -4,9 +4,10 @@ texts by name. A fact that is not known is left out."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from linkgauge.model.inventory import Accelerator, HostDetails, Inventory
+from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 
 from .machine_facts import ABSENT, facts_of
@@ -18,13 +19,17 @@ KERNEL_OPTIONS = "kernel options"
 
 def state_of(run: Run) -> dict[str, str]:
     """Each fact by its name: driver, firmware, kernel, BIOS, microcode, links and the like."""
-    inventory = run.machine.inventory or Inventory()
-    facts = facts_of(run)
+    return state_from(run.machine, facts_of(run))
+
+
+def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
+    """The same, of a run's machine and of its `facts_of`."""
+    inventory = machine.inventory or Inventory()
     state = {
-        "accelerators": _counted(device.model for device in run.machine.all_devices) or ABSENT,
-        **_of_host(inventory.host, run.machine.host.system),
+        "accelerators": _counted(device.model for device in machine.all_devices) or ABSENT,
+        **_of_host(inventory.host, machine.host.system),
         **_of_accelerators(inventory.accelerators),
-        "driver": _driver(run),
+        "driver": _driver(machine),
         **{name: facts[name] for name in facts if name not in _NOT_OF_THE_STATE},
     }
     return {name: value for name, value in state.items() if value}
@@ -60,11 +65,11 @@ def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
     }
 
 
-def _driver(run: Run) -> str | None:
+def _driver(machine: Machine) -> str | None:
     """Of the vendors' libraries; else as backends report it."""
-    found = (run.machine.inventory or Inventory()).accelerators
+    found = (machine.inventory or Inventory()).accelerators
     own = _distinct(one.driver for one in found)
-    return own or _distinct(one.driver for one in run.machine.all_devices if not one.is_cpu)
+    return own or _distinct(one.driver for one in machine.all_devices if not one.is_cpu)
 
 
 def _fabric(one: Accelerator) -> str | None:

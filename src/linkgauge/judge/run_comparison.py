@@ -10,42 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from linkgauge.model.result import CellKey, Definition, Status
-from linkgauge.model.run_changes import (
-    Aim,
-    Needed,
-    RunChange,
-    Side,
-    SideTest,
-    changes,
-    compare_sides,
-    needed,
-)
-from linkgauge.model.run_spread import Spread, Varied, deviations, spreads
+from linkgauge.model.result import Definition, Status
+from linkgauge.model.run_changes import Aim, Needed, RunChange, Side, needed
+from linkgauge.model.run_spread import Spread
 from linkgauge.model.student import critical, rank_sum_p
 from linkgauge.model.units import Better
 
-from .likeness import Runs, differences, is_alike, unlike
+from .likeness import differences, unlike
 from .machine_facts import Fact
-from .run_figures import CellFigure, RunFigures
+from .run_figures import CellFigure
+from .side_tests import CellName, Found, Sides, Tests, table_of, tested
 
 Direction = Literal["better", "worse", "same", "unknown"]
-Statistic = Literal["figure", "slow_p95", "slow_p99"]
 _RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
-
-
-class Sides(NamedTuple):
-    """What is compared: names of sides, with their runs, and other runs of the first one's machine
-    in the same state, which show how much runs vary."""
-
-    names: Sequence[str]
-    runs: Sequence[Runs]
-    history: Runs = ()
 
 
 class SideFigure(msgspec.Struct, frozen=True):
@@ -98,8 +80,8 @@ class RunCell(msgspec.Struct, frozen=True):
         return f"{self.benchmark} [{self.row}, {self.column}]"
 
     @property
-    def key(self) -> _Key:
-        return _Key(self.benchmark, self.backend, self.size, self.row, self.column, self.repeat,
+    def key(self) -> CellName:
+        return CellName(self.benchmark, self.backend, self.size, self.row, self.column, self.repeat,
                     self.unit, self.definition)  # fmt: skip
 
 
@@ -126,45 +108,10 @@ class RunComparison(msgspec.Struct, frozen=True):
     simulated: bool = False
 
 
-class _Key(NamedTuple):
-    """What tells a cell from others: figures of two units or definitions are those of two cells."""
-
-    benchmark: str
-    backend: str
-    size: int
-    row: str
-    column: str
-    repeat: int
-    unit: str
-    definition: Definition | None
-
-    @property
-    def kind(self) -> tuple[str, str, int]:
-        """The same of cells whose figures vary alike."""
-        return self.benchmark, self.backend, self.size
-
-
-def key_of(cell: CellFigure) -> _Key:
-    at: CellKey = cell.key
-    return _Key(at.benchmark, at.backend, at.size, *at.place, at.repeat, cell.unit, cell.definition)
-
-
-class _Found(msgspec.Struct):
-    """A cell's figures by run, counted over all sides and the history: of each side, and of sets
-    of runs in the history that share a state of the machine."""
-
-    sides: list[dict[int, CellFigure]]
-    history: list[dict[int, CellFigure]]
-
-    @property
-    def any(self) -> CellFigure:
-        return next(cell for side in (*self.sides, *self.history) for cell in side.values())
-
-
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     """Compares each side with the first."""
-    table = _table(given)
-    known = {name: _tested(table, given, name) for name in ("figure", "slow_p95", "slow_p99")}
+    table = table_of(given)
+    known = {name: tested(table, given, name) for name in ("figure", "slow_p95", "slow_p99")}
     cells = list[RunCell]()
     for at, (key, found) in enumerate(table.items()):
         better = found.any.better
@@ -200,133 +147,11 @@ def compare_runs(given: Sides, aim: Aim) -> RunComparison:
     )
 
 
-def _table(given: Sides) -> dict[_Key, _Found]:
-    """The cells in the order of the first side that has them."""
-    table: dict[_Key, _Found] = {}
-    sets = _sets(given.history)
-    number = 0
-    for side, runs in enumerate(given.runs):
-        for run in runs:
-            for cell in run.cells:
-                found = table.setdefault(key_of(cell), _Found([{} for _ in given.runs], []))
-                found.sides[side][number] = cell
-            number += 1
-    for runs in sets:
-        own: dict[_Key, dict[int, CellFigure]] = {}
-        for run in runs:
-            for cell in run.cells:
-                own.setdefault(key_of(cell), {})[number] = cell
-            number += 1
-        for key, cells in own.items():
-            if key in table:
-                table[key].history.append(cells)
-    return table
-
-
-def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Sets of alike runs: between two, a driver's update may have changed figures."""
-    sets: list[list[RunFigures]] = []
-    for run in history:
-        own = next((one for one in sets if is_alike(one[0], run)), None)
-        if own is None:
-            sets.append([run])
-        else:
-            own.append(run)
-    return sets
-
-
-class _Tests(NamedTuple):
-    """Of one statistic, by cell: how much runs vary, the sides, and (by other side) what was
-    tested, with p adjusted for all cells, and how many were."""
-
-    spreads: list[Spread | None]
-    sides: list[list[Side | None]]
-    tests: list[list[SideTest | None]]
-    changes: list[list[RunChange | None]]
-    counts: list[int]
-
-
-def _tested(table: dict[_Key, _Found], given: Sides, name: Statistic) -> _Tests:
-    again = _again(given)
-    joins = _joins(given)
-    logs = [
-        ([_logs(side, name) for side in one.sides], [_logs(own, name) for own in one.history])
-        for one in table.values()
-    ]
-    whole, varied = (
-        [
-            Varied(key.kind, *deviations(_whole_sets(sides, history, left_out, joined=joins)))
-            for key, (sides, history) in zip(table, logs, strict=True)
-        ]
-        for left_out in (set[int](), again)
-    )
-    if not any(cell.degrees for cell in varied):
-        varied = whole
-    known = spreads(varied, whole)
-    sides = [
-        [_as_side(own, side, name) for own, side in zip(found.sides, one, strict=True)]
-        for found, (one, _) in zip(table.values(), logs, strict=True)
-    ]
-    tests = [
-        [
-            None
-            if (first := one[0]) is None or (other := one[number]) is None
-            else compare_sides(first, other, spread, cell.degrees)
-            for one, spread, cell in zip(sides, known, whole, strict=True)
-        ]
-        for number in range(1, len(given.runs))
-    ]
-    counts = [sum(one is not None for one in own) for own in tests]
-    return _Tests(known, sides, tests, [changes(own) for own in tests], counts)
-
-
-def _joins(given: Sides) -> bool:
-    """Whether the first side's runs belong to the first set of the history."""
-    return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
-
-
-def _whole_sets(
-    sides: Sequence[dict[int, float]],
-    history: Sequence[dict[int, float]],
-    again: set[int],
-    *,
-    joined: bool,
-) -> list[dict[int, float]]:
-    """Sets of runs with a mean of their own, without those that measured only some cells."""
-    sets = [*(_without(side, again) for side in sides), *history]
-    if joined and history:
-        return [{**sets[0], **history[0]}, *sets[1 : len(sides)], *history[1:]]
-    return sets
-
-
-def _again(given: Sides) -> set[int]:
-    """The numbers of runs that measured only cells in doubt: these were chosen for being far from
-    what they should be, so that they overstate how much runs of other cells vary."""
-    every = [run for side in given.runs for run in side]
-    return {number for number, run in enumerate(every) if run.again}
-
-
-def _without(logs: dict[int, float], runs: set[int]) -> dict[int, float]:
-    return {number: log for number, log in logs.items() if number not in runs}
-
-
-def _logs(cells: dict[int, CellFigure], name: Statistic) -> dict[int, float]:
-    values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
-    return {number: math.log(value) for number, value in values.items() if value and value > 0}
-
-
-def _as_side(cells: dict[int, CellFigure], logs: dict[int, float], name: Statistic) -> Side | None:
-    if not logs:
-        return None
-    alone = next(iter(cells.values())) if len(cells) == 1 and name == "figure" else None
-    return Side(tuple(logs.values()), None if alone is None else alone.within)
-
-
 def _change(
-    found: _Found,
+    found: Found,
     number: int,
     at: int,
-    known: dict[str, _Tests],
+    known: dict[str, Tests],
     aim: Aim,
     better: Better,
 ) -> CellChange:

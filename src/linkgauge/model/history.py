@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from .result import Status, Verdict
+from .settings import Settings
 from .units import Better
 
 DESCRIPTION = "description"
@@ -59,9 +60,11 @@ class CellOf(NamedTuple):
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """What a run says of a cell: its headline `figure`; of its `n` samples the `median` with its
-    interval (`low` to `high`), and the percentiles of the slow side."""
+    """What a run says of a cell, in its `unit`: its headline `figure`; of its `n` samples the
+    `median` with its interval (`low` to `high`), and the percentiles of the slow side."""
 
+    unit: str
+    better: Better
     status: Status
     verdict: Verdict = "unknown"
     figure: float | None = None
@@ -74,10 +77,13 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 
 class EarlierRun(msgspec.Struct, frozen=True):
-    """A run and its cells: what a later one of the same machine is judged against."""
+    """A run and its cells, how it was measured, and the facts of its machine's state: what a later
+    one of the same machine is judged against."""
 
     run: PastRun
     figures: dict[CellOf, Figure]
+    settings: Settings
+    state: dict[str, str]
 
 
 class Point(NamedTuple):

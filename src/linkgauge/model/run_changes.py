@@ -31,7 +31,7 @@ both with `POWER` however they depend on each other."""
 _Z_EACH = 1.6448536
 MOST_RUNS = 100
 """More are not asked for: the machine drifts meanwhile."""
-_FEW = 2
+FEW = 2
 """Degrees of freedom of a cell's own below which intervals of single runs count as well."""
 
 
@@ -50,8 +50,20 @@ class RunChange(msgspec.Struct, frozen=True):
     degrees: float
 
 
+class Doubt(msgspec.Struct, frozen=True):
+    """A `part` of all cells may vary otherwise than is assumed: the error of such a cell."""
+
+    error: float
+    degrees: float
+    part: float
+
+    def p(self, log: float) -> float:
+        return self.part * two_sided(log / self.error, self.degrees)
+
+
 class SideTest(msgspec.Struct, frozen=True):
-    """The difference of the logarithms, its standard error with its degrees of freedom, and p."""
+    """The difference of the logarithms, its standard error with its degrees of freedom, and p: at
+    least that of the `doubt`."""
 
     log: float
     error: float
@@ -59,6 +71,7 @@ class SideTest(msgspec.Struct, frozen=True):
     p: float
     basis: Basis
     deviation: float
+    doubt: Doubt | None = None
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -82,40 +95,63 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 
 
 def compare_sides(
-    first: Side, second: Side, spread: Spread | None, own_degrees: int
+    first: Side, second: Side, spread: Spread | None, own_degrees: int, stretched: float = 1.0
 ) -> SideTest | None:
     """Compares two sides, both with runs. None if nothing is known of how much runs vary.
     `own_degrees` are those of the cell itself, history included: with fewer than two, variation
-    that its single runs show within themselves is not less than what is assumed."""
+    that its single runs show within themselves is not less than what is assumed; the error by their
+    intervals is `stretched`."""
     log = second.mean - first.mean
     by_runs = None if spread is None else _by_runs(log, first, second, spread)
-    alone = _by_intervals(log, first, second) if own_degrees < _FEW else None
+    alone = _by_intervals(log, first, second, stretched) if own_degrees < FEW else None
     if by_runs is None or alone is None:
         return by_runs or alone
     return max(by_runs, alone, key=lambda one: one.p)
 
 
 def _by_runs(log: float, first: Side, second: Side, spread: Spread) -> SideTest:
-    error = spread.deviation * math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
-    p = two_sided(log / error, spread.degrees)
-    return SideTest(log, error, spread.degrees, p, "runs", spread.deviation)
+    scale = math.sqrt(1 / len(first.logs) + 1 / len(second.logs))
+    doubt = None
+    if spread.alone is not None and spread.doubted:
+        doubt = Doubt(spread.alone.deviation * scale, spread.alone.degrees, spread.doubted)
+    return _test(log, spread.deviation * scale, spread.degrees, "runs", spread.deviation, doubt)
 
 
-def _by_intervals(log: float, first: Side, second: Side) -> SideTest | None:
-    """B. Welch's test (Biometrika 34, 1947)."""
-    if first.within is None or second.within is None:
-        return None
-    parts = [
-        Spread(side.within.variance / len(side.logs), side.within.degrees)
-        for side in (first, second)
-        if side.within is not None
-    ]
-    variance = sum(part.variance for part in parts)
-    degrees = variance**2 / sum(part.variance**2 / part.degrees for part in parts)
-    error = math.sqrt(variance)
+def _test(
+    log: float, error: float, degrees: float, basis: Basis, deviation: float, doubt: Doubt | None
+) -> SideTest:
     p = two_sided(log / error, degrees)
-    deviation = math.sqrt(max(first.within.variance, second.within.variance))
-    return SideTest(log, error, degrees, p, "within", deviation)
+    if doubt is not None:
+        p = max(p, doubt.p(log))
+    return SideTest(log, error, degrees, p, basis, deviation, doubt)
+
+
+def errors_apart(first: Side, second: Side) -> float | None:
+    """How many standard errors, by the intervals of single runs, the sides are apart."""
+    one = _by_intervals(second.mean - first.mean, first, second, 1.0)
+    return None if one is None else one.log / one.error
+
+
+def _by_intervals(log: float, first: Side, second: Side, stretched: float) -> SideTest | None:
+    """B. Welch's test (Biometrika 34, 1947)."""
+    one, other = first.within, second.within
+    if one is None or other is None:
+        return None
+    counts = len(first.logs), len(second.logs)
+    error, degrees = _welch((one, other), counts)
+    doubt, part = None, max(one.doubted, other.doubted)
+    if part:
+        wide = _welch((one.alone or one, other.alone or other), counts)
+        doubt = Doubt(stretched * wide[0], wide[1], part)
+    deviation = stretched * math.sqrt(max(one.variance, other.variance))
+    return _test(log, stretched * error, degrees, "within", deviation, doubt)
+
+
+def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[float, float]:
+    """The standard error, with its degrees of freedom."""
+    parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
+    variance = sum(part for part, _ in parts)
+    return math.sqrt(variance), variance**2 / sum(part**2 / of for part, of in parts)
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -185,7 +221,11 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 
     def found(counts: tuple[int, int], more: int) -> float:
         scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
-        return _found(one.error * scale, one.degrees + more, aim, cells, better)
+        own = _found(one.error * scale, one.degrees + more, aim, cells, better)
+        if (doubt := one.doubt) is None:
+            return own
+        doubted = cells * doubt.part
+        return max(own, _found(doubt.error * scale, doubt.degrees + more, aim, doubted, better))
 
     detectable = found(runs, 0)
     if detectable <= aim.detect:
@@ -193,10 +233,11 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
     return Needed(detectable, _more(runs, lambda *given: found(*given) <= aim.detect))
 
 
-def _found(error: float, degrees: float, aim: Aim, cells: int, better: Better) -> float:
+def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better) -> float:
     """The true loss that is found with `POWER`."""
     whole = max(1, min(int(degrees), 100_000))
-    clear = shift_found(aim.significance / max(1, cells), _rounded(whole), _EACH) * error
+    level = float(f"{min(0.5, aim.significance / cells):.3g}")
+    clear = shift_found(level, _rounded(whole), _EACH) * error
     large = log_of_loss(aim.least, better) + _Z_EACH * error
     return loss_of_log(max(clear, large), better)
 

@@ -5,12 +5,18 @@ what crosses to the host may vary ten times as much as what does not. The varian
 taken as draws from a common distribution, a scaled inverse χ², whose location and width are
 estimated from all of them (G. Smyth, Statistical Applications in Genetics and Molecular Biology 3,
 2004). Each cell's variance is then the mean of its own and of what its peers let expect, weighted
-by degrees of freedom: many where peers agree, few where they differ. Here the location has two
-levels: alike cells vary about a value of their own, and these values about one of the comparison.
+by degrees of freedom: many where peers agree, few where they differ. Two things are not Smyth's.
+The location has two levels: alike cells vary about a value of their own, and these values about one
+of the comparison; and how unlike cells are is estimated from products of different runs
+(`cross_runs`), since runs that are far off make alike cells look unlike.
+
+A few cells may vary much more than all others, which no common distribution tells. A cell whose
+own runs show that takes less from its peers; and where some do, no cell is called different that is
+not so by its own runs as well, at a level that counts only as many cells as those.
 
 Figures of one run may be off together (a clock, a moment of the machine). That makes the variances
-of cells agree better than they are known: the degrees of freedom that peers lend are limited by
-the correlation of the cells' figures.
+of cells agree better than they are known: their errors are correlated by the square of the figures'
+correlation.
 
 All of it works on logarithms, so it is relative.
 """
@@ -19,26 +25,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, variance
+from typing import NamedTuple
 
 import msgspec
 
+from .cross_runs import Gram, Kind, Together, added, gram, square, square_of, unlikeness
 from .student import digamma, trigamma, trigamma_inverse
 
 LEAST = 1e-4
 """Least relative standard deviation of a figure from run to run: finer differences are not told."""
-_MOST_LENT = 1e6
-_TRUSTED = 0.7
-"""Part of the degrees of freedom that peers lend, since how much they differ is an estimate, too.
-With all of them, 1.6 % of simulated comparisons of 300 cells that vary by 3 % on average, and among
-each other by a factor of 2.7, called a cell worse for nothing; with this part 1.0 %."""
+_MOST_LENT = 100.0
+_TRUSTED = 0.6
+"""Part of the degrees of freedom that peers lend: how much they differ is an estimate, too."""
+_FAR = 2.5
+"""Standard errors by which a cell varies more than expected before it counts as unlike its peers.
+These four were chosen by simulation (docs/gate.md, How often it errs)."""
+_TAILS = 1.5
+"""By how much runs that are far off may make variances larger than their logarithms let expect."""
+_UNSEEN = 2.0
+"""For each cell that is seen to be unlike its peers, so many may be."""
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A cell's variance between runs (of logarithms), and its degrees of freedom."""
+    """A cell's variance between runs (of logarithms), and its degrees of freedom. `alone` is
+    that by its own runs, and `doubted` the part of all cells that may be judged by that alone."""
 
     variance: float
     degrees: float
+    alone: Spread | None = None
+    doubted: float = 0.0
 
     @property
     def deviation(self) -> float:
@@ -50,53 +66,80 @@ Deviations = Mapping[int, float]
 
 
 class Varied(msgspec.Struct, frozen=True):
-    """What is known of a cell's runs: their deviations, and the degrees of freedom of these; `kind`
-    is the same of alike cells."""
+    """What is known of a cell's runs: in each set of runs that has a mean of its own, how far they
+    are from it. `kind` is the same of alike cells."""
 
     kind: Hashable
-    deviations: Deviations
-    degrees: int
+    sets: tuple[Deviations, ...] = ()
+
+    @property
+    def degrees(self) -> int:
+        return sum(len(own) - 1 for own in self.sets)
+
+    @property
+    def deviations(self) -> Deviations:
+        return {run: each for own in self.sets for run, each in own.items()}
+
+    @property
+    def runs(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(own) for own in self.sets)
+
+    @property
+    def by_set(self) -> list[list[float]]:
+        return [[*own.values()] for own in self.sets]
 
 
-def deviations(sets: Sequence[Mapping[int, float]]) -> tuple[Deviations, int]:
-    """Of the logarithms of figures by run, in sets of runs of which each may have its own mean: the
-    deviations from these means, and their degrees of freedom."""
-    found: dict[int, float] = {}
-    degrees = 0
+def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> Varied:
+    """Of the logarithms of figures by run, in sets of runs of which each may have its own mean."""
+    found = list[Deviations]()
     for own in sets:
         if len(own) > 1:
             mean = fmean(own.values())
-            found |= {run: log - mean for run, log in own.items()}
-            degrees += len(own) - 1
-    return found, degrees
+            found.append({run: log - mean for run, log in sorted(own.items())})
+    return Varied(kind, tuple(found))
 
 
 def spreads(cells: Sequence[Varied], whole: Sequence[Varied] | None = None) -> list[Spread | None]:
     """The spread of each cell; None of one whose own runs tell nothing, and no others'. With
     `whole`, each cell's own runs are those there: more than may count for others."""
-    known = [_Known.of(cell) for cell in cells if cell.degrees]
-    if not known:
+    known = [_Known.of(cell) if cell.degrees else None for cell in cells]
+    there = [one for one in known if one is not None]
+    if not there:
         return [None] * len(cells)
-    prior = _Prior(known)
-    lent = _lent(cells)
-    own = iter(known)
+    prior = _Prior(there, [cell for cell in cells if cell.degrees])
+    lent = [prior.lent(cell.kind, one) for cell, one in zip(cells, known, strict=True)]
+    unlike = [
+        one is not None and by is not None and by.unlikeness(one) > by.apart
+        for one, by in zip(known, lent, strict=True)
+    ]
+    every = zip(lent, whole or cells, unlike, strict=True)
     return [
-        prior.spread(
-            cell.kind,
-            next(own) if cell.degrees else None,
-            _Known.of(of) if of.degrees else None,
-            lent,
-        )
-        for cell, of in zip(cells, whole or cells, strict=True)
+        _spread(by, _Known.of(of) if of.degrees else None, (sum(unlike) - is_one) / len(cells))
+        for by, of, is_one in every
     ]
 
 
+def _spread(by: _Lent | None, own: _Known | None, others: float) -> Spread | None:
+    """`others` are the part of all cells whose own runs vary unlike what peers let expect."""
+    if own is None:
+        return None if by is None else Spread(by.variance, by.degrees(0.0))
+    alone = Spread(own.variance, own.degrees)
+    if by is None:
+        return alone
+    lent = by.degrees(by.unlikeness(own))
+    every = lent + own.degrees
+    variance = (lent * by.variance + own.degrees * own.variance) / every
+    return Spread(variance, every, alone, min(1.0, _UNSEEN * others))
+
+
 class _Known(msgspec.Struct, frozen=True):
-    """A cell's own variance, with the estimate of the logarithm of the true one (`log`), whose
-    variance is `error`."""
+    """A cell's own variance, that by different runs alone (`steady`: one run that is far off makes
+    it little larger); if runs are normal, the logarithm that the first lets expect of the true
+    one, and the variance of that logarithm (`error`)."""
 
     kind: Hashable
     variance: float
+    steady: float
     degrees: int
     log: float
     error: float
@@ -105,130 +148,159 @@ class _Known(msgspec.Struct, frozen=True):
     def of(cls, cell: Varied) -> _Known:
         variance = sum(each * each for each in cell.deviations.values()) / cell.degrees
         variance = max(variance, LEAST**2)
+        square = square_of(cell.by_set)
+        steady = variance if square is None else math.sqrt(max(square, LEAST**4))
         half = cell.degrees / 2
         log = math.log(variance) - digamma(half) + math.log(half)
-        return cls(cell.kind, variance, cell.degrees, log, trigamma(half))
+        return cls(cell.kind, variance, steady, cell.degrees, log, trigamma(half))
 
 
-class _Sum(msgspec.Struct):
-    """Of alike cells: the sum of weights, and of weighted logarithms."""
+class _Lent(msgspec.Struct, frozen=True):
+    """What its peers let expect of a cell: its variance, and the variance of the logarithm of the
+    true one about it (`apart`)."""
+
+    variance: float
+    apart: float
+
+    def unlikeness(self, own: _Known) -> float:
+        """`apart`, or more of a cell that varies more than chance explains."""
+        far = math.log(max(1.0, own.steady / self.variance))
+        return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
+
+    def degrees(self, apart: float) -> float:
+        """Those of the scaled inverse χ² whose logarithm has this variance."""
+        known = max(apart, self.apart, 1e-3)
+        return _TRUSTED * min(_MOST_LENT, 2 * trigamma_inverse(float(f"{known:.3g}")))
+
+
+class _Sum(NamedTuple):
+    """Of alike cells or of kinds: the sum of weights, of weighted variances, and of the weighted
+    logarithms that these let expect of true ones if runs are normal."""
 
     weight: float = 0.0
+    variances: float = 0.0
     logs: float = 0.0
+    members: int = 0
+
+    @property
+    def log(self) -> float:
+        return self.logs / self.weight
 
     @property
     def mean(self) -> float:
-        return self.logs / self.weight if self.weight else 0.0
+        """That of variances has no bias, whatever the runs' distribution, but is that of a few
+        cells where these vary much more than others."""
+        return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
-    def without(self, weight: float, log: float) -> _Sum:
-        left = self.weight - weight
-        return _Sum(left, self.logs - weight * log) if left > 1e-9 * self.weight else _Sum()
+    def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _Sum:
+        return _Sum(
+            self.weight + weight,
+            self.variances + weight * variance,
+            self.logs + weight * log,
+            self.members + members,
+        )
+
+    def without(self, weight: float, variance: float, log: float) -> _Sum:
+        return self.plus(-weight, variance, log, -1) if self.members > 1 else _Sum()
 
 
 class _Prior:
     """The distribution of variances: within a kind their logarithms vary by `within`, those of
     kinds by `between` (null of a single kind: nothing tells)."""
 
-    def __init__(self, known: Sequence[_Known]) -> None:
-        self._within = _within(known)
+    def __init__(self, known: Sequence[_Known], cells: Sequence[Varied]) -> None:
+        self._within, self._between = _unlikeness(known, cells)
+        # Errors of variances are correlated by the squares of the correlations of figures.
+        kinds = _by_kind(cells)
+        shared = _correlation([cells]) ** 2, _correlation(list(kinds.values())) ** 2
+        error = fmean(one.error for one in known)
+        self._of_all, self._of_kind = error * shared[0], error * max(shared)
         self._kinds: dict[Hashable, _Sum] = {}
-        for cell in known:
-            kind, weight = self._kinds.setdefault(cell.kind, _Sum()), self._weight(cell)
-            kind.weight += weight
-            kind.logs += weight * cell.log
-        self._between = _between(tuple(self._kinds.values()))
+        for one in known:
+            kind = self._kinds.get(one.kind, _Sum())
+            self._kinds[one.kind] = kind.plus(self._weight(one), one.variance, one.log)
         self._all = _Sum()
         for kind in self._kinds.values():
-            weight = self._weight_of(kind)
-            self._all.weight += weight
-            self._all.logs += weight * kind.mean
+            self._all = self._all.plus(self._weight_of(kind), kind.mean, kind.log)
 
-    def _weight(self, cell: _Known) -> float:
-        return 1 / (self._within + cell.error)
+    def _weight(self, one: _Known) -> float:
+        return 1 / (self._within + one.error)
 
     def _weight_of(self, kind: _Sum) -> float:
-        return 0.0 if self._between is None else 1 / (self._between + 1 / kind.weight)
+        return 1 / ((self._between or 0.0) + 1 / kind.weight)
 
-    def spread(
-        self, name: Hashable, cell: _Known | None, own: _Known | None, lent: float
-    ) -> Spread | None:
-        """The cell's spread; null if it has no runs, and no alike cell. Peers lend at most so many
-        degrees of freedom; `own` is what it has itself, `cell` the part of it that peers know."""
-        kind = self._kinds.get(name)
-        others, peers = self._all, _Sum()
-        if kind is not None:
-            others = others.without(self._weight_of(kind), kind.mean)
-            peers = kind if cell is None else kind.without(self._weight(cell), cell.log)
-        far = 0.0
-        if others.weight and self._between is not None:
-            far = 1 / (self._between + 1 / others.weight)
-        precision = peers.weight + far
+    def lent(self, name: Hashable, one: _Known | None) -> _Lent | None:
+        """Null of a cell that has no peers. `one` is what they know of it themselves."""
+        kind = self._kinds.get(name, _Sum())
+        others, peers = self._all, kind
+        if kind.members:
+            others = others.without(self._weight_of(kind), kind.mean, kind.log)
+        if one is not None:
+            peers = kind.without(self._weight(one), one.variance, one.log)
+        near = far = 0.0
+        if peers.members:
+            near = 1 / (1 / peers.weight + self._of_kind * (1 - 1 / peers.members))
+        if others.members and self._between is not None:
+            far = 1 / (self._between + 1 / others.weight + self._of_all)
+        precision = near + far
         if not precision:
-            return None if own is None else Spread(own.variance, own.degrees)
-        log = (peers.logs + far * others.mean) / precision
-        half = trigamma_inverse(float(f"{self._within + 1 / precision:.3g}"))
-        expected = math.exp(log + digamma(half) - math.log(half))
-        degrees = min(_TRUSTED * 2 * half, lent, _MOST_LENT)
-        if own is None:
-            return Spread(expected, degrees)
-        every = degrees + own.degrees
-        return Spread((degrees * expected + own.degrees * own.variance) / every, every)
+            return None
+        parts = [(near, peers), (far, others)]
+        variance = sum(part * own.mean for part, own in parts if part) / precision
+        return _Lent(variance, self._within + max(1 / precision, self._of_all))
 
 
-def _within(known: Sequence[_Known]) -> float:
-    """The variance of the logarithms of true variances of alike cells: the lesser of two estimates.
-    That by the logarithms of cells' variances (Smyth's) holds however much cells differ, but errs
-    by twice as much as that by the variances themselves where they hardly do."""
-    kinds: dict[Hashable, list[_Known]] = {}
-    for cell in known:
-        kinds.setdefault(cell.kind, []).append(cell)
-    degrees = len(known) - len(kinds)
-    if not degrees:
-        return 0.0
-    squares = excess = scale = 0.0
-    for cells in kinds.values():
-        mean = fmean(cell.log for cell in cells)
-        squares += sum((cell.log - mean) ** 2 for cell in cells)
-        own = _excess(cells)
-        excess, scale = excess + own[0], scale + own[1]
-    by_logs = squares / degrees - fmean(cell.error for cell in known)
-    by_squares = math.log1p(max(0.0, excess / scale))
-    return max(0.0, min(by_logs, by_squares))
-
-
-def _excess(cells: Sequence[_Known]) -> tuple[float, float]:
-    """By how much the squares of relative deviations of variances exceed what chance makes of equal
-    ones (those of shares of a sum of χ², which are beta-distributed), and that of a relative
-    variance of 1 of the true ones."""
-    count, degrees = len(cells), fmean(cell.degrees for cell in cells)
-    mean = fmean(cell.variance for cell in cells)
-    squares = sum((cell.variance / mean - 1) ** 2 for cell in cells)
-    by_chance = count * (count - 1) / (count * degrees / 2 + 1)
-    return squares - by_chance, (count - 1) * (1 + 2 / degrees)
-
-
-def _between(kinds: Sequence[_Sum]) -> float | None:
-    """That of the means of kinds."""
-    if len(kinds) < 2:
-        return None
-    means = [kind.mean for kind in kinds]
-    middle = fmean(means)
-    squares = sum((mean - middle) ** 2 for mean in means) / (len(kinds) - 1)
-    return max(0.0, squares - fmean(1 / kind.weight for kind in kinds))
-
-
-def _lent(cells: Sequence[Varied]) -> float:
-    """The most degrees of freedom that the variance of many cells has if their figures are
-    correlated: the squares of correlated values are correlated by the square of it (F.
-    Satterthwaite, Biometrics Bulletin 2, 1946, for the degrees of freedom of such a sum)."""
+def _by_kind(cells: Sequence[Varied]) -> dict[Hashable, list[Varied]]:
     kinds: dict[Hashable, list[Varied]] = {}
     for cell in cells:
-        if cell.degrees:
-            kinds.setdefault(cell.kind, []).append(cell)
-    every = [cell for own in kinds.values() for cell in own]
-    degrees = fmean(cell.degrees for cell in every)
-    shared = max(_correlation([every]), _correlation(list(kinds.values())))
-    return degrees / shared**2 if shared > 1e-3 else _MOST_LENT
+        kinds.setdefault(cell.kind, []).append(cell)
+    return kinds
+
+
+def _unlikeness(known: Sequence[_Known], cells: Sequence[Varied]) -> tuple[float, float | None]:
+    """Among cells of a kind, and among kinds: by different runs, or where there are too few by the
+    variances themselves."""
+    patterns: dict[tuple[tuple[int, ...], ...], list[Varied]] = {}
+    for cell in cells:
+        patterns.setdefault(cell.runs, []).append(cell)
+    by_runs = unlikeness([one for own in patterns.values() if (one := _together(own))])
+    by_logs = _by_logs(known)
+    within = by_logs[0] if by_runs.within is None else by_runs.within
+    return within, by_logs[1] if by_runs.between is None else by_runs.between
+
+
+def _together(cells: Sequence[Varied]) -> Together | None:
+    """Cells that have the same runs."""
+    if square_of(cells[0].by_set) is None:
+        return None
+    kinds, grams = list[Kind](), list[Gram]()
+    for own in _by_kind(cells).values():
+        grams.append(gram([cell.by_set for cell in own]))
+        known = [_Known.of(cell) for cell in own]
+        squares = sum(square_of(cell.by_set) or 0.0 for cell in own)
+        variance = fmean(one.variance for one in known)
+        kinds.append(Kind(len(own), squares, square(grams[-1]) or 0.0, variance, known[0].error))
+    return Together(kinds, square(added(grams)) or 0.0)
+
+
+def _by_logs(known: Sequence[_Known]) -> tuple[float, float | None]:
+    """By how much more the logarithms of cells' variances differ than by chance (Smyth's)."""
+    kinds: dict[Hashable, list[float]] = {}
+    for one in known:
+        kinds.setdefault(one.kind, []).append(one.log)
+    means = [fmean(logs) for logs in kinds.values()]
+    error = fmean(one.error for one in known)
+    degrees, within = len(known) - len(kinds), 0.0
+    if degrees:
+        squares = sum(
+            sum((log - mean) ** 2 for log in logs)
+            for logs, mean in zip(kinds.values(), means, strict=True)
+        )
+        within = max(0.0, squares / degrees - error)
+    if len(means) < 2:
+        return within, None
+    chance = fmean((within + error) / len(logs) for logs in kinds.values())
+    return within, max(0.0, variance(means) - chance)
 
 
 def _correlation(groups: Sequence[Sequence[Varied]]) -> float:

@@ -1,0 +1,71 @@
+"""Earlier runs that show how much runs vary: of the folders that hold runs, and of the history."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from linkgauge.engine.again import AGAIN
+from linkgauge.engine.runs import RESULTS, read_run, run_folders
+from linkgauge.history.named import is_off
+from linkgauge.judge.earlier import as_figures, earlier
+from linkgauge.judge.run_figures import RunFigures, figures_of
+from linkgauge.model.errors import InputError, LinkgaugeError
+
+MOST = 50
+"""Earlier runs that are read: the latest ones."""
+
+
+def history_of(
+    first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
+) -> list[RunFigures]:
+    """Earlier runs of the first side's machine, in the same state and with the same settings, that
+    are not compared themselves, the oldest first. A history that cannot be read is said."""
+    found = list(_of_folders(below, {run.id for run in used}))
+    try:
+        found += _of_history(first)
+    except LinkgaugeError as error:
+        print(f"judged without the history: {error}", file=sys.stderr)
+    return earlier(first, used, found, MOST)
+
+
+def _of_folders(below: Path, known: set[str]) -> Iterator[RunFigures]:
+    folders = [path for path in run_folders(below) if path.name not in known]
+    for path in sorted(folders, key=lambda path: path.name)[-MOST:]:
+        try:
+            run = read_run(path)
+        except InputError:
+            continue
+        if run.is_profiled or run.finished is None or run.label.endswith(AGAIN):
+            continue
+        yield figures_of(run)
+
+
+def _of_history(first: Sequence[RunFigures]) -> Iterator[RunFigures]:
+    """Raises StoreError, InputError."""
+    if is_off():
+        return
+    try:
+        from linkgauge.history.address import address
+        from linkgauge.history.reading import earlier_runs
+        from linkgauge.history.records import machine_row, setup_row
+        from linkgauge.history.store import is_there, opened
+    except ImportError as error:
+        raise LinkgaugeError(f"{error.name} is not installed") from error
+
+    url = address()
+    if url is None or not is_there(url):
+        return
+    # Of each machine and choice of settings the latest run, before which others are looked for.
+    latest = {
+        (machine_row(run.machine)["digest"], setup_row(run.settings)["digest"]): run
+        for run in sorted(first, key=lambda run: run.started)
+    }
+    with opened(url) as store:
+        for run in latest.values():
+            for past in earlier_runs(store, run, last=MOST):
+                alike = (as_figures(past, one) for one in first)
+                own = next((one for one in alike if one is not None), None)
+                if own is not None and not own.label.endswith(AGAIN):
+                    yield own

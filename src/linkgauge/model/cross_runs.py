@@ -1,0 +1,171 @@
+"""How unlike the variances of cells truly are, by products of what different runs show.
+
+A run that is far off makes several of its squared deviations large at once. Where runs have heavy
+tails, the variances of few runs therefore differ much among cells that vary alike. Two different
+pairs of runs know nothing of each other: the mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over runs a,
+b, c, d that all differ is σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂,
+Annals of Mathematical Statistics 27, 1956); with one cell in the first factor and another one in
+the second, it is σ₁² σ₂², however the cells of a run are correlated. What the first exceeds the
+second by, on average over cells, is the variance of σ² among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from operator import mul
+from statistics import fmean
+from typing import NamedTuple
+
+Deviation = Sequence[float]
+"""Of one set of runs: how far each is from their mean."""
+Gram = list[list[list[float]]]
+"""Of cells, for each set of runs: the sum over cells of products of two runs' deviations."""
+_WITHIN, _BETWEEN = 2.0, 0.5
+"""Standard errors that unlikeness exceeds before it counts. Simulated: alike cells with the noise
+recorded on two H200s seem unlike by one such error in every sixth comparison, which costs the
+power of all; cells that are truly unlike and not seen so are judged by themselves, too
+(`run_spread`), but kinds are not."""
+_VERY = 5.0
+"""Unlikeness where chance leaves no mean to hold it against."""
+
+
+class Unlikeness(NamedTuple):
+    """The variance of the logarithm of σ² among cells of a kind, and that among kinds (null: of
+    one of these nothing tells)."""
+
+    within: float | None
+    between: float | None
+
+
+def gram(cells: Sequence[Sequence[Deviation]]) -> Gram:
+    """Of cells that have all the same runs in the same sets."""
+    return [
+        [[sum(map(mul, one, other)) for other in by_run] for one in by_run]
+        for by_run in ([*zip(*own, strict=True)] for own in zip(*cells, strict=True))
+    ]
+
+
+def added(grams: Iterable[Gram]) -> Gram:
+    """That of all cells together."""
+    return [
+        [[sum(values) for values in zip(*rows, strict=True)] for rows in zip(*own, strict=True)]
+        for own in zip(*grams, strict=True)
+    ]
+
+
+def square(of: Gram) -> float | None:
+    """The square of the sum of the cells' variances: the mean product over all disjoint pairs of
+    runs. None if no set has four runs and only one has two."""
+    total = count = 0.0
+    sums = list[tuple[float, int]]()
+    for own in of:
+        runs = len(own)
+        each = [row[at] for at, row in enumerate(own)]
+        trace = sum(each)
+        # By inclusion and exclusion of equal runs from the sum over all pairs of pairs.
+        total += trace * trace * (runs * runs - 3 * runs + 1)
+        total -= runs * (runs - 1) * sum(one * one for one in each)
+        total += 2 * sum(value * value for row in own for value in row)
+        count += runs * (runs - 1) * (runs - 2) * (runs - 3)
+        sums.append((runs * trace, runs * (runs - 1)))
+    whole, pairs = sum(one for one, _ in sums), sum(number for _, number in sums)
+    total += whole * whole - sum(one * one for one, _ in sums)
+    count += pairs * pairs - sum(number * number for _, number in sums)
+    return total / count if count else None
+
+
+def square_of(cell: Sequence[Deviation]) -> float | None:
+    """The square of one cell's variance, by different runs."""
+    total = count = 0.0
+    whole = pairs = 0.0
+    for own in cell:
+        runs = len(own)
+        squares = [each * each for each in own]
+        trace = sum(squares)
+        total += trace * trace * (runs * runs - 3 * runs + 3)
+        total -= runs * (runs - 1) * sum(each * each for each in squares)
+        count += runs * (runs - 1) * (runs - 2) * (runs - 3)
+        # Of two sets: less what a set has with itself.
+        total -= (runs * trace) ** 2
+        count -= (runs * (runs - 1)) ** 2
+        whole, pairs = whole + runs * trace, pairs + runs * (runs - 1)
+    total, count = total + whole * whole, count + pairs * pairs
+    return total / count if count else None
+
+
+class Kind(NamedTuple):
+    """Alike cells with the same runs: how many, the sum of the squares of their variances, and the
+    square of the sum."""
+
+    cells: int
+    squares: float
+    square: float
+    variance: float
+    error: float
+
+    @property
+    def product(self) -> float:
+        """Mean product of two cells' variances; of a single cell, its square."""
+        if self.cells == 1:
+            return self.squares
+        return (self.square - self.squares) / (self.cells * (self.cells - 1))
+
+
+class Together(NamedTuple):
+    """Kinds with the same runs, and the square of the sum of all variances."""
+
+    kinds: Sequence[Kind]
+    square: float
+
+    @property
+    def product(self) -> float | None:
+        """Mean product of the variances of two cells of different kinds."""
+        sizes = [kind.cells for kind in self.kinds]
+        pairs = sum(sizes) ** 2 - sum(size * size for size in sizes)
+        if not pairs:
+            return None
+        return (self.square - sum(kind.square for kind in self.kinds)) / pairs
+
+
+def unlikeness(found: Sequence[Together]) -> Unlikeness:
+    """That of all cells, in groups that have the same runs."""
+    between = _between(found)
+    return Unlikeness(_within(found, between or 0.0), between)
+
+
+def _between(found: Sequence[Together]) -> float | None:
+    apart, level = list[float](), list[float]()
+    for one in found:
+        product = one.product
+        if product is not None:
+            apart += [kind.product - product for kind in one.kinds]
+            level += [product] * len(one.kinds)
+    return _ratio(apart, level, _BETWEEN, centred=True) if apart else None
+
+
+def _within(found: Sequence[Together], between: float) -> float | None:
+    """Each kind in proportion to its level. That is known by few runs: it is taken the nearer to
+    that of all, the less kinds differ, since what a kind exceeds its own estimate by is biased."""
+    apart, level = list[float](), list[float]()
+    middle = fmean(kind.variance for one in found for kind in one.kinds) if found else 0.0
+    for kind in (kind for one in found for kind in one.kinds if kind.cells > 1):
+        own = between / (between + kind.error / kind.cells)
+        scale = (own * kind.variance + (1 - own) * middle) ** 2
+        apart.append((kind.squares / kind.cells - kind.product) / scale)
+        level.append(max(0.0, kind.product) / scale)
+    return _ratio(apart, level, _WITHIN) if apart else None
+
+
+def _ratio(
+    apart: Sequence[float], level: Sequence[float], errors: float, *, centred: bool = False
+) -> float:
+    """The logarithm's variance, from the variance relative to the squared mean: as if it were
+    lognormal."""
+    if sum(level) <= 0:
+        return _VERY
+    ratio = sum(apart) / sum(level)
+    middle = fmean(apart)
+    rest = [one - (middle if centred else ratio * of) for one, of in zip(apart, level, strict=True)]
+    error = math.sqrt(sum(one * one for one in rest)) / sum(level)
+    return math.log1p(max(0.0, ratio - errors * error))

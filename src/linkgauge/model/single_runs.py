@@ -1,0 +1,71 @@
+"""What single runs tell of how much another run of a cell varies: their own intervals, and those of
+alike cells.
+
+A cell's interval rests on a few visits of its own and on those of cells that seem alike. A noisy
+cell whose few visits agree by chance passes for a quiet one, and its interval is that of quiet
+cells. It holds 95 of 100 figures of other runs, as intervals do, but says nothing of what lies
+farther out: a p of 1e-30 is none. Where some alike cells of the same run are noisier, as on a
+device that jitters, a cell is therefore one of these with a small probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from statistics import fmean, median
+
+import msgspec
+
+from .run_spread import Spread
+
+_NOISIER = 9.0
+"""Ratio of variances from which on a cell is another one's noisy fellow."""
+_UNSEEN = 0.25
+"""Of noisy cells, so many may pass for quiet ones: 2 of 14 on a simulated device that jitters by
+5 %, whose cells end as soon as two visits agree within 1 %."""
+_NORMAL = 1.4826
+"""Standard deviation of normal values in medians of their distance from the median."""
+_LEAST_TO_CENTRE, _LEAST_TO_SCALE = 3, 12
+"""Cells of a kind about whose middle they are taken, and in all."""
+
+
+class Single(msgspec.Struct, frozen=True):
+    """The variance of a run's figure by its interval; `kind` is the same of alike cells."""
+
+    kind: Hashable
+    spread: Spread
+
+
+def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
+    """Of one run: the variances, with those of noisier alike cells and the part of all cells that
+    may be such cells unseen."""
+    kinds: dict[Hashable, list[Spread]] = {}
+    for cell in cells:
+        if cell is not None:
+            kinds.setdefault(cell.kind, []).append(cell.spread)
+    return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
+
+
+def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
+    noisier = [one for one in kind if one.variance > _NOISIER * own.variance]
+    if not noisier:
+        return own
+    wide = Spread(fmean(one.variance for one in noisier), median(one.degrees for one in noisier))
+    return Spread(own.variance, own.degrees, wide, _UNSEEN * len(noisier) / len(kind))
+
+
+def excess(moved: Sequence[tuple[Hashable, float]]) -> float:
+    """How many times as far as their intervals let expect cells of two runs moved apart, at least
+    1: by the median distance, in standard errors, from the middle of the cells of a kind. What
+    slows a few cells, or all of a kind alike, moves it little."""
+    kinds: dict[Hashable, list[float]] = {}
+    for kind, errors in moved:
+        kinds.setdefault(kind, []).append(errors)
+    apart = [
+        abs(one - middle) * math.sqrt(len(own) / (len(own) - 1))
+        for own in kinds.values()
+        if len(own) >= _LEAST_TO_CENTRE
+        for middle in (median(own),)
+        for one in own
+    ]
+    return max(1.0, _NORMAL * median(apart)) if len(apart) >= _LEAST_TO_SCALE else 1.0
