@@ -100,7 +100,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the
     highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
     clock nor bus is known): two transfers a clock.
-    `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
+    `throttled` are the reasons in force, in words; `processes` the process ids of others on it;
+    `utilization` is the share of the last moments in which it worked.
     """
 
     memory: str
@@ -136,6 +137,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     fabric_cluster: str | None = None
     bar1_bytes: int | None = None
     processes: tuple[int, ...] | None = None
+    utilization: float | None = None
     unknown: tuple[str, ...] = ()
 
 
