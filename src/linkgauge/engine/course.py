@@ -293,13 +293,13 @@ class _Cell:
                 yield SlowMoment(moment, self.name, self._sheet.unit, figure, share)
 
     def course(self) -> CellCourse:
-        def slow(share: float) -> float | None:
-            is_known = self._sketch.count * (1 - share) >= 1
-            return (
-                self._sketch.quantile(1 - share if self._is_rate else share) if is_known else None
-            )
-
         sketch = self._sketch
+
+        def slow(share: float) -> float | None:
+            if sketch.count * (1 - share) < 1:  # too few to say
+                return None
+            return sketch.quantile(1 - share if self._is_rate else share)
+
         return CellCourse(
             cell=self.name,
             unit=self._sheet.unit,

@@ -312,9 +312,9 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Of the statuses alone: 0 all passed, 1 a failure or a device too hot, 3 an error, a timeout or
-    a lost rank cost results, 4 nothing was measured; if several apply, the first of 3, 1, 4. Nothing measured is never success.
-    130 for a run without an end: it was interrupted."""
+    """Of the statuses alone: 0 all passed, 1 a failure or a device too hot, 3 an error, a timeout
+    or a lost rank cost results, 4 nothing was measured; if several apply, the first of 3, 1, 4.
+    Nothing measured is never success. 130 for a run without an end: it was interrupted."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

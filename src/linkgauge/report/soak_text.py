@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -126,7 +127,7 @@ def bars(one: CellCourse) -> str:
     known = [mean for mean in one.means if mean is not None]
     count = min(MOST_BARS, len(known))
     ends = [len(known) * number // count for number in range(count + 1)] if count else []
-    means = [sum(known[a:b]) / (b - a) for a, b in zip(ends, ends[1:], strict=False)]
+    means = [sum(known[a:b]) / (b - a) for a, b in pairwise(ends)]
     if not means:
         return ""
     least, most = min(means), max(means)

@@ -168,10 +168,8 @@ def _name(kind: type[Fault]) -> str:
     return kind.__name__.lower()
 
 
-FAULTS: dict[str, type[Fault]] = {
-    _name(kind): kind
-    for kind in (Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem)
-}
+_KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
+FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 """The kinds of faults by name, as `--list-faults` shows them."""
 
 
