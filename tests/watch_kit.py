@@ -49,7 +49,7 @@ def request(machine, *faults, names=(READ,), size=1 << 20, **more):
     name, description = load(machine) if "\n" not in machine else ("test", machine)
     simulation = Simulation(name, description, faults)
     settings = replace(PROFILES["quick"], sizes=(size,), samples=3, simulation=simulation)
-    return RunRequest(Selection(names), settings, label="watch", **more)
+    return RunRequest(what=Selection(names), settings=settings, label="watch", **more)
 
 
 def watch(monkeypatch, machine, *faults, clock=None, every=10.0, budget=0.05, least=0.1,

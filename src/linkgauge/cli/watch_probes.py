@@ -309,11 +309,12 @@ def teller(*, as_json: bool) -> Tell:
     console = make_console()
 
     def tell(event: Event) -> None:
-        if as_json:
-            print(event_json(event), flush=True)
-        elif (line := event_line(event)) is not None:
-            console.print(line)
-            sys.stdout.flush()
+        with Interrupts() as interrupts, interrupts.held():  # a signal within would repeat it
+            if as_json:
+                print(event_json(event), flush=True)
+            elif (line := event_line(event)) is not None:
+                console.print(line)
+                sys.stdout.flush()
 
     return tell
 
