@@ -84,7 +84,7 @@ def _is_off(value: Any) -> bool:
 def _write(name: str, value: Any) -> str:
     if name == "size":
         return ",".join(map(_short, parse_sizes(value)))
-    if name == "duration":
+    if name == "duration" and isinstance(value, str):
         return f"{parse_duration(value, '--for'):g}s"
     if name == "precision" and isinstance(value, str):
         value = parse_fraction(value)

@@ -112,8 +112,7 @@ def run(
     Examples:
         linkgauge run --profile quick
         linkgauge run --prefix host_to_ --size 64M,512M
-        linkgauge run all_reduce --label before --dry-run
-        linkgauge run --prefix device_to_ --for 8h --max-temperature 85
+        linkgauge run all_reduce --for 8h --max-temperature 85
     """
     from linkgauge.cluster.launch import launched
     from linkgauge.engine.process import WorkerProcess

@@ -65,8 +65,8 @@ def watch(
 
     Examples:
         linkgauge watch --every 1h --budget 0.1%
-        linkgauge watch --every 10s --budget 5% --for 10m --machine dgx-h200-8
-        linkgauge watch device_to_device_memcpy_read_ce --probes 1 --json
+        linkgauge watch --every 10s --budget 5% --for 10m
+        linkgauge watch --probes 1 --json
     """
     from msgspec.structs import replace
 

@@ -116,10 +116,8 @@ def worst_of(run: Run, outcome: Outcome) -> Wrong | None:
         lost = Text.assemble(("lost", STATUS_STYLES["error"]), f": {run.lost}; the run ended there")
         return Wrong(lost)
     if run.soak is not None and run.soak.stopped == "temperature":
-        hot = Text.assemble(
-            ("too hot", STATUS_STYLES["fail"]), f": {run.soak.reason}; it ended there"
-        )
-        return Wrong(hot)
+        too_hot = "too hot", STATUS_STYLES["fail"]
+        return Wrong(Text.assemble(too_hot, f": {run.soak.reason}; the run ended there"))
     if not outcome.verdict:
         return None
     groups = groups_of(outcome.findings)
