@@ -267,7 +267,7 @@ PARAMETERS: dict[str, Parameter] = {
         "samples between two of them", _whole(1, 10**9, "a number of samples, 1 or more"), str
     ),
     "for": Parameter("how long", _seconds, _decimal),
-    "celsius": Parameter("the temperature", _celsius, _decimal),
+    "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
     "offset": Parameter("the byte", lambda text: 0 if text == "0" else parse_size(text), str),
     "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(
