@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,8 +11,10 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+import typer
 
 from command_kit import called
+from linkgauge.cli.main import app
 from linkgauge.history.named import VARIABLE
 from linkgauge.model.errors import InputError
 from linkgauge.model.watch import (
@@ -250,3 +254,14 @@ def test_ten_real_minutes(tmp_path):
 
 def seconds(moment):
     return datetime.fromisoformat(moment).timestamp()
+
+
+def test_the_unit_of_systemd_calls_what_there_is():
+    unit = (Path(__file__).parents[2] / "contrib" / "linkgauge-watch.service").read_text()
+    (typed,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    assert "%" not in typed.replace("%%", ""), "systemd would replace it"
+    path, name, *words = shlex.split(typed.replace("%%", "%"))
+    assert (path.rpartition("/")[2], name) == ("linkgauge", "watch")
+    parser = typer.main.get_command(app).commands[name]
+    parser.make_context(name, words)
+    assert "SuccessExitStatus=143" in unit

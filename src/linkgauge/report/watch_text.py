@@ -117,4 +117,4 @@ def _ended(event: Ended) -> str:
 
 
 def _duty(share: float) -> str:
-    return percent(share) if share >= 0.0001 else f"{share:.2g}"
+    return percent(share) if share >= 0.0001 else f"{100 * share:.1g}%"
