@@ -45,7 +45,8 @@ PROBE = Probed(
         (
             Recovered(**{**SLOW, "figure": 54.9e9, "simulated": True}, seconds=5400),
             ("recovered  host_to_device_memcpy_ce (0, 3) 64 MiB  54.90 GB/s, 100% of its usual "
-             "54.90 GB/s (60 earlier), 96% of the expected 56.90 GB/s, after 1 h 30 min  SIMULATED"),
+             "54.90 GB/s (60 earlier), 96% of the expected 56.90 GB/s, after 1 h 30 min  "
+             "SIMULATED"),
         ),
         (
             Degraded(time=TIME, cell=CELL, why="fail", unit="B/s", simulated=False,

@@ -19,13 +19,15 @@ from linkgauge.model.result import CellResult, Result
 from linkgauge.model.units import Better
 from linkgauge.model.watch import Degraded, Recovered, Why
 
-LEAST = 3
+LEAST = 5
 """Earlier figures that it takes to know what is usual."""
 MOST = 60
 """Of these, the latest count."""
 IN_A_ROW = 2
 _FAR = 5.0
 """Deviations from the usual figure that are not chance."""
+_FEW = 4.0
+"""Of few earlier figures, the scatter is less sure than of many: of these, it counts twice."""
 _MAD = 1.4826
 """A normal deviation, as a multiple of the median absolute one."""
 
@@ -161,7 +163,7 @@ class Degradation:
             return None
         usual = statistics.median(state.usual)
         scatter = _MAD * statistics.median(abs(one - usual) for one in state.usual) / usual
-        bound = max(self._least, _FAR * scatter)
+        bound = max(self._least, _FAR * scatter * (1 + _FEW / len(state.usual)))
         speed = figure / usual if seen.result.better == "higher" else usual / figure
         return "history" if speed < 1 - bound else None
 
