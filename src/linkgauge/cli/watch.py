@@ -84,7 +84,8 @@ def watch(
         raise InputError("--size: a watch measures one size")
     simulation = requests.simulation_of(*simulated)
     sampling = Sampling(samples=at_least_one("--samples", samples))
-    settings = requests.settings_of("quick", size, sampling, EngineSettings(), simulation)
+    engines = EngineSettings(searches=False)  # which take longer than any probe
+    settings = requests.settings_of("quick", size, sampling, engines, simulation)
     named, begun = tuple(benchmarks or ()), tuple(prefix or ())
     is_default = not named and not begun
     request = request_of(

@@ -29,6 +29,8 @@ class Rota:
         self._credit = 0.0
         self._turns = deque(_Turn(sheet, cell) for sheet, cell in able(plan))
         self._costs: dict[int, float] = {}
+        self._known: set[int] = set()
+        """The sheets that a cell was measured of, by their identity."""
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -40,15 +42,20 @@ class Rota:
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
         """The free cells whose turn it is and that fit, in their turn. Those that are not free keep
-        theirs."""
+        theirs, and so do all but one of a sheet of which nothing was measured yet: a guess may be
+        far off."""
         left = self._credit * MARGIN
-        chosen = []
+        chosen, guessed = [], set[int]()
         for turn in self._turns:
-            if is_free(turn.cell):
-                left -= self._cost(turn)
-                if left < 0:
-                    break
-                chosen.append(turn.cell)
+            sheet = id(turn.sheet)
+            if not is_free(turn.cell) or sheet in guessed:
+                continue
+            left -= self._cost(turn)
+            if left < 0:
+                break
+            chosen.append(turn.cell)
+            if sheet not in self._known:
+                guessed.add(sheet)
         return tuple(chosen)
 
     def has_room(self, number: int, spent: float) -> bool:
@@ -66,6 +73,7 @@ class Rota:
         if known is not None and seconds < known:
             seconds = known + _NEW * (seconds - known)
         self._costs[number] = seconds
+        self._known |= {id(turn.sheet) for turn in self._turns if turn.cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
         """These cells go to the end; those to be measured `again` come next."""
