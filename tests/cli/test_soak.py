@@ -8,10 +8,12 @@ import time
 import pytest
 
 from command_kit import called
+from linkgauge.engine.again import _drawn
 from linkgauge.engine.course import KEPT
 from linkgauge.engine.journal import JOURNAL_FILE, Measured, read_records
 from linkgauge.engine.runs import read_run
-from linkgauge.model.soak import SLICES, Throttling
+from linkgauge.model.settings import Settings
+from linkgauge.model.soak import SLICES, Soaking, Throttling
 
 READ = "device_to_device_memcpy_read_ce"
 SOAK = ("run", READ, "--machine", "ppu-8", "--device", "0", "--device", "1", "--device", "2",
@@ -128,7 +130,10 @@ def test_the_slowest_moments_are_kept(tmp_path):
     assert "of its median" in text
 
 
-def test_it_goes_on_for_the_remaining_time_after_kill_9(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+)
+def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code, tmp_path):
     command = [sys.executable, "-m", "linkgauge", *SOAK, "--for", "2m", "--out", str(tmp_path)]
     running = subprocess.Popen(
         [*command, *faults("flip * offset=77 cells=13")],
@@ -140,8 +145,8 @@ def test_it_goes_on_for_the_remaining_time_after_kill_9(tmp_path):
         if found and found[0].read_bytes().count(b"\n") > 5 * CELLS:
             break
         time.sleep(0.002)
-    running.send_signal(signal.SIGKILL)
-    assert running.wait(60) == -signal.SIGKILL
+    running.send_signal(number)
+    assert running.wait(60) == code
     (folder,) = tmp_path.glob("*/default/*")
     before = read_run(folder)
     assert before.finished is None
@@ -208,3 +213,15 @@ def test_a_limit_that_no_device_reports_is_refused(tmp_path):
                   "--out", tmp_path)  # fmt: skip
     assert done.returncode == 2
     assert "no accelerator here reports its temperature" in done.stderr
+
+
+def test_a_dry_run_says_for_how_long(tmp_path):
+    done = called(*SOAK, "--for", "8h", "--dry-run", "--out", tmp_path)
+    assert done.returncode == 0
+    assert "repeated for 8 h" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cells_of_a_soak_are_measured_again_once():
+    """For `gate --rerun`."""
+    assert _drawn(Settings((64,), soak=Soaking(28800.0)), 1).soak is None
