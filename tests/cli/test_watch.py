@@ -94,7 +94,7 @@ def test_a_single_slow_probe_is_no_degradation(monkeypatch):
 
 def test_what_does_not_fit_the_budget_takes_turns(monkeypatch):
     """A cell takes 0.02 s or so: of each second, two hundredths are too few for all of them."""
-    _, events = watch(monkeypatch, MACHINE, every=1.0, budget=0.05, probes=30)
+    _, events = watch(monkeypatch, MACHINE, every=1.0, budget=0.05, probes=20)
     probes = of(Probed, events)
     assert max(probe.cells for probe in probes) < CELLS
     assert sum(probe.cells for probe in probes) > CELLS
