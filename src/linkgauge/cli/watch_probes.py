@@ -163,7 +163,7 @@ class Watch:
                 self._rota.spend(timer.busy)
                 for number, seconds in timer.took.items():
                     self._rota.took(chosen[number].number, seconds)
-                self._cells += len(chosen)
+                self._cells += len(timer.took)
             with Interrupts() as interrupts, interrupts.held():
                 self._learn(run)
                 self._look_at(judge(run), session.folder)
