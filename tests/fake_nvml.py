@@ -83,6 +83,7 @@ H200 = {
     "nvmlDeviceGetComputeRunningProcesses": (),
     "nvmlDeviceGetGraphicsRunningProcesses": (),
     "nvmlDeviceGetArchitecture": 9,
+    "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=0, memory=0),
     "nvmlDeviceGetNvLinkState": 1,
     "nvmlDeviceGetNvLinkVersion": 6,
     "nvmlDeviceGetNvLinkRemoteDeviceType": SWITCH,

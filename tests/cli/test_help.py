@@ -100,7 +100,7 @@ def test_examples_end_the_help_each_on_a_line_of_its_own(name, shown):
 def test_options_stand_under_their_headings(shown):
     text = shown("run")
     headings = [line[:-1] for line in text.splitlines() if re.fullmatch(r"[A-Z].*:", line)]
-    own = [name for name in HEADINGS if name not in ("Settings to compare", "Which runs")]
+    own = [name for name in HEADINGS if name not in ("Settings to compare", "Which runs", "When")]
     assert headings == ["Arguments", *own, "Examples"]
     *_, last = (part for part in text.split("\n\n") if part.startswith(f"{OTHER}:"))
     assert re.findall(r"^  (-.*?)  ", last, re.MULTILINE) == ["-h, --help"]
@@ -187,4 +187,6 @@ def _simulated(name, words):
     measures = name in ("run", "copy", "latency", "traffic", "scale", "vary", "as")
     if measures and "--machine" not in words:
         words = [words[0], "--machine", SMALL if name in MANY else SIMULATED, *words[1:]]
+    if name == "watch":
+        return [*words, "--machine", SMALL, "--size", "1M", "--samples", "1", "--probes", "1"]
     return [*words, "--dry-run"] if name == "run" and "--dry-run" not in words else words

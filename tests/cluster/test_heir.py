@@ -99,7 +99,7 @@ class TestAdded:
         assert journal.read_bytes() == written
 
     def test_to_a_run_that_is_over_changes_nothing(self, journal):
-        reopened, _ = Journal.reopen(journal)
+        reopened, _ = Journal.reopen(journal, tuple)
         reopened.append(Closed("2026-01-01T00:00:00Z"))
         reopened.close()
         written = journal.read_bytes()
@@ -108,14 +108,14 @@ class TestAdded:
 
     def test_waits_for_the_end_of_who_has_it_locked(self, journal, monkeypatch):
         """The kernel does away with a process step by step."""
-        locked, _ = Journal.reopen(journal)
+        locked, _ = Journal.reopen(journal, tuple)
         monkeypatch.setattr(module.time, "sleep", lambda seconds: locked.close())
         add_loss(journal, LOST)
         assert records(journal.parent)[1] == Lost(LOST)
 
     def test_of_a_run_that_goes_on_is_refused(self, journal, monkeypatch):
         monkeypatch.setattr(module, "LOCKED_SECONDS", SOON)
-        locked, _ = Journal.reopen(journal)
+        locked, _ = Journal.reopen(journal, tuple)
         with pytest.raises(DeviceBusy, match="is still in progress"):
             add_loss(journal, LOST)
         locked.close()

@@ -188,14 +188,14 @@ def test_killed_before_its_first_record_is_on_disk_it_leaves_no_journal(path):
     assert done.returncode < 0
     assert not path.exists()
     with pytest.raises(InputError, match="give a run's folder"):
-        Journal.reopen(path)
+        Journal.reopen(path, tuple)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40])
 def test_it_goes_on_after_its_last_whole_record(path, data, cut):
     ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
     path.write_bytes(data[: ends[1] + cut])
-    journal, records = Journal.reopen(path)
+    journal, records = Journal.reopen(path, tuple)
     assert records == RECORDS[:2]
     for record in RECORDS[2:]:
         journal.append(record)
@@ -208,7 +208,7 @@ def test_a_journal_without_a_whole_plan_cannot_be_gone_on_with_and_stays_as_it_i
     with pytest.raises(
         InputError, match=r"journal\.jsonl: the journal does not start with a run's plan"
     ):
-        Journal.reopen(path)
+        Journal.reopen(path, tuple)
     assert path.read_bytes() == data[:100]
 
 
@@ -218,13 +218,13 @@ def test_only_one_process_writes_it(path, data, begun):
         path.unlink()
         journal = Journal.begin(path, OPENED)
     else:
-        journal, _ = Journal.reopen(path)
+        journal, _ = Journal.reopen(path, tuple)
     before = path.read_bytes()
     with pytest.raises(DeviceBusy, match=str(path.parent)):
-        Journal.reopen(path)
+        Journal.reopen(path, tuple)
     assert path.read_bytes() == before
     journal.close()
-    Journal.reopen(path)[0].close()
+    Journal.reopen(path, tuple)[0].close()
 
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

@@ -29,6 +29,7 @@ WIDEST = 100
 EXAMPLES = "Examples:"
 COMMANDS, ARGUMENTS = "Commands", "Arguments"
 WHAT = "What to measure"
+WHEN = "When"
 WHICH = "Which runs"
 SETTINGS = "Settings to compare"
 PRECISION = "How precisely"
@@ -39,7 +40,19 @@ MACHINES = "Simulated and captured machines"
 RUNS = "Several runs and profilers"
 OTHER = "Options"
 """Of options that name no heading."""
-HEADINGS = (WHAT, WHICH, SETTINGS, PRECISION, OUTPUT, ENGINES, COLLECTIVES, MACHINES, RUNS, OTHER)
+HEADINGS = (
+    WHAT,
+    WHEN,
+    WHICH,
+    SETTINGS,
+    PRECISION,
+    OUTPUT,
+    ENGINES,
+    COLLECTIVES,
+    MACHINES,
+    RUNS,
+    OTHER,
+)
 _GLUE = "\N{NO-BREAK SPACE}"
 _FIGURE = re.compile(r"(?<=\d) (?=(?:[KMG]i)?B\b|m?s\b)")
 _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")

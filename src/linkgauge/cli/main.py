@@ -35,6 +35,7 @@ COMMANDS = {
     "latency": "latency.latency",
     "traffic": "traffic.traffic",
     "vary": "vary.vary",
+    "watch": "watch.watch",
     "scale": "scale.scale",
     "show": "show.show",
     "report": "report.report",

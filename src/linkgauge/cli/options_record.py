@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from linkgauge.engine.request import RunRequest, Scaling, Selection, StagedTraffic, Written
+from linkgauge.model.durations import parse_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
 from linkgauge.report.formats import formats
@@ -83,6 +84,8 @@ def _is_off(value: Any) -> bool:
 def _write(name: str, value: Any) -> str:
     if name == "size":
         return ",".join(map(_short, parse_sizes(value)))
+    if name == "duration" and isinstance(value, str):
+        return f"{parse_duration(value, '--for'):g}s"
     if name == "precision" and isinstance(value, str):
         value = parse_fraction(value)
     if name == "out":

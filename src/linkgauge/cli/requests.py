@@ -20,6 +20,7 @@ from linkgauge.engine.resume import go_on
 from linkgauge.engine.runs import read_run
 from linkgauge.history.keeping import remember
 from linkgauge.model.arrays import HOST_MODES, HostMode
+from linkgauge.model.durations import parse_duration
 from linkgauge.model.errors import InputError, ResultsError
 from linkgauge.model.result import Run
 from linkgauge.model.settings import (
@@ -33,11 +34,15 @@ from linkgauge.model.settings import (
     Streams,
     Threads,
 )
+from linkgauge.model.soak import Soaking
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.dry_run import dry_run
 from linkgauge.report.live import Display, LiveReport, how_to_go_on
 
 from .options import Profiling, Sampling, Shape, at_least_one, within
+
+MOST_TEMPERATURE = 150.0
+"""No accelerator works above it."""
 
 
 def settings_of(
@@ -70,6 +75,19 @@ def settings_of(
         timeout=timeout,
         simulation=simulation,
     )
+
+
+def soaked(settings: Settings, duration: str | None, max_temperature: float | None) -> Settings:
+    """The settings, to be repeated for a time if one is given. Raises InputError."""
+    if duration is None:
+        if max_temperature is not None:
+            raise InputError("--max-temperature ends what --for repeats: give --for, too")
+        return settings
+    if settings.profiler is not None:
+        raise InputError(f"--for: not under --{settings.profiler}")
+    if max_temperature is not None and not 0 < max_temperature <= MOST_TEMPERATURE:
+        raise InputError(f"--max-temperature {max_temperature:g}: give degrees Celsius, such as 85")
+    return replace(settings, soak=Soaking(parse_duration(duration, "--for"), max_temperature))
 
 
 def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:

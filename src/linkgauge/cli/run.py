@@ -38,6 +38,12 @@ from .options import (
             "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
             "stream|peak",
         ),
+        duration=Option(
+            "Repeat all of it for this long, and show how it goes over the time: 8h, 90m.",
+            "TIME",
+            flag="--for",
+        ),
+        max_temperature=Option("End what --for repeats if a device gets this hot.", "CELSIUS"),
         dry_run=Option("Show the cells, their memory and time; measure nothing."),
     ),
     **headed(
@@ -90,6 +96,8 @@ def run(
     utilization: bool = False,
     matrix: bool = False,
     whole: bool = False,
+    duration: str | None = None,
+    max_temperature: float | None = None,
     no_report: bool = False,
     no_verdict: bool = False,
     dry_run: bool = False,
@@ -104,7 +112,7 @@ def run(
     Examples:
         linkgauge run --profile quick
         linkgauge run --prefix host_to_ --size 64M,512M
-        linkgauge run all_reduce --label before --dry-run
+        linkgauge run all_reduce --for 8h --max-temperature 85
     """
     from linkgauge.cluster.launch import launched
     from linkgauge.engine.process import WorkerProcess
@@ -140,6 +148,7 @@ def run(
         sample_pairs=requests.pair_sample_of(sample_pairs, seed),
     )
     settings = requests.under(profiling, settings, out)
+    settings = requests.soaked(settings, duration, max_temperature)
     if settings.profiler is not None and (tune or limits):
         raise InputError(
             f"--{'tune' if tune else 'limits'}: not under a profiler, which changes the figures"

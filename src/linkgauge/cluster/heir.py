@@ -52,7 +52,7 @@ def add_loss(journal: Path, lost: LostRank) -> None:
     deadline = time.monotonic() + LOCKED_SECONDS
     while True:
         try:
-            reopened, records = Journal.reopen(journal)
+            reopened, records = Journal.reopen(journal, tuple)
             break
         except DeviceBusy:  # the kernel has not done away with all of rank 0 yet
             if time.monotonic() > deadline:

@@ -42,6 +42,8 @@ def _check(request: RunRequest) -> None:
     """Raises InputError for what ranks cannot do together."""
     for name in request.what.of_one_process[:1]:
         raise InputError(f"{name} uses one process: run it without a launcher")
+    if request.settings.soak is not None:
+        raise InputError("--for works with one process only")
     if request.devices:
         raise InputError(
             "--device works with one process only: each rank uses the device of its own number"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Cell
 
 from .controller import Observer
-from .journal import JOURNAL_FILE, opening, read_records
+from .journal import JOURNAL_FILE, opening, records_of
 from .plan import Plan
 from .request import RunRequest, Selection
 from .resume import check_same_machine
@@ -67,7 +68,8 @@ def measure_again(
 
 
 def _drawn(settings: Settings, number: int) -> Settings:
-    """With noise of its own, if simulated."""
+    """Once, and with noise of its own, if simulated."""
+    settings = replace(settings, soak=None)
     if settings.simulation is None:
         return settings
     draw = settings.simulation.draw + 1_000_003 * number
@@ -78,7 +80,8 @@ def _plan_of(run: Run, path: Path) -> Plan:
     """The plan in the run's journal; without one, what its results tell of it."""
     folder = path if path.is_dir() else path.parent
     try:
-        return opening(read_records((folder / JOURNAL_FILE).read_bytes())).plan
+        records = records_of((folder / JOURNAL_FILE).read_bytes())
+        return opening(tuple(islice(records, 1))).plan
     except (OSError, InputError):
         return tuple(_sheets(run))
 

@@ -3,6 +3,7 @@ the next."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,24 +15,16 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.ranks import RankLost
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Result, Run
 from linkgauge.model.settings import Settings
+from linkgauge.model.soak import Struck
 from linkgauge.model.units import count_of
 
+from .books import Book, PreciseRun, book_of
+from .course import Course
 from .interrupts import Interrupts
-from .journal import (
-    Again,
-    Closed,
-    Left,
-    Logged,
-    Lost,
-    Measured,
-    Record,
-    assemble,
-    follow,
-    opening,
-    result_of,
-    visits_of,
-)
+from .journal import Again, Closed, Left, Logged, Lost, Measured, Record, result_of
+from .messages import Visit
 from .ranges import advice
+from .sampler import VISIT_SECONDS
 from .visits import CellAt, Visits
 from .workers import Workers
 
@@ -61,6 +54,9 @@ class Observer:
     def tried(self, tried: Tried) -> None:
         """A candidate was tried while tuning a device."""
 
+    def struck(self, struck: Struck) -> None:
+        """Of a run that repeats its plan for a time: a visit did not pass."""
+
     def say(self, line: str) -> None:
         """A message for the user."""
 
@@ -84,47 +80,105 @@ def execute(
     files. Ctrl-C ends the run with what was measured so far: `finished` is then null. The loss of a
     rank ends it, too: that is kept, and `finished` is set. Raises ResultsError if the journal
     cannot be written."""
-    opened = opening(records)
-    kept = _Records(records, sink, log)
+    return go_on_with(book_of(records), worker, sink, observer, doubts, log)
 
-    def measure_what_is_left() -> None:
-        shown = _show(0, opened.plan, kept.visits, observer)
-        while any(left := kept.visits.left()):
-            observer.planned(kept.visits.count_left())
-            for number in _order(len(left), kept.visits.turn):
-                sheet = opened.plan[number]
-                for together in _together(left[number]):
-                    observer.started(sheet, together[0])
-                    visit = kept.visits.visit(number, together[0])
-                    for cell in worker.measure(together, sheet.size, visit):
-                        kept.keep(Measured(number, cell))
-                        observer.finished(cell)
-                shown = _show(shown, opened.plan, kept.visits, observer)
+
+def go_on_with(
+    book: PreciseRun | Course,
+    worker: Workers,
+    sink: Sink,
+    observer: Observer,
+    doubts: Doubts = lambda run: (),
+    log: Follower | None = None,
+) -> Run:
+    """The same of a run whose records were read before. One that repeats its plan for a time has no
+    cells in doubt: it measures each often enough."""
+    opened = book.opened
+    kept = _Records(book, sink, log)
 
     try:
         if (note := advice(opened.settings)) is not None:
             observer.say(note)
         with kept.complete():
-            measure_what_is_left()
-            if not kept.is_settled and (cells := doubts(kept.run())):
-                observer.say(f"measuring {count_of(len(cells))} once more")
-                kept.keep(Again(tuple(cells)))
-                measure_what_is_left()
+            if isinstance(book, Course):
+                _repeat(book, kept, worker, observer)
+            else:
+                _measure_what_is_left(book, kept, worker, observer)
+                if not book.is_settled and (cells := doubts(book.run())):
+                    observer.say(f"measuring {count_of(len(cells))} once more")
+                    kept.keep(Again(tuple(cells)))
+                    _measure_what_is_left(book, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except RankLost as ended:  # nothing can be asked of the others any more
         kept.keep(Lost(ended.lost), Closed(now()))
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
         end_profile(opened.settings, worker, kept.keep, observer)
-    return kept.run()
+    return book.run()
+
+
+def _measure_what_is_left(
+    book: PreciseRun, kept: _Records, worker: Workers, observer: Observer
+) -> None:
+    plan, visits = book.opened.plan, book.visits
+    shown = _show(0, plan, visits, observer)
+    while any(left := visits.left()):
+        observer.planned(visits.count_left())
+        for number in _order(len(left), visits.turn):
+            sheet = plan[number]
+            for together in _together(left[number]):
+                observer.started(sheet, together[0])
+                visit = visits.visit(number, together[0])
+                for cell in worker.measure(together, sheet.size, visit):
+                    kept.keep(Measured(number, cell))
+                    observer.finished(cell)
+            shown = _show(shown, plan, visits, observer)
+
+
+def _repeat(course: Course, kept: _Records, worker: Workers, observer: Observer) -> None:
+    """Measures round after round until the time is over, or something else ends it."""
+    passed = _Passed(course)
+    while not course.is_over:
+        observer.planned(course.count_left())
+        for number, cells in enumerate(course.left()):
+            sheet = course.opened.plan[number]
+            for together in _together(cells):
+                if course.is_over:
+                    return
+                observer.started(sheet, together[0])
+                visit = Visit(course.round, benchmark=sheet.benchmark, passed=course.passed)
+                measured = worker.measure(together, sheet.size, visit)
+                at, own = passed.after(measured), course.round
+                struck = len(course.struck)
+                for cell in measured:
+                    kept.keep(Measured(number, cell, own, at))
+                    observer.finished(cell)
+                for one in course.struck[struck:]:
+                    observer.struck(one)
+
+
+class _Passed:
+    """The time of a repeated run: without those in which it was interrupted, and of a simulated
+    machine its own, in which a visit takes `VISIT_SECONDS` at least."""
+
+    def __init__(self, course: Course) -> None:
+        self._before = course.at
+        self._began = time.monotonic()
+        self._is_virtual = course.opened.settings.simulation is not None
+
+    def after(self, cells: Sequence[CellResult]) -> float:
+        """Seconds, once these cells are measured."""
+        if self._is_virtual:
+            self._before += max(VISIT_SECONDS, *(cell.seconds or 0.0 for cell in cells))
+            return self._before
+        return self._before + time.monotonic() - self._began
 
 
 class _Records:
-    """The records of a run so far, and the visits that they tell of."""
+    """Keeps what a run adds to its records."""
 
-    def __init__(self, records: Sequence[Record], sink: Sink, log: Follower | None) -> None:
-        self.visits = visits_of(records)
-        self._known = list(records)
+    def __init__(self, book: Book, sink: Sink, log: Follower | None) -> None:
+        self._book = book
         self._sink = sink
         self._log = log
         self._interrupts = Interrupts()
@@ -135,8 +189,7 @@ class _Records:
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
                 self._sink(record)
-                self._known.append(record)
-                follow(self.visits, record)
+                self._book.add(record)
 
     @contextmanager
     def complete(self) -> Iterator[None]:
@@ -148,14 +201,6 @@ class _Records:
             except KeyboardInterrupt:
                 self.keep()
                 raise
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether cells in doubt were already asked for."""
-        return any(isinstance(record, Again) for record in self._known)
-
-    def run(self) -> Run:
-        return assemble(self._known, self.visits)
 
 
 def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:

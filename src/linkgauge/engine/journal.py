@@ -11,11 +11,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -53,11 +53,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     options: dict[str, str] = {}
 
 
-class Measured(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="cell"):
-    """One visit of a cell; `sheet` indexes the plan."""
+class Measured(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
+):
+    """One visit of a cell; `sheet` indexes the plan. Of a run that is repeated for a time: in which
+    `round`, from 0, and how many seconds of that time had passed (`at`)."""
 
     sheet: int
     cell: CellResult
+    round: int | None = None
+    at: float | None = None
 
 
 class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
@@ -100,6 +105,8 @@ class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
 
 Record = Opened | Measured | Again | Logged | Left | Lost | Resumed | Closed
 
+Taken = TypeVar("Taken")
+
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
 
@@ -136,22 +143,23 @@ class Journal:
         return cls(path, file)
 
     @classmethod
-    def reopen(cls, path: Path) -> tuple[Journal, tuple[Record, ...]]:
-        """Resumes after the last whole record and truncates what follows. Raises InputError if
-        there is no journal, Busy while another process writes it."""
+    def reopen(cls, path: Path, take: Callable[[Iterator[Record]], Taken]) -> tuple[Journal, Taken]:
+        """Resumes after the last whole record and truncates what follows; `take` is given the
+        records one by one. Raises InputError if there is no journal, Busy while another process
+        writes it."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
                 _hold(file, path)
-                data = file.read()
-                records = read_records(data)
-                file.truncate(data.rfind(b"\n") + 1)
+                lines = _WholeLines(file)
+                taken = take(records_in(lines))
+                file.truncate(lines.end)
                 file.seek(0, os.SEEK_END)
                 undo.pop_all()
         except (OSError, InputError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"cannot resume {path}: {why}: give a run's folder") from error
-        return cls(path, file), records
+        return cls(path, file), taken
 
     def append(self, record: Record) -> None:
         try:
@@ -202,19 +210,45 @@ def _sync_folder(folder: Path) -> None:
 def read_records(data: bytes) -> tuple[Record, ...]:
     """Records up to the last whole line. Raises InputError if not even the first is whole, or if a
     whole line is not a record."""
-    records: list[Record] = []
-    for number, line in enumerate(BytesIO(data), start=1):
-        if not line.endswith(b"\n"):  # the last one, which was being written
-            break
+    return tuple(records_of(data))
+
+
+def records_of(data: bytes) -> Iterator[Record]:
+    """The same one by one."""
+    return records_in(_WholeLines(BytesIO(data)))
+
+
+class _WholeLines:
+    """The lines of a journal but the last one that was being written; `end` is behind those so
+    far."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.end = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                return
+            self.end += len(line)
+            yield line
+
+
+def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
+    """The records of whole lines, one by one. Raises as `read_records`."""
+    number = 0
+    for number, line in enumerate(lines, start=1):
         try:
             record = _decoder.decode(line)
             if isinstance(record, Measured):
                 record = msgspec.structs.replace(record, cell=current(record.cell))
-            records.append(record)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
-    opening(records)
-    return tuple(records)
+        if number == 1:
+            opening((record,))
+        yield record
+    if not number:
+        opening(())
 
 
 def opening(records: Sequence[Record]) -> Opened:
@@ -241,7 +275,14 @@ def follow(visits: Visits, record: Record) -> None:
         visits.again(record.cells)
 
 
-def assemble(records: Sequence[Record], visits: Visits | None = None) -> Run:
+class Cells(Protocol):
+    """What was measured of a plan."""
+
+    def cells(self, sheet: int) -> list[CellResult]:
+        """Those of the sheet of this number, in the plan's order."""
+
+
+def assemble(records: Sequence[Record], visits: Cells | None = None) -> Run:
     """The run in the records; `visits` are theirs, if already known. Sheets without cells keep
     their plan's reason; cells that were not reached are absent."""
     opened = opening(records)

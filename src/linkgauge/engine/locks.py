@@ -109,6 +109,17 @@ def _holder(key: str) -> str:
     return "another run"
 
 
+def holder(key: str) -> str | None:
+    """Which run holds this device now, as far as this process may know; None if none does."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
+        asking.setblocking(False)
+        asking.connect(_address(key))
+        return _holder(key)
+    return None
+
+
 def _await_end(key: str) -> None:
     """Waits until the holder is gone, on a connection that is never accepted."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as waiting:

@@ -108,7 +108,9 @@ class _Together:
         self._virtual = [one for one in owners if follows(one, Virtual)]  # type: ignore[type-abstract]
         for cell in cells:
             cell.definition = known.definition if known else None
-        self._numbered = {cell.planned.number: cell.planned.transfers for cell in cells}
+        self._numbered = {
+            visit.passed + cell.planned.number: cell.planned.transfers for cell in cells
+        }
 
     def carry_out(self, pool: BufferPool) -> Visited:
         """The cells' results: `pass`, or `fail` if a byte is wrong."""

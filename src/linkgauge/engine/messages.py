@@ -29,12 +29,14 @@ class Look(msgspec.Struct, frozen=True, tag=True):
 
 class Visit(msgspec.Struct, frozen=True):
     """The number of this visit of cells, from 0, how many samples of them were `taken` before, the
-    seconds that these took, and the benchmark that they are of."""
+    seconds that these took, and the benchmark that they are of. Simulated faults count cells from
+    the `passed` ones of earlier rounds on."""
 
     number: int = 0
     taken: int = 0
     spent: float = 0.0
     benchmark: str = ""
+    passed: int = 0
 
 
 FIRST = Visit()

@@ -13,9 +13,10 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
 from linkgauge.model.settings import Simulation
 
-from .controller import Doubts, Observer, execute, now
+from .books import book_of
+from .controller import Doubts, Observer, go_on_with, now
 from .garbage import collect_seldom
-from .journal import JOURNAL_FILE, Closed, Journal, Resumed, assemble, opening
+from .journal import JOURNAL_FILE, Journal, Resumed
 from .locks import devices_measured, hold
 from .supervisor import Supervisor
 
@@ -32,17 +33,17 @@ def go_on(
     """Measures what is left of the run in this folder, as it began: the options `given` must be the
     run's own. Raises InputError if they or the machine differ, Busy if another run measures a
     device."""
-    journal, records = Journal.reopen(folder / JOURNAL_FILE)
+    journal, book = Journal.reopen(folder / JOURNAL_FILE, book_of)
     with closing(journal):
-        opened = opening(records)
+        opened = book.opened
         if opened.machine.ranks:
             raise InputError(f"{folder} has several ranks and cannot be resumed: start a new run")
         check_same_options(opened.options, given)
         if "--machine" in given:
             _check_same_description(given["--machine"], opened.settings.simulation)
-        if any(isinstance(record, Closed) for record in records):
+        if book.is_closed:
             observer.say(f"{folder} is complete: nothing left to measure")
-            return assemble(records)
+            return book.run()
         then = opened.machine
         with (
             closing(Supervisor(opened.settings)) as worker,
@@ -53,12 +54,12 @@ def go_on(
                 worker.profile(opened.settings.profiler, folder)
             resumed = Resumed(now(), command)
             journal.append(resumed)
+            book.add(resumed)
             collect_seldom()
             since = _seconds(opened.started, resumed.started)
             with following(then, since) as log:
                 observer.begun(then)
-                known = (*records, resumed)
-                return execute(known, worker, journal.append, observer, doubts, log)
+                return go_on_with(book, worker, journal.append, observer, doubts, log)
 
 
 def _seconds(began: str, now: str) -> float:

@@ -15,8 +15,9 @@ from linkgauge.model.result import SCHEMA, Run
 from linkgauge.model.variation import SCHEMA as VARY_SCHEMA
 from linkgauge.model.variation import Variation
 
+from .books import book_of
 from .folder import label_name
-from .journal import JOURNAL_FILE, assemble, read_records
+from .journal import JOURNAL_FILE, records_of
 from .older import current
 from .texts import spread_texts
 
@@ -115,7 +116,7 @@ def run_of(data: bytes, path: Path) -> Run:
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
-        return _checked(assemble(read_records(data)), path)
+        return _checked(book_of(records_of(data)).run(), path)
     try:
         run = msgspec.json.decode(data, type=Run, dec_hook=decode_hook())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

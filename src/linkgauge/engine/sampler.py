@@ -110,10 +110,12 @@ def warm_up(
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
-    """Samples per visit: all of them if their number is fixed."""
+    """Samples per visit: all of them if their number is fixed. What is repeated for a time takes a
+    cell's whole time in each visit."""
     if settings.samples is not None:
         return settings.samples
-    visit = max(VISIT_SECONDS, settings.max_time * VISIT_SHARE)
+    share = VISIT_SHARE if settings.soak is None else 1.0
+    visit = max(VISIT_SECONDS, settings.max_time * share)
     each = max(sample.seconds, 1e-9)
     # A quarter of the cell's time leaves enough for other visits.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1

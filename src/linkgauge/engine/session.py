@@ -25,7 +25,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.inventory import is_accelerator
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import Run
-from linkgauge.model.settings import EngineSettings
+from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
@@ -78,6 +78,7 @@ class Session:
     def plan(self, observer: Observer) -> Plan:
         """The request laid out over this machine. Raises InputError if that is impossible."""
         request = self.request
+        check_thermometer(request.settings, self.machine)
         benchmarks = in_memory(request.what.lay_out(request, self.machine), request.memory)
         if request.engine is not None:
             benchmarks = by_engine(benchmarks, request.engine)
@@ -197,6 +198,16 @@ def survey(request: RunRequest) -> Machine:
     """Surveys the machine only."""
     with opened(request) as session:
         return session.machine
+
+
+def check_thermometer(settings: Settings, machine: Machine) -> None:
+    """Raises InputError for a limit on temperatures that no accelerator reports."""
+    soak = settings.soak
+    if soak is None or soak.max_temperature is None or machine.simulated is not None:
+        return
+    found = machine.inventory.accelerators if machine.inventory is not None else ()
+    if all(one.temperature is None for one in found):
+        raise InputError("--max-temperature: no accelerator here reports its temperature")
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:

@@ -63,7 +63,7 @@ class Visits:
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
-                self._class_of[key] = kind = _class_of(sheet, cell)
+                self._class_of[key] = kind = class_of(sheet, cell)
                 self._members[kind].append(key)
                 if settings.of(cell).samples is not None:
                     self._counted.add(kind)
@@ -229,7 +229,7 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
     return error <= settings.precision or hopeless
 
 
-def _class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
+def class_of(sheet: PlannedSheet, cell: PlannedCell) -> Hashable:
     """Cells of a class are alike: the same figure of transfers by the same kinds of engines between
     the same kinds of memories, whatever the devices and the direction."""
     shapes = tuple(

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.history import EarlierRun
 from linkgauge.model.result import Run
 
 from .named import VARIABLE, is_off
+
+if TYPE_CHECKING:
+    from .store import Store
 
 _failed: set[str] = set()
 """Histories that this process could not write, which would cost every later run the same wait."""
@@ -27,26 +33,61 @@ def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) 
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
         return
-    try:
-        _add(run, folder)
-    except Exception as error:  # noqa: BLE001 the run is worth more than its entry
+    if (why := not_added(run, folder)) is not None:
         _failed.add(asked)
-        known = isinstance(error, LinkgaugeError)
-        why = " ".join((str(error) if known else f"{type(error).__name__}: {error}").split())
         later = f"linkgauge history import {quote(str(folder))} adds it later"
         say(f"warning: this run is not in the history: {why}; {later}")
 
 
-def _add(run: Run, folder: Path) -> None:
+def not_added(run: Run, folder: Path | None) -> str | None:
+    """Adds a judged run; `folder` keeps it, if one does. Returns why that was not possible. Never
+    raises."""
+    try:
+        with _store() as store:
+            if store is not None:
+                from .writing import add
+
+                add(store, run, folder)
+    except Exception as error:  # noqa: BLE001 the run is worth more than its entry
+        return _why(error)
+    return None
+
+
+def earlier(run: Run, label: str, last: int) -> tuple[EarlierRun, ...]:
+    """The `last` runs of this label before this one, of the same machine and setup, the latest
+    first; none where there is no history. Raises LinkgaugeError, whatever a database raises."""
+    try:
+        with _store() as store:
+            if store is None:
+                return ()
+            from .reading import earlier_runs
+
+            return earlier_runs(store, run, label=label, last=last)
+    except Exception as error:
+        raise LinkgaugeError(_why(error)) from error
+
+
+def _why(error: Exception) -> str:
+    known = isinstance(error, LinkgaugeError)
+    return " ".join((str(error) if known else f"{type(error).__name__}: {error}").split())
+
+
+@contextmanager
+def _store() -> Iterator[Store | None]:
+    """None where the history is turned off."""
+    if is_off():
+        yield None
+        return
     try:
         from .address import address
         from .store import opened
-        from .writing import add
     except ImportError as error:
         raise LinkgaugeError(
             f"{error.name} is not installed ({VARIABLE}=none: no history)"
         ) from error
     url = address()
-    if url is not None:
-        with opened(url) as store:
-            add(store, run, folder)
+    if url is None:
+        yield None
+        return
+    with opened(url) as store:
+        yield store

@@ -110,7 +110,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     spans hosts, `fabric_clique` the part of it that the device belongs to. `memory_clock` is the
     highest, `memory_bus` is bits, `memory_rate` the peak of its own memory (null where neither
     clock nor bus is known): two transfers a clock.
-    `throttled` are the reasons in force, in words; `processes` the process ids of others on it.
+    `throttled` are the reasons in force, in words; `processes` the process ids of others on it;
+    `utilization` is the share of the last moments in which it worked.
     `isa` is its instruction set (gfx942, of AMD's), `built_for` those that its backend's library
     has kernels for, and `runtime` the platform that this was made with (ROCm 7.1).
     """
@@ -151,6 +152,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str | None = None
     built_for: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
+    utilization: float | None = None
     unknown: tuple[str, ...] = ()
 
 

@@ -21,6 +21,7 @@ from .notes import Note, Profiled
 from .overlap import ALL
 from .ranks import LostRank
 from .settings import Settings
+from .soak import Soak
 from .statistics import Summary
 from .transfer import Cell, Drawn, Place, Report
 from .units import Better
@@ -272,7 +273,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     the times at which it was resumed. `lines` are of what was measured at several sizes.
     `kernel_log` is null where nobody follows the log: of a simulated machine, and in files of
     earlier versions. `profiler_files` are the names of what a profiler left in the run's folder.
-    `lost` is the rank whose loss ended the run, if it is of several."""
+    `lost` is the rank whose loss ended the run, if it is of several. `soak` is how a run went that
+    repeated its benchmarks for a time: its cells have the samples of some of their visits."""
 
     schema: Literal["linkgauge.run/1"] = SCHEMA
     id: str
@@ -290,6 +292,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[SizeLine, ...] = ()
     profiler_files: tuple[str, ...] = ()
     lost: LostRank | None = None
+    soak: Soak | None = None
 
     @property
     def is_profiled(self) -> bool:
@@ -309,15 +312,15 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def exit_code(run: Run) -> int:
-    """Of the statuses alone: 0 all passed, 1 a failure, 3 an error, a timeout or a lost rank cost
-    results, 4
-    nothing was measured; if several apply, the first of 3, 1, 4. Nothing measured is never success.
-    130 for a run without an end: it was interrupted."""
+    """Of the statuses alone: 0 all passed, 1 a failure or a device too hot, 3 an error, a timeout
+    or a lost rank cost results, 4 nothing was measured; if several apply, the first of 3, 1, 4.
+    Nothing measured is never success. 130 for a run without an end: it was interrupted."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}
     if run.lost is not None or statuses & {"error", "timeout"}:
         return 3
-    if "fail" in statuses:
+    too_hot = run.soak is not None and run.soak.stopped == "temperature"
+    if "fail" in statuses or too_hot:
         return 1
     return 0 if "pass" in statuses else 4

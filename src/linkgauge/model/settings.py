@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from .soak import Soaking
 from .transfer import Cell
 
 Profiler = Literal["nsys", "ncu"]
@@ -71,12 +72,13 @@ class EngineSettings(msgspec.Struct, frozen=True):
 class Simulation(msgspec.Struct, frozen=True):
     """What is measured instead of this machine: a description (its YAML text) with its name, and
     the faults that strike it, each in the grammar of `--fault`. Runs of another `draw` have other
-    noise."""
+    noise. Faults count cells from the `passed` ones of earlier runs on, and so does noise."""
 
     machine: str
     description: str
     faults: tuple[str, ...] = ()
     draw: int = 0
+    passed: int = 0
 
 
 Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
@@ -106,7 +108,8 @@ class Settings(msgspec.Struct, frozen=True):
     `sample_pairs`, only a sample of them is. A cell that takes longer than `timeout` seconds is
     abandoned (null: one that makes no progress). `pattern` is the 64-bit word that one-way copies
     move (null: words that all differ). Cells that search primes take `rate_time` seconds each,
-    however precise they are by then. Cells are measured under the `profiler`, if any."""
+    however precise they are by then. Cells are measured under the `profiler`, if any. With `soak`,
+    everything is repeated for a time, whatever the precision."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -124,6 +127,7 @@ class Settings(msgspec.Struct, frozen=True):
     surroundings: Surroundings = Surroundings()
     profiler: Profiler | None = None
     sample_pairs: PairSample | None = None
+    soak: Soaking | None = None
 
     def of(self, cell: Cell) -> Settings:
         """Those of this cell."""

@@ -111,15 +111,13 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
     return _layer(base.mark_line(interpolate="step-after"), _points(marked))
 
 
-def over_time(rows: Rows, y: str) -> alt.LayerChart:
-    """`y` over seconds of sampling."""
+def over_time(
+    rows: Rows, y: str, x: str = "seconds of sampling, in the order of the benchmarks"
+) -> alt.LayerChart:
+    """`y` over seconds of sampling, or another time that `x` names."""
     alt = _altair()
-    x = alt.X(
-        "x:Q",
-        title="seconds of sampling, in the order of the benchmarks",
-        scale=alt.Scale(nice=False),
-    )
-    base = _chart(rows).encode(x=x, y=_y(y), color=_colour())
+    across = alt.X("x:Q", title=x, scale=alt.Scale(nice=False))
+    base = _chart(rows).encode(x=across, y=_y(y), color=_colour())
     return _layer(base.mark_line(interpolate="step-after", strokeWidth=1.5))
 
 

@@ -8,6 +8,7 @@ import msgspec
 from rich.text import Text
 
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
+from linkgauge.model.durations import format_duration
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size
 
@@ -15,15 +16,18 @@ from .run_text import simulated, where
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """A plan, the peak bytes that any cell holds of each memory, and about how long it takes."""
+    """A plan, the peak bytes that any cell holds of each memory, and about how long it takes. If it
+    is repeated for a time, that is stated, in seconds."""
 
     plan: Plan
     peak_memory: dict[str, int]
     most_seconds: float | None
+    repeated_for: float | None = None
 
 
 def dry_run(plan: Plan, settings: Settings) -> DryRun:
-    return DryRun(plan, peak_memory(plan), most_seconds(plan, settings))
+    repeated = None if settings.soak is None else settings.soak.seconds
+    return DryRun(plan, peak_memory(plan), most_seconds(plan, settings), repeated)
 
 
 def plan_lines(dry: DryRun) -> Iterator[Text]:
@@ -39,4 +43,6 @@ def plan_lines(dry: DryRun) -> Iterator[Text]:
     count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
     held = ", ".join(f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items())
     time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"
+    if dry.repeated_for is not None:
+        time = f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
     yield Text(f"{count} cells; at once at most {held or 'nothing'}; {time}")

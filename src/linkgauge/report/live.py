@@ -25,6 +25,7 @@ from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.errors import LinkgaugeError, ResultsError
 from linkgauge.model.machine import Machine
 from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.soak import Struck
 
 from .body import body_lines
 from .console import make_console
@@ -38,6 +39,7 @@ from .progress import progress_bar
 from .run_notes import folded_notes, note_lines
 from .run_text import has_figures, render
 from .skips import unmeasured_lines
+from .soak_text import soak_lines, struck_line
 from .sweep_text import sweep_lines
 from .utilisation_matrix import render_cpus, render_utilisation
 from .wrapping import Hanging
@@ -111,6 +113,9 @@ class LiveReport(Observer):
         figure = "dropped" if tried.problem else f"{shown(tried.rate, 'B/s')} GB/s"
         why = f": {tried.problem}" if tried.problem else ""
         self.say(f"  {tried.path:<16}{figure:>15}  {tried.settings}{why}")
+
+    def struck(self, struck: Struck) -> None:
+        self._errors.print(struck_line(struck))
 
     def say(self, line: str) -> None:
         self._errors.print(line)
@@ -225,6 +230,7 @@ def summary_lines(
 def _remark_lines(
     run: Run, outcome: Outcome, display: Display, folder: Path | None
 ) -> Iterator[RenderableType]:
+    yield from soak_lines(run)
     yield from unmeasured_lines(run)
     notes = note_lines if display.verbose else folded_notes
     yield from (Hanging(note, 4) for note in notes(run))

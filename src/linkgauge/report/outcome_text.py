@@ -115,6 +115,9 @@ def worst_of(run: Run, outcome: Outcome) -> Wrong | None:
     if run.lost is not None:
         lost = Text.assemble(("lost", STATUS_STYLES["error"]), f": {run.lost}; the run ended there")
         return Wrong(lost)
+    if run.soak is not None and run.soak.stopped == "temperature":
+        too_hot = "too hot", STATUS_STYLES["fail"]
+        return Wrong(Text.assemble(too_hot, f": {run.soak.reason}; the run ended there"))
     if not outcome.verdict:
         return None
     groups = groups_of(outcome.findings)

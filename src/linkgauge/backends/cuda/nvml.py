@@ -227,6 +227,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
     remapped = asked.ask("row remapping", "nvmlDeviceGetRemappedRows")
     mig = asked.ask("MIG", "nvmlDeviceGetMigMode")
     bar1 = asked.ask("BAR1", "nvmlDeviceGetBAR1MemoryInfo")
+    used = asked.ask("utilization", "nvmlDeviceGetUtilizationRates")
     sm = library.NVML_CLOCK_SM
     uncorrected = library.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, library.NVML_VOLATILE_ECC
     return msgspec.structs.replace(
@@ -255,6 +256,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
         compute_mode=_named(_COMPUTE_MODES, asked.ask("compute mode", "nvmlDeviceGetComputeMode")),
         bar1_bytes=None if bar1 is None else int(bar1.bar1Total),
         processes=_processes(asked),
+        utilization=None if used is None else used.gpu / 100,
         **board(asked, known.model),
         **fabric(asked),
         unknown=tuple(asked.unknown),

@@ -80,7 +80,7 @@ def simulate(
     """
     description = parse_description(simulation.description)
     faults = [parse_fault(text) for text in (*description.faults, *simulation.faults)]
-    return SimBackend(description, faults, cpus, simulation.draw)
+    return SimBackend(description, faults, cpus, simulation.draw, simulation.passed)
 
 
 def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
@@ -102,6 +102,7 @@ class SimBackend:
         faults: Sequence[Fault] = (),
         cpus: Sequence[int] = (),
         draw: int = 0,
+        passed: int = 0,
     ) -> None:
         self._description = description
         self._hardware = with_cpus(build(description), cpus)
@@ -116,7 +117,7 @@ class SimBackend:
         self._stall = self._trouble.stall if faults else None
         self.faults = tuple(faults)
         self._sensors = SimTelemetry(self._hardware)
-        self._at = self._cells = 0
+        self._passed = self._at = self._cells = passed
         """Cells passed up to and including the current one, and the most so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
@@ -187,6 +188,7 @@ class SimBackend:
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
+        cells = {self._passed + number: of for number, of in cells.items()}
         first = min(cells)
         self._at = first + 1
         self._cells = max(self._cells, self._at)

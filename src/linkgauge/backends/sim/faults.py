@@ -109,6 +109,22 @@ class Flip(Fault, frozen=True):
     bit: int = 0
 
 
+class Hot(Fault, frozen=True):
+    """`celsius` is what the device's library reports."""
+
+    meaning = "a device reports this temperature"
+    example = "hot sim:0 celsius=91 cells=20.."
+
+    celsius: float = 95.0
+
+
+class Busy(Fault, frozen=True):
+    """Another process works on the device."""
+
+    meaning = "a device is reported to be at work for another process"
+    example = "busy sim:0 cells=0..9"
+
+
 class Strike(Fault, frozen=True):
     """A fault that ends its cell at the start of `phase`."""
 
@@ -152,9 +168,8 @@ def _name(kind: type[Fault]) -> str:
     return kind.__name__.lower()
 
 
-FAULTS: dict[str, type[Fault]] = {
-    _name(kind): kind for kind in (Slow, Drift, Jitter, Stall, Flip, Hang, Crash, Lost, NoMem)
-}
+_KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
+FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 """The kinds of faults by name, as `--list-faults` shows them."""
 
 
@@ -209,6 +224,10 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _celsius(text: str) -> float:
+    return float(_match(r"[0-9]{1,3}(\.[0-9])?", text, "degrees such as 90")[0])
+
+
 def _cells(text: str) -> Cells:
     form = "ordinals in the plan such as 5, 5.. or 5..9"
     first, dots, last = _match(r"([0-9]{1,9})(\.\.)?([0-9]{1,9})?", text, form).groups()
@@ -248,6 +267,7 @@ PARAMETERS: dict[str, Parameter] = {
         "samples between two of them", _whole(1, 10**9, "a number of samples, 1 or more"), str
     ),
     "for": Parameter("how long", _seconds, _decimal),
+    "celsius": Parameter("the temperature, in °C", _celsius, "{:g}".format),
     "offset": Parameter("the byte", lambda text: 0 if text == "0" else parse_size(text), str),
     "bit": Parameter("the bit of that byte", _whole(0, 7, "a bit, 0 to 7"), str),
     "signal": Parameter(

@@ -39,17 +39,27 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
         for cell in result.cells
     ]
     for fault in machine.faults:
-        if (why := _why_missed(fault, every)) is not None:
+        if (why := _why_missed(fault, every, run)) is not None:
             yield fault, why
 
 
-def _why_missed(fault: Fault, every: Sequence[_Met]) -> str | None:
+def _reaches(reach: Cells, number: int, count: int, run: Run) -> bool:
+    """Whether a fault reaches the cell of this number, of so many, in any round of the run."""
+    passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
+    rounds = 1 if run.soak is None else run.soak.rounds + 1
+    first = max(0, -(-(reach.first - passed - number) // count)) if count else 0
+    return first < rounds and passed + number + first * count in reach
+
+
+def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
     """None where it struck."""
     # What is lost in one cell is lost in all that follow.
     reach = Cells(fault.cells.first) if isinstance(fault, Lost) else fault.cells
-    within = [met for number, met in enumerate(every) if number in reach]
+    within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]
     if not within:
-        return f"the plan has cells 0 to {len(every) - 1}" if every else "the plan has no cells"
+        rounds = 1 if run.soak is None else run.soak.rounds + 1
+        last = len(every) * rounds - 1
+        return f"the plan has cells 0 to {last}" if every else "the plan has no cells"
     touching = [met for met in within if fault.aims_at(met.touched)]
     one = len(within) == 1
     which = "no cell" if len(within) == len(every) else f"none of cells {reach}"

@@ -70,6 +70,8 @@ class SimTelemetry:
             clock=now.clock,
             max_clock=_clock(device, "sm"),
             throttled=now.throttled,
+            temperature=now.temperature,
+            utilization=1.0 if symptoms.busy(device.name) else 0.0,
             power_limit=float(power) if isinstance(power, int | float) else None,
             pcie_replays=now.pcie_replays,
             ecc=ecc if isinstance(ecc, bool) else None,
@@ -86,6 +88,7 @@ class SimTelemetry:
             link_speed=link.speed,
             link_width=link.width,
             clock=None if full is None else full * held,
+            temperature=symptoms.temperature(device.name),
             throttled=(SLOWDOWN,) if held < 1 else (),
             pcie_replays=None if pcie is None else symptoms.errors(pcie),
         )

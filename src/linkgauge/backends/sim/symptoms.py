@@ -1,20 +1,20 @@
 """How faults show in what is read from the machine, as on a real one.
 
 A slow PCIe link is trained to fewer lanes or a lower speed, a slow fabric has lost links; error
-counters rise for slowness that this does not explain. A slow device's clock is throttled. Other
-faults show only in results.
+counters rise for slowness that this does not explain. A slow device's clock is throttled. A device
+is reported hot or busy. Other faults show only in results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from linkgauge.model.inventory import PciLink
 from linkgauge.model.pcie import SPEEDS, link_rate
 
-from .faults import Cells, Drift, Fault, Slow
+from .faults import Busy, Cells, Drift, Fault, Hot, Slow
 from .hardware import Hardware, SimLink
 from .resources import names_of
 from .schedule import Schedule
@@ -34,12 +34,26 @@ class Symptoms:
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
         self._schedule = Schedule(self._faults)
+        self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
         self._cells = cells
         self._switches = {switch.name for switch in hardware.switches}
 
     def clock(self, device: str) -> float:
         """The fraction of its clock to which a device is throttled."""
         return min(1.0, self._rate({device}))
+
+    def temperature(self, device: str) -> float | None:
+        """In °C; None where no fault says one."""
+        found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
+        return max(found, default=None)
+
+    def busy(self, device: str) -> bool:
+        """Whether another process works on a device."""
+        return any(isinstance(one, Busy) for one in self._reporting(device))
+
+    def _reporting(self, device: str) -> Iterator[Fault]:
+        at = max(0, self._cells - 1)
+        return (one for one in self._reported if at in one.cells and one.aims_at({device}))
 
     def pcie(self, link: SimLink) -> PciLink | None:
         """A PCIe link's capability and trained state; None if the description has neither."""

@@ -1,0 +1,346 @@
+"""Probes one after another, what is noticed in them, and how long they keep devices busy."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.engine.controller import Observer, now
+from linkgauge.engine.idleness import (
+    CPUS_AT_WORK,
+    HOST,
+    busy_devices,
+    busy_host,
+    by_host,
+    is_free,
+)
+from linkgauge.engine.interrupts import Interrupts
+from linkgauge.engine.plan import Plan, able
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.rota import Rota
+from linkgauge.engine.session import opened
+from linkgauge.engine.visits import CellAt
+from linkgauge.history.keeping import earlier, not_added
+from linkgauge.history.named import is_off
+from linkgauge.history.records import named_cells
+from linkgauge.judge.degradation import Degradation, Seen
+from linkgauge.judge.verdict import judge
+from linkgauge.model.errors import InputError, LinkgaugeError
+from linkgauge.model.machine import Machine
+from linkgauge.model.result import CellResult, PlannedCell, PlannedSheet, Run
+from linkgauge.model.transfer import Place
+from linkgauge.model.watch import (
+    Begun,
+    Ended,
+    Event,
+    Idle,
+    LeftAlone,
+    Probed,
+    Problem,
+)
+from linkgauge.report.files import write_run
+
+EARLIER = 300
+"""Runs of the history that show what is usual."""
+Tell = Callable[[Event], None]
+
+
+class Clock(Protocol):
+    """Seconds, and a wait."""
+
+    def now(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class WallClock:
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(max(0.0, seconds))
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A probe `every` so many seconds, devices busy for the share `budget` of the time; for so many
+    seconds or `probes`, or for ever. Changes of less than `least` are not noticed."""
+
+    request: RunRequest
+    every: float
+    budget: float
+    least: float
+    seconds: float | None = None
+    probes: int | None = None
+
+
+class Watch:
+    """Watches the cells of a plan."""
+
+    def __init__(self, asked: Asked, plan: Plan, tell: Tell, clock: Clock) -> None:
+        self._asked, self._plan, self._tell, self._clock = asked, plan, tell, clock
+        self._rota = Rota(plan, asked.budget, asked.every)
+        self._degradation = Degradation(asked.least)
+        self._has_learnt = False
+        self._alone: dict[str, str] = {}
+        self._numbers = {
+            _Number(sheet.benchmark, sheet.backend, sheet.size, cell.place): cell.number
+            for sheet, cell in able(plan)
+        }
+        self._number = self._cells = 0
+        self._busy = 0.0
+        self._began = clock.now()
+
+    def carry_out(self) -> int:
+        """Probes until the time or the number of probes is reached. Returns the exit code. After
+        Ctrl-C or SIGTERM, says what there was and raises KeyboardInterrupt."""
+        try:
+            while True:
+                self._probe()
+                if self._asked.probes is not None and self._number >= self._asked.probes:
+                    break
+                if not self._wait():
+                    break
+        finally:
+            self._end()
+        return self._code()
+
+    def _wait(self) -> bool:
+        """Until the next probe is due; False if the time is over by then."""
+        every, limit = self._asked.every, self._asked.seconds
+        passed = self._clock.now() - self._began
+        due = (math.floor(passed / every) + 1) * every
+        is_last = limit is not None and due >= limit * (1 - 1e-9)
+        self._clock.sleep((limit if is_last and limit is not None else due) - passed)
+        return not is_last
+
+    def _probe(self) -> None:
+        self._number += 1
+        busy_before, cells = self._busy, 0
+        try:
+            cells = self._measure()
+        except KeyboardInterrupt:
+            raise
+        except LinkgaugeError as error:
+            self._tell(Problem(time=now(), reason=str(error)))
+        elapsed, duty = self._duty()
+        self._tell(
+            Probed(
+                time=now(), number=self._number, cells=cells, seconds=self._busy - busy_before,
+                busy=self._busy, elapsed=elapsed, duty=duty,
+                degraded=len(self._degradation.degraded()), left_alone=self._alone,
+            )
+        )  # fmt: skip
+
+    def _duty(self) -> tuple[float, float]:
+        """The time of the whole intervals so far, and the share of it that devices were busy."""
+        elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
+        return elapsed, self._busy / elapsed
+
+    def _measure(self) -> int:
+        """One probe. Returns how many cells it measured."""
+        host = self._busy_host()
+        with opened(self._request()) as session:
+            self._leave_alone(busy_devices(session.machine, self._plan) | host)
+            self._rota.begin()
+            found = self._rota.choose(lambda cell: is_free(cell, self._alone))
+            chosen = sorted(found, key=lambda cell: cell.number)  # as they are in the plan
+            if not chosen:
+                return 0
+            timer = _Timer(self._clock)
+            try:
+                run = session.measure(
+                    self._rota.plan_of(chosen), timer, lambda run: self._doubts(run, chosen, timer)
+                )
+            finally:
+                self._busy += timer.busy
+                self._rota.spend(timer.busy)
+                for number, seconds in timer.took.items():
+                    self._rota.took(chosen[number].number, seconds)
+                self._cells += len(timer.took)
+            with Interrupts() as interrupts, interrupts.held():
+                self._learn(run)
+                self._look_at(judge(run), session.folder)
+        if run.finished is None:
+            raise KeyboardInterrupt
+        return len(chosen)
+
+    def _request(self) -> RunRequest:
+        """Of a simulated machine, with the cells measured so far, so that faults find theirs."""
+        request = self._asked.request
+        simulation = request.settings.simulation
+        if simulation is None:
+            return request
+        simulation = replace(simulation, passed=simulation.passed + self._cells)
+        return replace(request, settings=replace(request.settings, simulation=simulation))
+
+    def _busy_host(self) -> dict[str, str]:
+        is_real = self._asked.request.settings.simulation is None
+        if not is_real or not by_host(cell for _, cell in able(self._plan)):
+            return {}
+        share = busy_host(wait=self._clock.sleep)
+        return {HOST: f"{share:.0%} of the CPUs are at work"} if share > CPUS_AT_WORK else {}
+
+    def _leave_alone(self, busy: dict[str, str]) -> None:
+        """Says once which devices others keep busy, and which are idle again."""
+        for device in self._alone.keys() - busy.keys():
+            self._tell(Idle(time=now(), device=device))
+        for device, why in busy.items():
+            if device not in self._alone:
+                self._tell(LeftAlone(time=now(), device=device, why=why))
+        self._alone = busy
+
+    def _learn(self, run: Run) -> None:
+        """What is usual, from the history."""
+        if self._has_learnt:
+            return
+        self._has_learnt = True
+        better = {(one.benchmark, one.backend, one.size): one.better for one in self._plan}
+        try:
+            self._degradation.learn(earlier(run, run.label, EARLIER), better)
+        except LinkgaugeError as error:
+            self._tell(Problem(time=now(), reason=str(error)))
+
+    def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
+        """The cells that look slow, as far as there is time to measure them once more."""
+        self._learn(run)
+        judged = judge(run)
+        sheets = {id(result): number for number, result in enumerate(judged.results)}
+        suspects, spent = [], timer.busy
+        for one in self._degradation.suspects(_seen(judged)):
+            number = self._number_of(one)
+            if self._rota.has_room(number, spent):
+                spent += timer.cost(chosen, number)
+                suspects.append(CellAt(sheets[id(one.result)], one.found.place))
+        return tuple(suspects)
+
+    def _number_of(self, seen: Seen) -> int:
+        found, result = seen.found, seen.result
+        return self._numbers[_Number(result.benchmark, result.backend, result.size, found.place)]
+
+    def _look_at(self, run: Run, folder: Path | None) -> None:
+        """Says what changed, and keeps the probe."""
+        measured, again = [], []
+        for seen in _seen(run):
+            measured.append(self._number_of(seen))
+            event = self._degradation.observe(seen, self._clock.now(), now())
+            if event is not None:
+                self._tell(event)
+            if self._degradation.is_open(seen.cell):
+                again.append(measured[-1])
+        self._rota.measured(measured, again)
+        if folder is not None:
+            write_run(folder, run)
+        if run.results and (why := not_added(run, folder)) is not None:
+            self._tell(Problem(time=now(), reason=f"this probe is not in the history: {why}"))
+
+    def _end(self) -> None:
+        elapsed, duty = self._duty()
+        self._tell(
+            Ended(
+                time=now(), probes=self._number, cells=self._cells, busy=self._busy,
+                elapsed=elapsed, duty=duty, degraded=self._degradation.degraded(),
+            )
+        )  # fmt: skip
+
+    def _code(self) -> int:
+        """3 if a cell cannot be measured now, 1 if one is degraded, 4 if nothing was measured."""
+        whys = self._degradation.whys()
+        if any(why in ("error", "timeout") for why in whys):
+            return 3
+        return 1 if whys else 0 if self._cells else 4
+
+
+class _Timer(Observer):
+    """How long the cells of a probe took: `took` is by their number in it, `busy` the time from the
+    first one's begin to the last one's end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._first: float | None = None
+        self._at = 0.0
+        self._cell = 0
+        self.busy = 0.0
+        self.took: dict[int, float] = {}
+
+    def begun(self, _machine: Machine) -> None:
+        self._first = self._clock.now()
+
+    def started(self, _sheet: PlannedSheet, cell: PlannedCell) -> None:
+        self._cell, self._at = cell.number, self._clock.now()
+
+    def finished(self, _cell: CellResult, /) -> None:
+        at = self._clock.now()
+        self.took[self._cell] = max(at - self._at, self.took.get(self._cell, 0.0))
+        self.busy = at - (self._first if self._first is not None else at)
+
+    def cost(self, chosen: Sequence[PlannedCell], number: int) -> float:
+        """Of the cell that has this number in the whole plan."""
+        place = next(at for at, cell in enumerate(chosen) if cell.number == number)
+        return self.took.get(place, 0.0)
+
+
+def _seen(run: Run) -> Iterator[Seen]:
+    for result, cells in named_cells(run.results):
+        for of, found in cells:
+            yield Seen(of, found, result)
+
+
+class _Number(NamedTuple):
+    """What a cell is found by, in the plan and in what was measured."""
+
+    benchmark: str
+    backend: str
+    size: int
+    place: Place
+
+
+def teller(*, as_json: bool) -> Tell:
+    """Prints each event at once."""
+    from linkgauge.report.console import make_console
+    from linkgauge.report.watch_text import event_json, event_line
+
+    console = make_console()
+
+    def tell(event: Event) -> None:
+        with Interrupts() as interrupts, interrupts.held():  # a signal within would repeat it
+            if as_json:
+                print(event_json(event), flush=True)
+            elif (line := event_line(event)) is not None:
+                console.print(line)
+                sys.stdout.flush()
+
+    return tell
+
+
+def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
+    """Plans and watches; `otherwise` is what is watched if the request has no cell here. Returns
+    the exit code. Raises InputError where there is nothing to watch."""
+    with opened(asked.request) as session:
+        machine, plan = session.machine, session.plan(Observer())
+    if not any(able(plan)) and otherwise is not None:
+        asked = replace(asked, request=otherwise)
+        with opened(asked.request) as session:
+            machine, plan = session.machine, session.plan(Observer())
+    cells = sum(1 for _ in able(plan))
+    if not cells:
+        reasons = dict.fromkeys(sheet.reason for sheet in plan if sheet.reason)
+        raise InputError(f"nothing to watch here: {'; '.join(reasons) or 'no cell fits'}")
+    name = machine.simulated or machine.host.hostname or "this machine"
+    simulated = machine.simulated is not None
+    tell(
+        Begun(
+            time=now(), machine=name, simulated=simulated, cells=cells, every=asked.every,
+            budget=asked.budget,
+        )
+    )  # fmt: skip
+    if is_off():
+        off = "the history is turned off: what is usual is known only from this watch"
+        tell(Problem(time=now(), reason=off))
+    return Watch(asked, plan, tell, clock).carry_out()

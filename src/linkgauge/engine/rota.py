@@ -1,0 +1,117 @@
+"""Which cells a probe measures: those whose turn it is, as many as the time allows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from linkgauge.model.result import PlannedCell, PlannedSheet
+
+from .plan import SETUP_RATE, SETUP_SECONDS, Plan, able
+from .sampler import VISIT_SECONDS
+
+MARGIN = 0.9
+"""Of the time that is left, so much is planned: estimates are none too exact."""
+_NEW = 0.3
+"""Weight of the latest duration in an estimate that falls; one that rises does so at once."""
+
+
+class Rota:
+    """The cells of a plan in turn. A probe may keep devices busy for the share `budget` of `every`
+    seconds; what it leaves of that, the next may use for what would not fit otherwise, and what it
+    takes too much, the next does without."""
+
+    def __init__(self, plan: Plan, budget: float, every: float) -> None:
+        self._plan = plan
+        self._grant = budget * every
+        self._credit = 0.0
+        self._turns = deque(_Turn(sheet, cell) for sheet, cell in able(plan))
+        self._costs: dict[int, float] = {}
+        self._known: set[int] = set()
+        """The sheets that a cell was measured of, by their identity."""
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def begin(self) -> None:
+        """A probe begins: the time of its interval is granted."""
+        dearest = max(map(self._cost, self._turns), default=0.0)
+        self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
+
+    def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
+        """The free cells whose turn it is and that fit, in their turn. Those that are not free keep
+        theirs, and so do all but one of a sheet of which nothing was measured yet: a guess may be
+        far off."""
+        left = self._credit * MARGIN
+        chosen, guessed = [], set[int]()
+        for turn in self._turns:
+            sheet = id(turn.sheet)
+            if not is_free(turn.cell) or sheet in guessed:
+                continue
+            left -= self._cost(turn)
+            if left < 0:
+                break
+            chosen.append(turn.cell)
+            if sheet not in self._known:
+                guessed.add(sheet)
+        return tuple(chosen)
+
+    def has_room(self, number: int, spent: float) -> bool:
+        """Whether the cell of this number fits once more, of which `spent` seconds are gone."""
+        turn = next(turn for turn in self._turns if turn.cell.number == number)
+        return spent + self._cost(turn) <= self._credit
+
+    def spend(self, seconds: float) -> None:
+        """Devices were kept busy for so long."""
+        self._credit -= seconds
+
+    def took(self, number: int, seconds: float) -> None:
+        """The cell of this number took so long."""
+        known = self._costs.get(number)
+        if known is not None and seconds < known:
+            seconds = known + _NEW * (seconds - known)
+        self._costs[number] = seconds
+        self._known |= {id(turn.sheet) for turn in self._turns if turn.cell.number == number}
+
+    def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
+        """These cells go to the end; those to be measured `again` come next."""
+        done = [turn for turn in self._turns if turn.cell.number in numbers]
+        soon = [turn for turn in done if turn.cell.number in again]
+        others = [turn for turn in self._turns if turn.cell.number not in numbers]
+        late = [turn for turn in done if turn.cell.number not in again]
+        self._turns = deque((*soon, *others, *late))
+
+    def seconds_of_all(self) -> float:
+        """What it takes to measure every cell once, as far as is known."""
+        return sum(map(self._cost, self._turns))
+
+    def _cost(self, turn: _Turn) -> float:
+        """What a cell took, else what the dearest one took, else a guess."""
+        known = self._costs.get(turn.cell.number)
+        if known is not None:
+            return known
+        guess = VISIT_SECONDS * 4 + SETUP_SECONDS + turn.sheet.size / SETUP_RATE
+        return max(self._costs.values(), default=guess)
+
+    def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
+        """The sheets with these cells alone, numbered from 0."""
+        return tuple(_only(self._plan, {cell.number for cell in cells}))
+
+
+class _Turn:
+    """A cell and its sheet."""
+
+    def __init__(self, sheet: PlannedSheet, cell: PlannedCell) -> None:
+        self.sheet, self.cell = sheet, cell
+
+
+def _only(plan: Plan, numbers: set[int]) -> Iterator[PlannedSheet]:
+    count = 0
+    for sheet in plan:
+        own = [cell for cell in sheet.cells if cell.number in numbers]
+        if own:
+            cells = (replace(cell, number=count + at) for at, cell in enumerate(own))
+            yield replace(sheet, cells=tuple(cells))
+            count += len(own)

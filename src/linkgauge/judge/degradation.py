@@ -1,0 +1,176 @@
+"""Whether a cell that is measured now and then got worse than it was, or is worse than it should
+be.
+
+A single slow measurement is none: two in a row are, and two good ones end it. Wrong bytes, an error
+or a timeout count at once.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from linkgauge.model.change_points import change_points
+from linkgauge.model.history import CellOf, EarlierRun
+from linkgauge.model.modes import cut
+from linkgauge.model.result import CellResult, Result
+from linkgauge.model.units import Better
+from linkgauge.model.watch import Degraded, Recovered, Why
+
+LEAST = 5
+"""Earlier figures that it takes to know what is usual."""
+MOST = 60
+"""Of these, the latest count."""
+IN_A_ROW = 2
+_FAR = 5.0
+"""Deviations from the usual figure that are not chance."""
+_FEW = 4.0
+"""Of few earlier figures, the scatter is less sure than of many: of these, it counts twice."""
+_MAD = 1.4826
+"""A normal deviation, as a multiple of the median absolute one."""
+
+
+Sheet = tuple[str, str, int]
+"""Benchmark, backend and size."""
+
+
+class Seen(NamedTuple):
+    """A cell of a judged run, and what identifies it over runs."""
+
+    cell: CellOf
+    found: CellResult
+    result: Result
+
+
+class _State:
+    """A cell so far: good figures that were usual, how many measurements in a row were slow or not,
+    and since when (seconds) it is degraded."""
+
+    def __init__(self) -> None:
+        self.usual: deque[float] = deque(maxlen=MOST)
+        self.slow = self.good = 0
+        self.since: float | None = None
+        self.why: Why = "history"
+
+
+class Degradation:
+    """Follows cells. A figure is slow if it is worse than the usual one by more than `least`, and
+    by more than earlier ones scatter; or if it is `low` beside what is expected."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._cells: dict[CellOf, _State] = {}
+
+    def learn(self, runs: Iterable[EarlierRun], better: Mapping[Sheet, Better]) -> None:
+        """Takes what was usual from earlier runs, the latest first, of cells of these sheets."""
+        series: dict[CellOf, list[float]] = {}
+        for run in runs:
+            for cell, figure in run.figures.items():
+                if figure.status == "pass" and figure.figure is not None and cell[:3] in better:
+                    series.setdefault(cell, []).append(figure.figure)
+        for cell, figures in series.items():
+            usual = self._usual(figures[::-1], is_rate=better[cell[:3]] == "higher")
+            self._cells.setdefault(cell, _State()).usual.extend(usual)
+
+    def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
+        """Of figures in the order of time, those of the latest level; if that is far worse than
+        the one before, of that one: what got worse and stayed so is not usual by that."""
+        changes = change_points(figures)
+        if not changes:
+            return figures
+        last = changes[-1]
+        is_worse = (last.ratio < 1) == is_rate and abs(last.ratio - 1) > self._least
+        if not is_worse:
+            return figures[last.at :]
+        return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
+
+    def suspects(self, seen: Iterable[Seen]) -> Iterator[Seen]:
+        """Cells that look slow, and are not known to be degraded: to be measured once more."""
+        for one in seen:
+            state = self._cells.get(one.cell)
+            if one.found.status == "pass" and (state is None or state.since is None):
+                last = _visits(one.found)[-1:]
+                if any(self._slow(one, figure) for figure in last):
+                    yield one
+
+    def observe(self, seen: Seen, now: float, time: str) -> Degraded | Recovered | None:
+        """What changed with this measurement, at `now` (seconds) and this time of day."""
+        state = self._cells.setdefault(seen.cell, _State())
+        if seen.found.status in ("fail", "error", "timeout"):
+            return self._degrade(state, seen, now, time, seen.found.status)
+        for figure in _visits(seen.found):
+            why = self._slow(seen, figure)
+            if why is None:
+                state.slow, state.good = 0, state.good + 1
+                if state.since is None:
+                    state.usual.append(figure)
+            else:
+                state.slow, state.good, state.why = state.slow + 1, 0, why
+        if state.slow >= IN_A_ROW:
+            return self._degrade(state, seen, now, time, state.why)
+        if state.since is not None and state.good >= IN_A_ROW:
+            since, state.since = state.since, None
+            return Recovered(**self._noticed(seen, state, time, state.why), seconds=now - since)
+        return None
+
+    def is_open(self, cell: CellOf) -> bool:
+        """Whether the next measurement may change what is said of it."""
+        state = self._cells.get(cell)
+        if state is None:
+            return False
+        return bool(state.good if state.since is not None else state.slow)
+
+    def degraded(self) -> tuple[CellOf, ...]:
+        return tuple(cell for cell, state in self._cells.items() if state.since is not None)
+
+    def whys(self) -> Collection[Why]:
+        return {state.why for state in self._cells.values() if state.since is not None}
+
+    def _degrade(
+        self, state: _State, seen: Seen, now: float, time: str, why: Why
+    ) -> Degraded | None:
+        """Once until it recovers."""
+        state.good = 0
+        is_new, state.why = state.since is None, why
+        if not is_new:
+            return None
+        state.since = now
+        return Degraded(**self._noticed(seen, state, time, why))
+
+    def _noticed(self, seen: Seen, state: _State, time: str, why: Why) -> dict[str, Any]:
+        known = len(state.usual) >= LEAST
+        expected = seen.found.expected
+        return {
+            "time": time,
+            "cell": seen.cell,
+            "why": why,
+            "unit": seen.result.unit,
+            "simulated": seen.result.simulated,
+            "figure": seen.found.headline,
+            "usual": statistics.median(state.usual) if known else None,
+            "earlier": len(state.usual),
+            "expected": None if expected is None else expected.figure,
+            "reason": seen.found.reason,
+        }
+
+    def _slow(self, seen: Seen, figure: float) -> Why | None:
+        if seen.found.verdict == "low":
+            return "expected"
+        state = self._cells.get(seen.cell)
+        if state is None or len(state.usual) < LEAST or figure <= 0:
+            return None
+        usual = statistics.median(state.usual)
+        scatter = _MAD * statistics.median(abs(one - usual) for one in state.usual) / usual
+        bound = max(self._least, _FAR * scatter * (1 + _FEW / len(state.usual)))
+        speed = figure / usual if seen.result.better == "higher" else usual / figure
+        return "history" if speed < 1 - bound else None
+
+
+def _visits(cell: CellResult) -> list[float]:
+    """The median of each visit."""
+    if not cell.samples:
+        return []
+    by_visit = cut(cell.samples, [sum(gates) for gates in cell.visits] or [len(cell.samples)])
+    return [statistics.median(visit) for visit in by_visit if visit]

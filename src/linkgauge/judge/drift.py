@@ -1,0 +1,48 @@
+"""Whether the figures of a repeated run went up or down over its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from linkgauge.model.change_points import change_points, holding
+from linkgauge.model.soak import CellCourse, Soak
+
+LEAST = 0.01
+"""Smaller changes of level are left out."""
+
+
+class Drift(NamedTuple):
+    """A cell whose level changed: from its first to its last, and when first, in seconds."""
+
+    cell: CellCourse
+    ratio: float
+    at: float
+    direction: Literal["better", "worse"]
+
+
+def drifts(soak: Soak) -> tuple[Drift, ...]:
+    """The cells that changed by at least `LEAST`, the worst first. A part of the time counts as a
+    run does in a trend (model/change_points.py), and many cells have as few false changes as
+    one."""
+    found = []
+    for cell in soak.cells:
+        places = [at for at, mean in enumerate(cell.means) if mean is not None]
+        changes = change_points([mean for mean in cell.means if mean is not None])
+        if changes:
+            ratio = changes[-1].after / changes[0].before
+            at = soak.slice * places[changes[0].at]
+            is_better = (ratio > 1) == (cell.better == "higher")
+            drift = Drift(cell, ratio, at, "better" if is_better else "worse")
+            found.append((min(change.p for change in changes), drift))
+    most = holding([p for p, _ in found], len(soak.cells))
+    proven = [one for p, one in found if p <= most and abs(one.ratio - 1) >= LEAST]
+    return tuple(sorted(proven, key=_gravity))
+
+
+def _gravity(drift: Drift) -> tuple[bool, float]:
+    return drift.direction == "better", -abs(drift.ratio - 1)
+
+
+def of_cells(found: Sequence[Drift], direction: str) -> list[Drift]:
+    return [drift for drift in found if drift.direction == direction]

@@ -1,0 +1,58 @@
+"""Percentiles of any number of values in little memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+ERROR = 0.002
+"""The relative error of a quantile."""
+MOST_BINS = 4096
+"""Of values that span so many bins, a factor of ten million, the least share one."""
+_GAMMA = (1 + ERROR) / (1 - ERROR)
+_LOG = math.log(_GAMMA)
+
+
+class Sketch:
+    """Counts positive values in bins of equal ratio: a quantile lies within `ERROR` of a value of
+    that rank (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below count as 0.
+    The least and the most are exact."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.least, self.most = math.inf, -math.inf
+        self._bins: Counter[int] = Counter()
+        self._zeros = 0
+
+    def add(self, values: Iterable[float]) -> None:
+        for value in values:
+            self.count += 1
+            self.least, self.most = min(self.least, value), max(self.most, value)
+            if value > 0:
+                self._bins[math.ceil(math.log(value) / _LOG)] += 1
+            else:
+                self._zeros += 1
+        if len(self._bins) > MOST_BINS:
+            self._collapse()
+
+    def _collapse(self) -> None:
+        ordered = sorted(self._bins)
+        floor = ordered[len(ordered) - MOST_BINS]
+        for key in ordered[: len(ordered) - MOST_BINS]:
+            self._bins[floor] += self._bins.pop(key)
+
+    def quantile(self, fraction: float) -> float | None:
+        """The value that this fraction of all values does not exceed; None of no values."""
+        if not self.count:
+            return None
+        rank = fraction * (self.count - 1)
+        if rank < self._zeros:
+            return max(0.0, self.least) if self.least > 0 else self.least
+        seen = self._zeros
+        for key in sorted(self._bins):
+            seen += self._bins[key]
+            if seen > rank:
+                middle = 2 * _GAMMA**key / (_GAMMA + 1)
+                return min(max(middle, self.least), self.most)
+        return self.most

@@ -1,0 +1,120 @@
+"""What a watch reports, a line each: for people, or as JSON."""
+
+from __future__ import annotations
+
+import msgspec
+from rich.text import Text
+
+from linkgauge.model.durations import format_duration
+from linkgauge.model.history import CellOf
+from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.watch import (
+    Begun,
+    Degraded,
+    Ended,
+    Event,
+    Idle,
+    LeftAlone,
+    Noticed,
+    Probed,
+    Problem,
+    Recovered,
+)
+
+from .comparison_text import percent
+from .matrix import brief
+from .remedies import one_line
+from .run_text import simulated
+from .sentences import first_of
+
+_CELLS = ("cell", "degraded")
+
+
+def event_json(event: Event) -> str:
+    """One line; cells as objects."""
+    found = msgspec.to_builtins(event, builtin_types=())
+    for name in _CELLS:
+        value = getattr(event, name, None)
+        if isinstance(value, CellOf):
+            found[name] = value._asdict()
+        elif isinstance(value, tuple):
+            found[name] = [cell._asdict() for cell in value]
+    return msgspec.json.encode(found).decode()
+
+
+def event_line(event: Event) -> Text | None:
+    """None for what people need not be told."""
+    said = _said(event)
+    if said is None:
+        return None
+    return Text.assemble((f"{event.time[:19].replace('T', ' ')}Z", "dim"), "  ", said)
+
+
+def _said(event: Event) -> Text | None:
+    match event:
+        case Begun():
+            every, budget = format_duration(event.every), percent(event.budget)
+            what = f"{count_of(event.cells)} of {one_line(event.machine)}"
+            how = f"a probe every {every}, devices busy for at most {budget} of the time"
+            line = Text(f"watching {what}: {how}")
+            return line.append("  ").append(simulated()) if event.simulated else line
+        case Degraded():
+            return Text.assemble(("DEGRADED", "bold red"), f"  {_noticed(event)}", _mark(event))
+        case Recovered():
+            after = f", after {format_duration(event.seconds)}"
+            return Text.assemble(
+                ("recovered", "bold green"), f"  {_noticed(event)}{after}", _mark(event)
+            )
+        case LeftAlone():
+            said = f"  {event.device}: {one_line(event.why)}"
+            return Text.assemble(("left alone", "yellow"), said)
+        case Idle():
+            return Text(f"idle again  {event.device}")
+        case Problem():
+            return Text.assemble(("problem", "yellow"), f"  {one_line(event.reason)}")
+        case Ended():
+            return Text(_ended(event))
+        case Probed():
+            return None
+
+
+def _mark(event: Noticed) -> Text:
+    return Text("  ").append(simulated()) if event.simulated else Text()
+
+
+def _noticed(event: Noticed) -> str:
+    """`NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
+    cell = event.cell
+    size = f" {format_size(cell.size)}" if cell.size else ""
+    parts = []
+    if event.figure is not None:
+        parts.append(_figure(event.figure, event))
+        if event.usual:
+            share = f"{event.figure / event.usual:.0%} of its usual {_figure(event.usual, event)}"
+            parts.append(f"{share} ({event.earlier} earlier)")
+        if event.expected:
+            shown = f"{event.figure / event.expected:.0%} of the expected"
+            parts.append(f"{shown} {_figure(event.expected, event)}")
+    if event.why not in ("history", "expected"):
+        reason = f": {one_line(event.reason)}" if event.reason else ""
+        parts.insert(0, f"{event.why}{reason}")
+    return f"{cell.benchmark} ({cell.row}, {cell.column}){size}  {', '.join(parts)}"
+
+
+def _figure(value: float, event: Noticed) -> str:
+    return f"{brief(value, event.unit)} {unit_of(event.unit).shown}"
+
+
+def _ended(event: Ended) -> str:
+    probes = "1 probe" if event.probes == 1 else f"{event.probes:,} probes"
+    busy = f"{format_duration(event.busy)} of {format_duration(event.elapsed)}"
+    duty = f"devices busy for {busy} ({_duty(event.duty)})"
+    line = f"ended: {probes}, {count_of(event.cells)} measured, {duty}"
+    if not event.degraded:
+        return f"{line}; nothing is degraded"
+    names = [f"{cell.benchmark} ({cell.row}, {cell.column})" for cell in event.degraded]
+    return f"{line}; degraded: {first_of(names, ', ')}"
+
+
+def _duty(share: float) -> str:
+    return percent(share) if share >= 0.0001 else f"{100 * share:.1g}%"

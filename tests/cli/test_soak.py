@@ -1,0 +1,234 @@
+"""`linkgauge run --for`: a selection repeated for a time, on a simulated machine's own clock."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from command_kit import called
+from linkgauge.engine.again import _drawn
+from linkgauge.engine.course import KEPT
+from linkgauge.engine.journal import JOURNAL_FILE, Measured, read_records
+from linkgauge.engine.runs import read_run
+from linkgauge.model.settings import Settings
+from linkgauge.model.soak import SLICES, Soaking, Throttling
+
+READ = "device_to_device_memcpy_read_ce"
+SOAK = ("run", READ, "--machine", "ppu-8", "--device", "0", "--device", "1", "--device", "2",
+        "--size", "1M", "--samples", "4")  # fmt: skip
+CELLS = 6
+
+
+def soak(out, *more, time="20s", code=0):
+    """The run of a soak, what it printed with single blanks, and its folder."""
+    done = called(*SOAK, "--for", time, "--out", out, *more)
+    assert done.returncode == code, done.stderr
+    (folder,) = out.glob("*/default/*")
+    return read_run(folder), " ".join((done.stdout + done.stderr).split()), folder
+
+
+def faults(*texts):
+    return [word for text in texts for word in ("--fault", text)]
+
+
+def test_everything_is_measured_and_compared_round_after_round(tmp_path):
+    run, text, folder = soak(tmp_path)
+    how = run.soak
+    assert (how.stopped, how.reason, how.struck) == ("time", None, ())
+    assert 20 <= how.lasted < 21
+    visits = [
+        record
+        for record in read_records((folder / JOURNAL_FILE).read_bytes())
+        if isinstance(record, Measured)
+    ]
+    assert how.visits == how.checked == len(visits) == sum(one.visits for one in how.cells)
+    assert how.rounds == len(visits) // CELLS > 10
+    assert how.slice == 20 / SLICES
+    assert all(len(one.means) == SLICES for one in how.cells)
+    assert how.compared == len(visits) << 20
+    assert [one.samples for one in how.cells] == [4 * one.visits for one in how.cells]
+    for cell in run.results[0].cells:
+        assert KEPT // 2 <= len(cell.visits) <= KEPT
+        assert cell.verdict == "ok"
+    assert "soak: 20" in text
+    assert "none struck" in text
+    assert "SIMULATED" in text
+
+
+def test_the_journal_says_what_run_json_says(tmp_path):
+    run, _, folder = soak(tmp_path)
+    again = read_run(folder / JOURNAL_FILE)
+    assert again.soak == run.soak
+    assert [cell.samples for cell in again.results[0].cells] == [
+        cell.samples for cell in run.results[0].cells
+    ]
+
+
+def test_a_wrong_byte_in_round_3_is_named_with_its_moment(tmp_path):
+    number = 2 * CELLS + 2  # (1, 0) in the third round
+    run, text, _ = soak(tmp_path, *faults(f"flip * offset=77 cells={number}"), code=1)
+    (struck,) = run.soak.struck
+    assert (struck.moment.round, struck.cell.row, struck.cell.column) == (3, "1", "0")
+    assert struck.status == "fail"
+    assert "is wrong at byte 77" in struck.reason
+    assert run.started < struck.moment.time
+    (bad,) = (one for one in run.soak.cells if one.struck)
+    assert (bad.struck, bad.visits) == (1, bad.checked)
+    # It stays in the run, whatever visits are kept.
+    assert [cell.status for cell in run.results[0].cells].count("fail") == 1
+    assert f"FAIL {READ} (1, 0) at 0:00:0" in text
+    assert "in round 3 (" in text
+
+
+def test_an_error_costs_its_visit_and_the_rounds_go_on(tmp_path):
+    run, _, _ = soak(tmp_path, *faults(f"crash * cells={CELLS + 1}"), code=3)
+    (struck,) = run.soak.struck
+    assert (struck.status, struck.moment.round) == ("error", 2)
+    assert run.soak.rounds > 10
+
+
+def test_a_temperature_limit_ends_it_with_the_reason(tmp_path):
+    hot = faults(
+        f"hot sim:2 celsius=70 cells=0..{3 * CELLS - 1}",
+        f"hot sim:2 celsius=91 cells={3 * CELLS}..",
+    )
+    run, text, _ = soak(tmp_path, "--max-temperature", "85", *hot, code=1)
+    how = run.soak
+    assert how.stopped == "temperature"
+    assert how.reason == "sim:2 reached 91 °C, the limit is 85 °C"
+    assert how.rounds == 3
+    assert how.lasted < 20
+    assert run.finished is not None
+    (device,) = (one for one in how.devices if one.hottest is not None)
+    assert (device.memory, device.hottest) == ("sim:2", 91.0)
+    assert f"too hot: {how.reason}; the run ended there" in text
+
+
+def test_drift_and_throttling_are_shown_over_the_time(tmp_path):
+    slow = f"slow sim:0 rate=60% cells={8 * CELLS}.."
+    run, text, _ = soak(tmp_path, "--no-verdict", *faults(slow), time="60s")
+    drifted = [one for one in run.soak.cells if "0" in (one.cell.row, one.cell.column)]
+    for one in drifted:
+        known = [mean for mean in one.means if mean is not None]
+        assert known[-1] / known[0] < 0.75
+    assert "drift worse by" in text
+    assert "in 4 cells" in text
+    (device,) = (one for one in run.soak.devices if one.throttled)
+    (held,) = device.throttled
+    assert isinstance(held, Throttling)
+    assert (device.memory, held.reason, held.first.round) == ("sim:0", "hardware slowdown", 9)
+    assert "throttled by hardware slowdown in" in text
+
+
+def test_the_slowest_moments_are_kept(tmp_path):
+    stall = f"stall sim:1-sim:2 every=2 for=0.5 cells={4 * CELLS}..{5 * CELLS - 1}"
+    run, text, _ = soak(tmp_path, *faults(stall), "--no-verdict")
+    worst = run.soak.worst[0]
+    assert worst.moment.round == 5
+    assert {worst.cell.row, worst.cell.column} == {"1", "2"}
+    assert worst.share < 0.2
+    assert "of its median" in text
+
+
+ENDING = """
+import os, sys
+from linkgauge.engine import controller
+number, left = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+after = controller._Passed.after
+def ending(self, cells):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), number)
+    return after(self, cells)
+controller._Passed.after = ending
+from linkgauge.cli.main import main
+main()
+"""
+"""A command that a signal strikes once it has measured so many visits, before it keeps the last."""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+)
+def test_it_goes_on_for_the_remaining_time_after_kill_9_and_ctrl_c(number, code, tmp_path):
+    command = [sys.executable, "-c", ENDING, str(int(number)), "32", *SOAK, "--for", "30s"]
+    struck = subprocess.run(
+        [*command, "--out", str(tmp_path), *faults("flip * offset=77 cells=13")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=100, check=False,
+    )  # fmt: skip
+    assert struck.returncode == code
+    (folder,) = tmp_path.glob("*/default/*")
+    before = read_run(folder)
+    assert before.finished is None
+    assert before.soak.stopped is None
+    assert before.soak.visits == 31
+    assert 0 < before.soak.lasted < 30
+    done = called("run", "--resume", folder)
+    assert done.returncode == 1, done.stderr
+    whole = read_run(folder)
+    assert whole.soak.stopped == "time"
+    assert 30 <= whole.soak.lasted < 31
+    assert whole.soak.visits > before.soak.visits
+    assert whole.soak.struck == before.soak.struck
+    assert [one.moment.round for one in whole.soak.struck] == [3]
+    assert len(whole.resumed) == 1
+    records = read_records((folder / JOURNAL_FILE).read_bytes())
+    seen = [(r.round, r.sheet, r.cell.place) for r in records if isinstance(r, Measured)]
+    assert len(seen) == len(set(seen)), "no cell is measured twice in a round"
+
+
+def test_a_run_that_is_over_is_shown_and_another_time_refused(tmp_path):
+    _, _, folder = soak(tmp_path)
+    assert "complete" in called("run", "--resume", folder).stderr
+    done = called("run", "--resume", folder, "--for", "1h")
+    assert done.returncode == 2
+    assert "--for 3600s disagrees with the run's own (--for 20s)" in done.stderr
+
+
+def test_the_report_shows_it_over_time(tmp_path, monkeypatch):
+    monkeypatch.delenv("LINKGAUGE_NO_REPORT", raising=False)
+    hot = faults("hot sim:2 celsius=61", "flip * offset=77 cells=13")
+    _, _, folder = soak(tmp_path, *hot, code=1)
+    page = (folder / "report.html").read_text()
+    for text in (
+        "Over the time", "whole rounds", "Temperature (°C) over the time",
+        "is wrong at byte 77", "Slowest moments", "Figures over the time",
+    ):  # fmt: skip
+        assert text in page
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--for", "soon"), "--for 'soon' is not understood: write 30s, 10m, 8h or 1h30m"),
+        (("--max-temperature", "85"), "--max-temperature ends what --for repeats: give --for, too"),
+        (
+            ("--for", "1s", "--max-temperature", "900"),
+            "--max-temperature 900: give degrees Celsius, such as 85",
+        ),
+    ],
+)
+def test_bad_options_are_one_line(given, says):
+    done = called(*SOAK, *given)
+    assert (done.returncode, done.stderr) == (2, f"linkgauge: {says}\n")
+
+
+def test_a_limit_that_no_device_reports_is_refused(tmp_path):
+    done = called("run", "--backend", "host", "--for", "1s", "--max-temperature", "85",
+                  "--out", tmp_path)  # fmt: skip
+    assert done.returncode == 2
+    assert "no accelerator here reports its temperature" in done.stderr
+
+
+def test_a_dry_run_says_for_how_long(tmp_path):
+    done = called(*SOAK, "--for", "8h", "--dry-run", "--out", tmp_path)
+    assert done.returncode == 0
+    assert "repeated for 8 h" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cells_of_a_soak_are_measured_again_once():
+    """For `gate --rerun`."""
+    assert _drawn(Settings((64,), soak=Soaking(28800.0)), 1).soak is None
