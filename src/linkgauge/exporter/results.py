@@ -183,7 +183,12 @@ class FromHistory:
                 self._shown[key] = (
                     run,
                     ShownCell(
-                        shown[number], cell, figure.unit, figure.status, figure.verdict, figure.figure
+                        shown[number],
+                        cell,
+                        figure.unit,
+                        figure.status,
+                        figure.verdict,
+                        figure.figure,
                     ),
                 )
 
