@@ -61,7 +61,7 @@ def verdict(lines):
             ("traffic", "--machine", "vm-degraded", "--threads", "1", "--out", "kept"),
             1,
             "verdict:   fail target-speed  sim:0",
-            " not judged; findings: 2 fail SIMULATED",
+            " not judged (no expected figure); findings: 2 fail SIMULATED",
         ),
         (
             ("run", "--prefix", "host_to_device", *DGX, "--fault", "stall sim:1 for=0.05"),
