@@ -31,7 +31,7 @@ from linkgauge.model.machine import Device
 
 from . import messages
 from .launch import Launch
-from .member import Member
+from .member import HasInterfaces, Member
 from .members import SimMember, open_member
 from .messages import Command, Present, Reason, Refused, decode_command, encode
 
@@ -129,7 +129,8 @@ class Agent:
             return Present(None, str(problem))
         self._made.callback(member.close)
         self._opened = member
-        return Present(member.device())
+        nics = member.nics if isinstance(member, HasInterfaces) else ()
+        return Present(member.device(), nics=tuple(nics))
 
     def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
         member = self._member

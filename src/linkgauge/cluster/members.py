@@ -1,5 +1,5 @@
-"""Members by what they measure with: a simulated device, or a GPU. Those without share the memory
-of their hosts by MPI (mpi.py)."""
+"""Members by what they measure with: a simulated device, or a GPU. Those without have the memory of
+their hosts, between which MPI (mpi.py) or network interfaces (net.py) move bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.backends.sim import SimBackend, simulate
 from linkgauge.machine.host import read_host
 from linkgauge.model.errors import InputError, Unsupported
 from linkgauge.model.inventory import Inventory
-from linkgauge.model.memory import Memory
+from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Operation
 
@@ -27,6 +27,10 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
         from .mpi import open_mpi
 
         return open_mpi(launch)
+    if backend == NETWORK:
+        from .net import open_net
+
+        return open_net(launch)
     if backend == SIMULATED:
         return SimMember(launch.rank, settings)
     if backend == "cuda":
@@ -34,7 +38,7 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
 
         opened = open_backend(backend, settings.engines, read_host())
         return open_cuda(launch, opened)
-    raise InputError(f"backend {backend} shares no memory between processes: use cuda or mpi")
+    raise InputError(f"backend {backend} shares no memory between processes: use cuda, mpi or net")
 
 
 class SimMember(BackendMember):

@@ -20,8 +20,9 @@ from linkgauge.model.collective import Collective
 from linkgauge.model.errors import LinkgaugeError, Phase, Unsupported
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import Memory
+from linkgauge.model.nics import nic_problem
 from linkgauge.model.result import Placement
-from linkgauge.model.transfer import Engine, Operation, Transfer
+from linkgauge.model.transfer import NIC_ENGINES, Engine, EngineKind, Operation, Transfer
 
 from . import messages
 from .clocks import Clocks
@@ -33,6 +34,8 @@ LATE_SECONDS = 1e-3
 """A start so long after the time that was told is late."""
 FOUNDED = ("cuda",)
 """Backends whose members found a group of ranks by a token of its first one."""
+_BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
+"""Engines whose work takes both ranks."""
 APART = (1.0, 0.1, 0.01)
 """Shares of a sample's time: a figure reports the largest that the difference of its starts
 exceeds."""
@@ -92,6 +95,10 @@ class RankBackend:
         is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
         if is_part and str(transfer.source) in self._shared:
             return "ranks share a GPU: NCCL needs one for each"
+        if transfer.engine.owner.is_nic:
+            problem = nic_problem(transfer, self._links.ranks)
+            if problem is not None:
+                return problem
         if transfer not in self._refusals:
             kind, asked = Reason | None, messages.Refuses(transfer)
             reason = self._links.one(_owner(transfer), asked, kind)  # type: ignore[arg-type]
@@ -242,7 +249,7 @@ class RankGroup(Gated):
         self._places = [_owner(copy.transfer) for copy in copies]
         self._owners = sorted(set(self._places))
         self._awaits_all = operation == "broadcast" or any(
-            copy.transfer.engine.kind == "msg" for copy in copies
+            copy.transfer.engine.kind in _BY_BOTH for copy in copies
         )
         """Whether a rank that times nothing holds others up if it starts late: behind the warm-up
         of what NCCL passes on, and beside what engines reach by themselves, it does not."""

@@ -74,14 +74,41 @@ def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
 
 
+def listen_at(first: str) -> socket.socket:
+    """Rank 0's end, at the HOST:PORT that all ranks were given. Raises InputError."""
+    host, port = _host_and_port(first)
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise InputError(f"rank 0 cannot listen at {first}: {said}") from error
+
+
+def connect_at(first: str, seconds: float) -> socket.socket:
+    """Rank 0 may start later than this. Raises NotReached if it is not there in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return connect_there(*_host_and_port(first), max(1.0, deadline - time.monotonic()))
+        except NotReached:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(AGAIN_SECONDS)
+
+
+def _host_and_port(first: str) -> tuple[str, int]:
+    host, _, port = first.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
     """Raises NotReached if nobody answers in time."""
     try:
         connected = socket.create_connection((host, port), seconds)
-    except OSError as error:
-        raise NotReached(
-            f"cannot be reached at {host}:{port}: {error.strerror or error}"
-        ) from error
+    except (OSError, OverflowError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise NotReached(f"cannot be reached at {host}:{port}: {said}") from error
     connected.settimeout(None)
     return _prompt(connected)
 

@@ -21,6 +21,7 @@ from linkgauge.model.arrays import HostMode, mode_of
 from linkgauge.model.collective import CollectiveChoice, CollectiveName
 from linkgauge.model.errors import InputError
 from linkgauge.model.machine import Machine
+from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.transfer import Benchmark, Cell, Report
@@ -86,17 +87,30 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
     transfers: str
 
-    is_across_ranks: ClassVar[bool] = False
     of_one_process: ClassVar[tuple[str, ...]] = ()
 
-    def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Those that the transfers name."""
+    @property
+    def is_across_ranks(self) -> bool:
+        """Whether any memory is of a rank."""
+        return any(place.rank is not None for place in self._places)
+
+    @property
+    def _places(self) -> tuple[Memory, ...]:
         parsed = parse_transfers(self.transfers)
-        places = (place for t in parsed for place in (*t.memories, t.engine.owner))
-        return tuple(sorted({place.backend for place in places} - {"host"}))
+        return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
+
+    def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
+        """Those that the transfers name; between hosts, MPI if no network interface does it."""
+        named = {place.backend for place in self._places} - {"host"}
+        if not named and self.is_across_ranks:
+            named = {ACROSS_RANKS}
+        return tuple(sorted(named))
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
         parsed = parse_transfers(self.transfers)
+        if self.is_across_ranks and not machine.ranks:
+            several = "start one process for each rank: mpiexec -n 2 linkgauge copy ..."
+            raise InputError(f"{parsed[0]} is between processes; {several}")
         check_exists(parsed, machine)
         if any(transfer.engine.kind == "ccl" for transfer in parsed):
             raise InputError("ccl only carries out collectives: linkgauge run all_reduce")
@@ -200,7 +214,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
     """Accelerator backends to open. Raises InputError for one that does not exist."""
     here = ACCELERATORS if simulation is None else (SIMULATED,)
-    there = (*ACCELERATORS, ACROSS_RANKS) if simulation is None else here
+    there = (*ACCELERATORS, ACROSS_RANKS, NETWORK) if simulation is None else here
     for name in asked:
         if name != "host" and name not in there:
             known = ", ".join(("host", *there))

@@ -1,0 +1,180 @@
+"""Members whose network interfaces move bytes between the memories of their hosts, by TCP.
+
+The engine's rank times: from before its first call until the last byte is there, of which the
+destination's word is the proof if the source has the engine. A copy of several streams has as many
+connections, each for a part of the buffer.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from linkgauge import _native
+from linkgauge.backends import native
+from linkgauge.backends.protocol import Pace, Pattern, Wrong
+from linkgauge.backends.rules import check_alone, lacking
+from linkgauge.machine.interfaces import read_interfaces
+from linkgauge.model.errors import BackendError, Unsupported
+from linkgauge.model.inventory import Interface, Inventory
+from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK
+from linkgauge.model.transfer import Operation, Transfer
+
+from .host_memory import HostMemory
+from .launch import Launch
+from .member import await_time
+from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
+from .nic_links import Door, Key, keys_of
+from .nic_streams import Bounce, Stream, carry_out
+
+PACE = Pace(seconds=0.02, loops=2)
+
+
+class NetMember:
+    """This process, its host's memory, and the interfaces `nics` of its network namespace."""
+
+    others_wait = False
+
+    def __init__(self, launch: Launch, nics: Sequence[Interface]) -> None:
+        self._rank = launch.rank
+        self._host = HostMemory(launch.rank)
+        self.nics = nics
+        self._door = Door(nics)
+        self._pages: dict[int, _native.Memory] = {}
+        self._connections: dict[Key, socket.socket] = {}
+        self._streams: list[Stream] = []
+        self._bounce: Bounce | None = None
+        self._loops = 0
+
+    def make_progress(self) -> None:
+        """Nobody depends on that."""
+
+    def device(self) -> Device:
+        return self._host.device("TCP")
+
+    def look(self) -> Inventory:
+        return Inventory()
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        """What interfaces cannot do; whether these can is rank 0's to say, which knows both ends'."""
+        if transfer.engine.kind == "rdma":
+            return f"{transfer}: linkgauge moves no bytes by RDMA yet: use tcp"
+        if transfer.engine.kind != "tcp" or transfer.both_ways:
+            return f"{transfer}: network interfaces move bytes one way, by tcp"
+        if any(memory.kind or not memory.is_host for memory in transfer.memories):
+            return f"{transfer}: TCP moves bytes between pinned host memories"
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        return ()
+
+    def allocate(self, command: Allocate) -> Allocated:
+        pages, allocated = self._host.allocate(command, self._door.handle())
+        self._pages[command.number] = pages
+        return allocated
+
+    def free(self, number: int) -> None:
+        pages = self._pages.pop(number, None)
+        if pages is not None:
+            pages.close()
+
+    def fill(self, number: int, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        native.fill(self._address(number), size, pattern, seed, inverted, self._host.cpus)
+
+    def first_mismatch(self, number: int, size: int, pattern: Pattern, seed: int) -> int | None:
+        address = self._address(number)
+        return native.first_mismatch(address, size, pattern, seed, self._host.cpus)
+
+    def checksum(self, number: int, size: int) -> int:
+        return native.checksum(self._address(number), size, self._host.cpus)
+
+    def _address(self, number: int) -> int:
+        if number not in self._pages:
+            raise BackendError("buffer", f"number {number} is not allocated here")
+        return self._pages[number].address
+
+    def token(self) -> bytes:
+        raise Unsupported(f"backend {NETWORK} founds no groups of ranks")
+
+    def reach(self, copies: Sequence[SharedCopy]) -> tuple[str | None, ...]:
+        return (None,) * len(copies)
+
+    def prepare(
+        self, copies: Sequence[SharedCopy], operation: Operation, tokens: Sequence[bytes] = ()
+    ) -> Prepared:
+        """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
+        self._hang_up()
+        if operation not in ("copy", "flag-ping-pong"):
+            raise lacking(NETWORK, operation)
+        self._connections = self._door.connected(copies, self._rank)
+        self._streams = [
+            stream
+            for place, copy in enumerate(copies)
+            if self._rank in (copy.transfer.source.rank, copy.transfer.destination.rank)
+            for stream in self._streams_of(place, copy)
+        ]
+        if operation == "flag-ping-pong":
+            check_alone(copies)  # type: ignore[arg-type]  # counts them
+            self._bounce = Bounce(self._streams[0])
+            return Prepared(self._bounce.pace if self._streams[0].times else None)
+        return Prepared(PACE if any(stream.times for stream in self._streams) else None)
+
+    def _streams_of(self, place: int, copy: SharedCopy) -> list[Stream]:
+        """This rank's ends of a copy's streams, each of which has a part of its bytes."""
+        transfer = copy.transfer
+        sends = transfer.source.rank == self._rank
+        lent = copy.source if sends else copy.destination
+        if lent is None:
+            raise Unsupported(f"{transfer}: moves nothing between ranks")
+        address = self._address(lent.number)
+        keys = list(keys_of(place, copy))
+        if copy.size < len(keys):
+            raise Unsupported(f"{transfer}: {copy.size} bytes are fewer than streams")
+        bounds = [copy.size * at // len(keys) for at in range(len(keys) + 1)]
+        times = transfer.engine.owner.rank == self._rank
+        return [
+            Stream(place, transfer, self._connections[key], address + begin, end - begin, sends, times)
+            for key, begin, end in zip(keys, bounds[:-1], bounds[1:], strict=True)
+        ]
+
+    def arm(self, loops: int, laps: int) -> None:
+        self._loops = loops * laps
+        if self._bounce is not None:
+            self._bounce.arm(loops, laps)
+
+    def begin(self, command: Begin) -> Ended:
+        if self._bounce is not None:
+            return self._bounce.run(await_time(command.at))
+        try:
+            opened, ends = carry_out(self._streams, self._loops, command.at)
+        except BaseException:
+            self._hang_up()  # so that the other ends notice
+            raise
+        return Ended(opened, {place: end - opened for place, end in ends.items()})
+
+    def iterate(self, count: int) -> tuple[float, ...]:
+        raise BackendError("collective", "none is prepared")
+
+    def check(self) -> Wrong:
+        raise BackendError("collective", "none is prepared")
+
+    def close_group(self) -> None:
+        self._hang_up()
+        self._door.turn_away()
+
+    def _hang_up(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections = {}
+        self._streams, self._bounce = [], None
+
+    def close(self) -> None:
+        self.close_group()
+        for number in tuple(self._pages):
+            self.free(number)
+        self._door.close()
+
+
+def open_net(launch: Launch) -> NetMember:
+    return NetMember(launch, read_interfaces())

@@ -1,0 +1,74 @@
+"""Which network interfaces of two ranks a transfer goes over, and why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .inventory import Interface
+from .ranks import Rank
+from .transfer import Transfer
+
+
+class End(NamedTuple):
+    """A rank and the number of one of its interfaces."""
+
+    rank: int
+    nic: int
+
+
+def nic_ends(transfer: Transfer) -> tuple[End, End]:
+    """The source's end and the destination's: the engine's owner is one of them, and the other is
+    the one that it names, or of the same number."""
+    engine = transfer.engine
+    own = End(engine.owner.rank or 0, engine.owner.index or 0)
+    source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
+    far = own.nic if engine.far is None else engine.far
+    if own.rank == source:
+        return own, End(destination, far)
+    return End(source, far), own
+
+
+def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
+    """Why the interfaces of a transfer cannot carry it out, in one line; None if they can."""
+    ends = nic_ends(transfer)
+    for end in ends:
+        if end.rank not in ranks:
+            return f"there is no rank {end.rank}: ranks are 0 to {len(ranks) - 1}"
+        problem = _end_problem(ranks[end.rank], end.nic, transfer.engine.kind)
+        if problem is not None:
+            return problem
+    hosts = [ranks[end.rank].host for end in ends]
+    for end in ends:
+        nic = ranks[end.rank].nics[end.nic]
+        if nic.is_loopback and hosts[0] != hosts[1]:
+            where = f"nic:{end.nic} ({nic.name}) of {_named(ranks[end.rank])}"
+            return f"{where} is a loopback: it does not reach {hosts[0]} from {hosts[1]}"
+    return None
+
+
+def _end_problem(rank: Rank, number: int, kind: str) -> str | None:
+    if number >= len(rank.nics):
+        there = ", ".join(f"nic:{at} ({nic.name})" for at, nic in enumerate(rank.nics)) or "none"
+        return f"{_named(rank)} has no nic:{number}: there are {there}"
+    nic = rank.nics[number]
+    where = f"nic:{number} ({nic.name}) of {_named(rank)}"
+    if nic.up is False:
+        return f"{where} is down: ip link set {nic.name} up"
+    if kind == "rdma" and nic.rdma is None:
+        return f"{where} has no device with RDMA"
+    if kind == "tcp" and not nic.addresses:
+        return f"{where} has no IP address"
+    return None
+
+
+def _named(rank: Rank) -> str:
+    return f"rank {rank.number} ({rank.host})"
+
+
+def usual_nic(nics: tuple[Interface, ...], *, alone: bool) -> int | None:
+    """The interface over which a rank reaches others if none is named: the fastest of those that are
+    up and have an address, the first of equals. On one machine `alone`, its loopback."""
+    able = [at for at, nic in enumerate(nics) if nic.up is not False and nic.addresses]
+    chosen = [at for at in able if nics[at].is_loopback == alone]
+    return max(chosen, key=lambda at: (nics[at].speed or 0.0, -at), default=None)
