@@ -248,11 +248,11 @@ class RankGroup(Gated):
         self._count = len(copies)
         self._places = [_owner(copy.transfer) for copy in copies]
         self._owners = sorted(set(self._places))
-        self._awaits_all = operation == "broadcast" or any(
-            copy.transfer.engine.kind in _BY_BOTH for copy in copies
-        )
+        by_both = any(copy.transfer.engine.kind in _BY_BOTH for copy in copies)
+        self._awaits_all = operation == "broadcast" or (by_both and operation == "copy")
         """Whether a rank that times nothing holds others up if it starts late: behind the warm-up
-        of what NCCL passes on, and beside what engines reach by themselves, it does not."""
+        of what NCCL passes on, of flags, and beside what engines reach by themselves, it does
+        not."""
         by_several = self._awaits_all or bool(command.tokens) or len(self._owners) > 1
         self._clocks = clocks if by_several else None
         self._moved = sum(copy.size for copy in copies)

@@ -55,7 +55,9 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
         """The backends to open. Raises InputError for what is known to be wrong before that."""
-        select(self.names, self.prefixes)
+        rows = select(self.names, self.prefixes)
+        if not request.backends and all(row.over_nics for row in rows):
+            return (NETWORK,)
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
@@ -205,6 +207,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
                 profile=self.settings.profile,
                 sizes=asked,
                 hosts=hosts,
+                ranks=machine.ranks,
                 collectives=self.collectives,
             )
             for each in found

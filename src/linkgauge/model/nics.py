@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from .inventory import Interface
 from .ranks import Rank
 from .transfer import Transfer
 
@@ -66,9 +65,34 @@ def _named(rank: Rank) -> str:
     return f"rank {rank.number} ({rank.host})"
 
 
-def usual_nic(nics: tuple[Interface, ...], *, alone: bool) -> int | None:
-    """The interface over which a rank reaches others if none is named: the fastest of those that are
-    up and have an address, the first of equals. On one machine `alone`, its loopback."""
-    able = [at for at, nic in enumerate(nics) if nic.up is not False and nic.addresses]
-    chosen = [at for at in able if nics[at].is_loopback == alone]
-    return max(chosen, key=lambda at: (nics[at].speed or 0.0, -at), default=None)
+def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
+    """The interfaces by which a rank may reach the others: those that are up and have an address of
+    their own. Where all are on one machine, its loopback; else no loopback, and none whose address
+    other machines have, too (bridges of containers)."""
+    alone = len({one.host for one in ranks}) == 1
+    elsewhere = {
+        address
+        for one in ranks
+        if one.host != rank.host
+        for nic in one.nics
+        for address in nic.addresses
+    }
+    return tuple(
+        at
+        for at, nic in enumerate(rank.nics)
+        if nic.up is not False
+        and nic.is_loopback == alone
+        and nic.addresses
+        and not elsewhere & {*nic.addresses}
+    )
+
+
+def usual_nic(rank: Rank, ranks: Collection[Rank], node: int) -> int | None:
+    """The interface over which a rank reaches others if none is named: the fastest, of equals one on
+    the NUMA node of its memory, and then the first. None if it has none."""
+
+    def merit(at: int) -> tuple[float, bool, int]:
+        nic = rank.nics[at]
+        return nic.speed or 0.0, nic.node == node, -at
+
+    return max(able_nics(rank, ranks), key=merit, default=None)
