@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from .memory import NIC, Memory
 from .ranks import Rank
 from .transfer import Transfer
 
@@ -14,6 +15,10 @@ class End(NamedTuple):
 
     rank: int
     nic: int
+
+    @property
+    def place(self) -> Memory:
+        return Memory(NIC, self.nic, rank=self.rank)
 
 
 def nic_ends(transfer: Transfer) -> tuple[End, End]:
