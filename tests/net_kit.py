@@ -1,4 +1,4 @@
-"""Hosts that are network namespaces of this machine, joined by a switch, each of which has a rank."""
+"""Hosts that are network namespaces of this machine, joined by a switch; each has a rank."""
 
 from __future__ import annotations
 

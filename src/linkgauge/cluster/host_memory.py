@@ -1,4 +1,5 @@
-"""Pinned memory of a rank's own host, on the node of its CPUs: what members without devices have."""
+"""Pinned memory of a rank's own host, on the node of its CPUs: what members without devices
+have."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class _Launcher(NamedTuple):
 # An inner launcher comes first: mpiexec may itself be a step of Slurm's.
 _LAUNCHERS = (
     _Launcher("LINKGAUGE_RANK", "LINKGAUGE_RANKS", "LINKGAUGE_RANK",
-              first="LINKGAUGE_FIRST", token="LINKGAUGE_TOKEN"),
+              first="LINKGAUGE_FIRST", token="LINKGAUGE_TOKEN"),  # noqa: S106
     _Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
               "OMPI_COMM_WORLD_LOCAL_SIZE", job=("PMIX_NAMESPACE",), mpi="openmpi"),
     _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),

@@ -57,7 +57,7 @@ class NetMember:
         return Inventory()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """What interfaces cannot do; whether these can is rank 0's to say, which knows both ends'."""
+        """What no interfaces do. Whether these can is rank 0's to say, which knows both ends."""
         if transfer.engine.kind == "rdma":
             return f"{transfer}: linkgauge moves no bytes by RDMA yet: use tcp"
         if transfer.engine.kind != "tcp" or transfer.both_ways:
@@ -134,7 +134,9 @@ class NetMember:
         bounds = [copy.size * at // len(keys) for at in range(len(keys) + 1)]
         times = transfer.engine.owner.rank == self._rank
         return [
-            Stream(place, transfer, self._connections[key], address + begin, end - begin, sends, times)
+            Stream(
+                place, transfer, self._connections[key], address + begin, end - begin, sends, times
+            )
             for key, begin, end in zip(keys, bounds[:-1], bounds[1:], strict=True)
         ]
 

@@ -94,8 +94,8 @@ def _make(stream: Stream, calls: Sequence[Call], count: int, last: Sequence[Call
 
 def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeError:
     """What a native call returned, with the interfaces that it is about."""
-    source, destination = nic_ends(transfer)
-    way = f"nic:{source.nic} of rank {source.rank} to nic:{destination.nic} of rank {destination.rank}"
+    ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(transfer))
+    way = " to ".join(ends)
     call = "send" if sends else "recv"
     if status == errno.EAGAIN:
         return TookTooLong(call, f"no byte went from {way} for {SILENT_SECONDS:g} s")
@@ -130,6 +130,4 @@ class Bounce:
         place = self._stream.place
         if not self._stream.times:
             return Ended(opened, {})
-        return Ended(
-            opened, {place: timing.seconds[0]}, {place: None}, {place: timing.progress[0]}
-        )
+        return Ended(opened, {place: timing.seconds[0]}, {place: None}, {place: timing.progress[0]})

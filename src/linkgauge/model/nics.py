@@ -93,8 +93,8 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, ranks: Collection[Rank], node: int) -> int | None:
-    """The interface over which a rank reaches others if none is named: the fastest, of equals one on
-    the NUMA node of its memory, and then the first. None if it has none."""
+    """The interface over which a rank reaches others if none is named: the fastest, of equals one
+    on the NUMA node of its memory, and then the first. None if it has none."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]

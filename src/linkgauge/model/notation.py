@@ -10,8 +10,8 @@ nothing goes from `null` to `null` by an engine whose owner is named (`null -> n
 `null -> null by cuda:0.sm`).
 
 Between ranks, network interfaces are engines: `host:0@0 -> host:0@1 by nic:1.tcp*4 to nic:2` goes
-from rank 0's interface 1, over four streams, to rank 1's interface 2. Without its rank, an interface
-is the source's; without `to`, the other rank's has the same number.
+from rank 0's interface 1, over four streams, to rank 1's interface 2. Without its rank, an
+interface is the source's; without `to`, the other rank's has the same number.
 
 Without `by`, a copy engine does the work if a device is involved, else all CPUs. What
 loads a memory at a share of its own rate says so: `host:0 -> null by cpu*7 at 25%`. Printing is

@@ -10,8 +10,8 @@ from .inventory import Interface
 
 class Rank(msgspec.Struct, frozen=True):
     """A process of a run: its number, where it is, and the memory it measures with (null until it
-    is known), with the network interfaces of its machine if these are measured. Its monotonic clock is `ahead` seconds of rank 0's, give or take `unsure` seconds
-    (null: not compared)."""
+    is known), with the network interfaces of its machine if these are measured. Its monotonic clock
+    is `ahead` seconds of rank 0's, give or take `unsure` seconds (null: not compared)."""
 
     number: int
     host: str

@@ -191,5 +191,7 @@ def _interfaces(interfaces: Sequence[Interface]) -> Iterator[RenderableType]:
             one.pci or "",
             f"RDMA {one.rdma}" if one.rdma else "",
         )
-        text = Text.assemble((f"nic:{number}", "bold"), f" {one.name}: ", ", ".join(filter(None, parts)))
+        text = Text.assemble(
+            (f"nic:{number}", "bold"), f" {one.name}: ", ", ".join(filter(None, parts))
+        )
         yield Hanging(text, 4)

@@ -1,0 +1,64 @@
+"""Namespaces of the network stand for hosts, each with a rank: real bytes over shaped links."""
+
+import os
+
+import pytest
+
+from net_kit import net
+
+FULL = os.environ.get("LINKGAUGE_CAMPAIGN") == "full"
+QUICK = ("--size", "256K", "--max-time", "0.2")
+WITHIN = 0.1
+"""The greatest difference from the rate that a link was given: headers are 4.5 %."""
+
+
+def rates(run, benchmark="nic_tcp"):
+    (result,) = [each for each in run.results if each.benchmark == benchmark]
+    assert {cell.status for cell in result.cells} == {"pass"}
+    assert all(cell.verified for cell in result.cells)
+    return {(cell.row, cell.column): cell.summary.median for cell in result.cells}
+
+
+def matrix_of_shaped_links(tmp_path, count, options):
+    """All links but one have one rate. Returns what was measured and expected, and what was
+    said."""
+    with net(count) as made:
+        for number in range(count):
+            made.shape(number, "160mbit")
+        made.slow(0, count - 1, "40mbit")
+        ended = made.launch(tmp_path, "run", "nic_tcp", *options)
+    found = rates(ended.run)
+    expected = dict.fromkeys(found, 160e6 / 8) | {("0", str(count - 1)): 40e6 / 8}
+    assert ended.exits == {number: int(not number) for number in range(count)}, ended.stderr
+    assert {rank.host for rank in ended.run.machine.ranks} == {f"node{n}" for n in range(count)}
+    return found, expected, ended.stdout
+
+
+def test_the_matrix_shows_the_rates_and_the_slow_pair_is_named(tmp_path):
+    found, expected, said = matrix_of_shaped_links(tmp_path, 3, QUICK)
+    assert len(found) == 6
+    assert found == pytest.approx(expected, rel=WITHIN)
+    assert "slow  nic:1@0 -> nic:1@2" in said
+
+
+@pytest.mark.skipif(not FULL, reason="a minute: make test-long")
+def test_four_hosts(tmp_path):
+    found, expected, said = matrix_of_shaped_links(tmp_path, 4, ("--size", "4M", "--max-time", "2"))
+    assert len(found) == 12
+    assert found == pytest.approx(expected, rel=WITHIN)
+    assert "slow  nic:1@0 -> nic:1@3" in said
+
+
+def test_what_hosts_do_not_have_is_named_and_what_was_typed_is_carried_out(tmp_path):
+    with net(2) as made:
+        ended = made.launch(tmp_path, "copy", "host:0@0 -> host:0@1 by nic:0.tcp", *QUICK)
+        assert ended.exits == {0: 2, 1: 0}
+        assert "nic:0 (lo) of rank 0 (node0) is a loopback" in ended.stderr
+        ended = made.launch(
+            tmp_path, "copy",
+            "host:0@0 -> host:0@1 by nic:1.tcp*2 & host:0@1 -> host:0@0 by nic:1@0.tcp", *QUICK,
+        )  # fmt: skip
+    assert ended.exits == {0: 0, 1: 0}, ended.stderr
+    (cell,) = ended.run.results[0].cells
+    assert cell.verified
+    assert len(cell.parts) == 2
