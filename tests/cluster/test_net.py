@@ -1,4 +1,4 @@
-"""Ranks connect to each other and move bytes over TCP, in two threads of one process."""
+"""Ranks move bytes over TCP and by UCX, in two threads of one process."""
 
 import socket
 import threading
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster import nic_links, nic_streams
+from linkgauge.cluster import net, nic_links, nic_streams, ucx, ucx_copies
 from linkgauge.cluster.launch import Launch
 from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
 from linkgauge.cluster.net import NetMember
@@ -26,12 +26,20 @@ class Pair:
     def __init__(self):
         nics = read_interfaces()
         self.members = [NetMember(Launch(rank, 2), nics) for rank in (0, 1)]
-        self._pool = ThreadPoolExecutor(2)
+        # UCX is used by one thread of a member alone.
+        self._threads = [ThreadPoolExecutor(1) for _ in self.members]
         self._number = 0
+
+    def by(self, rank, call, *arguments):
+        """A call by the member's thread."""
+        return self._threads[rank].submit(call, *arguments).result()
 
     def both(self, call):
         """What each member's call gives, or raises."""
-        futures = [self._pool.submit(call, member) for member in self.members]
+        futures = [
+            thread.submit(call, member)
+            for thread, member in zip(self._threads, self.members, strict=True)
+        ]
         return [future.exception() or future.result() for future in futures]
 
     def copy(self, text, seed=7):
@@ -40,7 +48,8 @@ class Pair:
         for memory, inverted in ((transfer.source, False), (transfer.destination, True)):
             self._number += 1
             owner = self.members[memory.rank]
-            allocated = owner.allocate(Allocate(self._number, memory, SIZE, transfer.engine))
+            asked = Allocate(self._number, memory, SIZE, transfer.engine)
+            allocated = self.by(memory.rank, owner.allocate, asked)
             owner.fill(self._number, SIZE, WORDS, seed, inverted)
             lent.append(Lent(self._number, memory, SIZE, allocated.handle))
         return SharedCopy(transfer, *lent, SIZE, seed)
@@ -51,9 +60,9 @@ class Pair:
         return owner.first_mismatch(there.number, SIZE, WORDS, copy.seed)
 
     def close(self):
-        for member in self.members:
-            member.close()
-        self._pool.shutdown()
+        self.both(lambda member: member.close())
+        for thread in self._threads:
+            thread.shutdown()
 
 
 @pytest.fixture
@@ -70,9 +79,25 @@ def run(pair, copies, operation="copy", loops=3):
     return prepared, pair.both(lambda member: member.begin(Begin()))
 
 
+def without_ucx():
+    try:
+        ucx.library()
+    except Unsupported as missing:
+        return str(missing)
+    return ""
+
+
+needs_ucx = pytest.mark.skipif(bool(without_ucx()), reason=without_ucx())
+BY_UCX = ("host:0@0.ucx", "host:0@1.ucx", "nic:0.ucx", "nic:0@1.ucx")
+
+
 @pytest.mark.parametrize(
-    "engine", ["nic:0.tcp", "nic:0@1.tcp", "nic:0.tcp*3", "nic:0@1.tcp*5 to nic:0"]
-)
+    "engine",
+    [
+        "nic:0.tcp", "nic:0@1.tcp", "nic:0.tcp*3", "nic:0@1.tcp*5 to nic:0",
+        *(pytest.param(one, marks=needs_ucx) for one in BY_UCX),
+    ],
+)  # fmt: skip
 def test_every_byte_arrives_and_the_engines_rank_times(pair, engine):
     copy = pair.copy(f"host:0@0 -> host:0@1 by {engine}")
     assert pair.mismatch(copy) == 0
@@ -91,6 +116,50 @@ def test_copies_both_ways_at_once(pair):
     _, ended = run(pair, [there, back])
     assert (pair.mismatch(there), pair.mismatch(back)) == (None, None)
     assert [set(one.seconds) for one in ended] == [{0}, {1}]
+
+
+@needs_ucx
+class TestUcx:
+    def test_beside_tcp_at_once(self, pair):
+        there = pair.copy("host:0@0 -> host:0@1 by host:0@0.ucx", seed=3)
+        back = pair.copy("host:0@1 -> host:0@0 by nic:0.ucx", seed=4)
+        beside = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp", seed=5)
+        _, ended = run(pair, [there, back, beside])
+        assert [pair.mismatch(copy) for copy in (there, back, beside)] == [None] * 3
+        assert [set(one.seconds) for one in ended] == [{0, 2}, {1}]
+
+    def test_its_call_is_named(self, pair):
+        (put,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@0.ucx"))
+        (get,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@1.ucx"))
+        assert (put.split(": ")[1], get.split(": ")[1]) == ("ucp_put_nbx", "ucp_get_nbx")
+
+    def test_one_that_falls_silent_is_named(self, pair, monkeypatch):
+        monkeypatch.setattr(ucx_copies, "SILENT_SECONDS", 0.3)
+        monkeypatch.setattr(ucx_copies, "_LOOKS", 8)
+        copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
+        pair.both(lambda member: member.prepare([copy], "copy"))
+        pair.members[1].arm(1, 1)
+        with pytest.raises(TookTooLong, match=r"UCX: .* silent for 0.3 s"):
+            pair.by(1, pair.members[1].begin, Begin())
+
+    def test_flags_are_refused(self, pair):
+        copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
+        with pytest.raises(Unsupported, match="flags bounce over networks by tcp"):
+            pair.by(0, pair.members[0].prepare, [copy], "flag-ping-pong")
+
+    def test_a_call_that_fails_is_named_with_ucx_s_words(self):
+        with pytest.raises(BackendError, match="ucp_config_modify: Invalid parameter"):
+            ucx.Worker({"NO_SUCH_SETTING": "1"})
+
+
+def test_without_ucx_it_is_said_how_to_get_it(pair, monkeypatch):
+    monkeypatch.setattr(net, "library", lambda: ucx_missing())
+    refused = pair.members[0].refusal(parse_transfer("host:0@0 -> host:0@1 by nic:0.rdma"))
+    assert "pip install '.[ucx]'" in str(refused)
+
+
+def ucx_missing():
+    raise Unsupported(ucx.MISSING)
 
 
 def test_a_flag_goes_there_and_back_and_each_time_is_kept(pair):
@@ -153,11 +222,10 @@ def test_one_that_hangs_up_is_named(pair):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("host:0@0 -> host:0@1 by nic:0.rdma", "no bytes by RDMA yet: use tcp"),
-        ("host:0@0 -> host:0@1 by rma", "network interfaces move bytes one way, by tcp"),
+        ("host:0@0 -> host:0@1 by rma", "network interfaces move bytes one way, by tcp, ucx"),
         ("host:0@0 <-> host:0@1 by nic:0.tcp", "one way"),
-        ("host:0/huge@0 -> host:0@1 by nic:0.tcp", "between pinned host memories"),
-        ("cuda:0@0 -> cuda:0@1 by nic:0.tcp", "between pinned host memories"),
+        ("host:0/huge@0 -> host:0@1 by nic:0.tcp", "networks join pinned host memories"),
+        ("cuda:0@0 -> cuda:0@1 by nic:0.tcp", "networks join pinned host memories"),
     ],
 )
 def test_what_it_does_not_do_is_refused(pair, text, words):

@@ -1,6 +1,7 @@
-"""Members whose network interfaces move bytes between the memories of their hosts, by TCP.
+"""Members whose network interfaces move bytes between their hosts' memories, by TCP
+or UCX.
 
-The engine's rank times: from before its first call until the last byte is there, of which the
+By TCP, the engine's rank times: from before its first call until the last byte is there, of which the
 destination's word is the proof if the source has the engine. A copy of several streams has as many
 connections, each for a part of the buffer.
 """
@@ -9,6 +10,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import c_void_p
+
+import msgspec
 
 from linkgauge import _native
 from linkgauge.backends import native
@@ -19,14 +24,17 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK
-from linkgauge.model.transfer import Operation, Transfer
+from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
 
+from . import ucx_copies
 from .host_memory import HostMemory
 from .launch import Launch
 from .member import await_time
 from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
-from .nic_links import Door, Key, keys_of
+from .nic_links import Door, Key, decode, is_by_tcp, keys_of
 from .nic_streams import Bounce, Stream, carry_out
+from .ucx import Worker, library, version
+from .ucx_copies import BY_UCX, Part, Workers
 
 PACE = Pace(seconds=0.02, loops=2)
 
@@ -42,6 +50,10 @@ class NetMember:
         self.nics = nics
         self._door = Door(nics)
         self._pages: dict[int, _native.Memory] = {}
+        self._workers = Workers(nics)
+        self._mapped: dict[int, tuple[Worker, c_void_p]] = {}
+        """What UCX lets other ranks reach, by the buffer's number."""
+        self._parts: list[Part] = []
         self._connections: dict[Key, socket.socket] = {}
         self._streams: list[Stream] = []
         self._bounce: Bounce | None = None
@@ -51,30 +63,44 @@ class NetMember:
         """Nobody depends on that."""
 
     def device(self) -> Device:
-        return self._host.device("TCP")
+        return self._host.device("TCP, UCX")
 
     def look(self) -> Inventory:
         return Inventory()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """What no interfaces do. Whether these can is rank 0's to say, which knows both ends."""
-        if transfer.engine.kind == "rdma":
-            return f"{transfer}: linkgauge moves no bytes by RDMA yet: use tcp"
-        if transfer.engine.kind != "tcp" or transfer.both_ways:
-            return f"{transfer}: network interfaces move bytes one way, by tcp"
+        if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
+            return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         if any(memory.kind or not memory.is_host for memory in transfer.memories):
-            return f"{transfer}: TCP moves bytes between pinned host memories"
+            return f"{transfer}: networks join pinned host memories here"
+        if transfer.engine.kind in BY_UCX:
+            try:
+                library()
+            except Unsupported as missing:
+                return missing
         return None
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        return ()
+        if transfer.engine.kind not in BY_UCX:
+            return ()
+        pushes = transfer.engine.owner.rank == transfer.source.rank
+        return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def allocate(self, command: Allocate) -> Allocated:
-        pages, allocated = self._host.allocate(command, self._door.handle())
+        pages, allocated = self._host.allocate(command)
         self._pages[command.number] = pages
-        return allocated
+        mapped = None
+        if command.engine.kind in BY_UCX:
+            worker = self._workers.of_engine(command.engine, self._rank)
+            handle, mapped = worker.map(pages.address, command.size)
+            self._mapped[command.number] = worker, handle
+        return msgspec.structs.replace(allocated, handle=self._door.handle(mapped))
 
     def free(self, number: int) -> None:
+        if number in self._mapped:
+            worker, handle = self._mapped.pop(number)
+            worker.unmap(handle)
         pages = self._pages.pop(number, None)
         if pages is not None:
             pages.close()
@@ -107,18 +133,43 @@ class NetMember:
         self._hang_up()
         if operation not in ("copy", "flag-ping-pong"):
             raise lacking(NETWORK, operation)
+        if operation != "copy" and not all(map(is_by_tcp, copies)):
+            raise Unsupported("flags bounce over networks by tcp")
         self._connections = self._door.connected(copies, self._rank)
-        self._streams = [
-            stream
+        own = [
+            (place, copy)
             for place, copy in enumerate(copies)
             if self._rank in (copy.transfer.source.rank, copy.transfer.destination.rank)
+        ]
+        self._streams = [
+            stream
+            for place, copy in own
+            if is_by_tcp(copy)
             for stream in self._streams_of(place, copy)
         ]
+        self._parts = [self._part(place, copy) for place, copy in own if not is_by_tcp(copy)]
         if operation == "flag-ping-pong":
             check_alone(copies)  # type: ignore[arg-type]  # counts them
             self._bounce = Bounce(self._streams[0])
             return Prepared(self._bounce.pace if self._streams[0].times else None)
-        return Prepared(PACE if any(stream.times for stream in self._streams) else None)
+        times = [stream.times for stream in self._streams]
+        times += [part.moves for part in self._parts]
+        return Prepared(PACE if any(times) else None)
+
+    def _part(self, place: int, copy: SharedCopy) -> Part:
+        """This rank's part of a copy by UCX."""
+        transfer, source, destination = copy.transfer, copy.source, copy.destination
+        if source is None or destination is None:
+            raise Unsupported(f"{transfer}: moves nothing between ranks")
+        sends = transfer.source.rank == self._rank
+        own, other = (source, destination) if sends else (destination, source)
+        there = decode(other.handle).mapped
+        if there is None:
+            raise BackendError("UCX", f"{transfer}: buffer {other.number} is not mapped")
+        worker, address = self._workers.of(transfer, self._rank), self._address(own.number)
+        moves = transfer.engine.owner.rank == self._rank
+        tag = source.number << 32 | place
+        return Part(place, transfer, worker, address, copy.size, there, sends, moves, tag)
 
     def _streams_of(self, place: int, copy: SharedCopy) -> list[Stream]:
         """This rank's ends of a copy's streams, each of which has a part of its bytes."""
@@ -149,11 +200,21 @@ class NetMember:
         if self._bounce is not None:
             return self._bounce.run(await_time(command.at))
         try:
-            opened, ends = carry_out(self._streams, self._loops, command.at)
+            opened, ends = self._move(command.at)
         except BaseException:
             self._hang_up()  # so that the other ends notice
             raise
         return Ended(opened, {place: end - opened for place, end in ends.items()})
+
+    def _move(self, at: float | None) -> tuple[float, dict[int, float]]:
+        """UCX is used by this thread alone, and connections beside it by others."""
+        if not self._parts:
+            return carry_out(self._streams, self._loops, at)
+        with ThreadPoolExecutor(1) as beside:
+            by_tcp = beside.submit(carry_out, self._streams, self._loops, at)
+            opened = await_time(at)
+            ends = ucx_copies.carry_out(self._parts, self._loops, self._workers)
+            return opened, ends | by_tcp.result()[1]
 
     def iterate(self, count: int) -> tuple[float, ...]:
         raise BackendError("collective", "none is prepared")
@@ -169,12 +230,13 @@ class NetMember:
         for connection in self._connections.values():
             connection.close()
         self._connections = {}
-        self._streams, self._bounce = [], None
+        self._streams, self._parts, self._bounce = [], [], None
 
     def close(self) -> None:
         self.close_group()
         for number in tuple(self._pages):
             self.free(number)
+        self._workers.close()
         self._door.close()
 
 

@@ -25,6 +25,7 @@ from linkgauge.model.inventory import Interface
 from linkgauge.model.nics import nic_ends
 
 from .messages import SharedCopy
+from .ucx import Mapped
 from .wire import BACKLOG, TOKEN_BYTES
 
 CONNECT_SECONDS = 10.0
@@ -42,15 +43,16 @@ Key = tuple[int, int, int]
 
 class Reached(msgspec.Struct, frozen=True):
     """How other ranks reach this one: its port, the word that they show, and the addresses of its
-    interfaces, by number."""
+    interfaces, by number; and the memory that UCX reaches, if it does."""
 
     port: int
     token: bytes
     addresses: tuple[tuple[str, ...], ...]
+    mapped: Mapped | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Reached).decode
+decode = msgspec.msgpack.Decoder(Reached).decode
 
 
 class Way(NamedTuple):
@@ -75,17 +77,22 @@ class Door:
         )
         self._own = {address for nic in nics for address in nic.addresses}
 
-    def handle(self) -> bytes:
+    def handle(self, mapped: Mapped | None = None) -> bytes:
         """What the other ranks reach this one by."""
         addresses = tuple(nic.addresses for nic in self._nics)
-        return _encode(Reached(self._listening.getsockname()[1], self._token, addresses))
+        port = self._listening.getsockname()[1]
+        return _encode(Reached(port, self._token, addresses, mapped))
 
     def connected(self, copies: Sequence[SharedCopy], rank: int) -> dict[Key, socket.socket]:
         """The connections of this rank's part in these copies: all ranks connect first, then they
         accept, so that none waits for one that waits. Raises BackendError."""
         made: dict[Key, socket.socket] = {}
         try:
-            ours = [(place, copy) for place, copy in enumerate(copies) if _is_from(copy, rank)]
+            ours = [
+                (place, copy)
+                for place, copy in enumerate(copies)
+                if copy.transfer.source.rank == rank and is_by_tcp(copy)
+            ]
             for place, copy in ours:
                 for key in keys_of(place, copy):
                     made[key] = self._connect(copy, key)
@@ -102,7 +109,7 @@ class Door:
         return made
 
     def _connect(self, copy: SharedCopy, key: Key) -> socket.socket:
-        there = _decode(copy.destination.handle if copy.destination else b"")
+        there = decode(copy.destination.handle if copy.destination else b"")
         way = self._way(copy, there)
         connection = socket.socket(_family(way.far))
         try:
@@ -175,15 +182,15 @@ def keys_of(place: int, copy: SharedCopy) -> Iterator[Key]:
     return ((number, place, stream) for stream in range(copy.transfer.engine.count or 1))
 
 
-def _is_from(copy: SharedCopy, rank: int) -> bool:
-    return copy.transfer.source.rank == rank
+def is_by_tcp(copy: SharedCopy) -> bool:
+    return copy.transfer.engine.kind == "tcp"
 
 
 def _expected(copies: Sequence[SharedCopy], rank: int) -> dict[Key, SharedCopy]:
     return {
         key: copy
         for place, copy in enumerate(copies)
-        if copy.transfer.destination.rank == rank
+        if copy.transfer.destination.rank == rank and is_by_tcp(copy)
         for key in keys_of(place, copy)
     }
 

@@ -114,8 +114,9 @@ class RankBackend:
 
     def reach(self, memory: Memory, engine: Engine) -> object:
         """One-sided accesses need memory that MPI knows, engines of other machines such as the
-        fabric has."""
-        return memory, engine.kind == "rma", self._passages.crosses(memory, engine)
+        fabric has, UCX such as it has mapped for the same interfaces."""
+        mapped = str(engine) if engine.kind in ("ucx", "rdma") else None
+        return memory, engine.kind == "rma", self._passages.crosses(memory, engine), mapped
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> RankBuffer:
         number = next(self._numbers)

@@ -24,7 +24,7 @@ from linkgauge.model.machine import Machine
 from linkgauge.model.memory import NETWORK, Memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings, Simulation
-from linkgauge.model.transfer import Benchmark, Cell, Report
+from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine
@@ -105,7 +105,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         """Those that the transfers name; between hosts, MPI if no network interface does it."""
         named = {place.backend for place in self._places} - {"host"}
         if not named and self.is_across_ranks:
-            named = {ACROSS_RANKS}
+            kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
+            named = {NETWORK if kinds <= {*NIC_ENGINES} else ACROSS_RANKS}
         return tuple(sorted(named))
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:

@@ -61,7 +61,7 @@ def _end_problem(rank: Rank, number: int, kind: str) -> str | None:
         return f"{where} is down: ip link set {nic.name} up"
     if kind == "rdma" and nic.rdma is None:
         return f"{where} has no device with RDMA"
-    if kind == "tcp" and not nic.addresses:
+    if kind != "rdma" and not nic.addresses:
         return f"{where} has no IP address"
     return None
 

@@ -19,13 +19,13 @@ from .matmul import MATRICES, PRODUCTS, ProductOperation
 from .memory import NIC, NULL, Memory
 from .units import BANDWIDTH, Unit
 
-EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "rdma"]
+EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
 """Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; a
 library of collectives, for a rank's part of one: from its send buffer to its receive buffer; and
-what network interfaces do."""
-HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl")
+what network interfaces do, and UCX by any way that it finds."""
+HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
 DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl")
-NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "rdma")
+NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 """What the host does to hand work over to a device, and to hear that it is done."""
