@@ -1,9 +1,8 @@
-"""Members whose network interfaces move bytes between their hosts' memories, by TCP
-or UCX.
+"""Members whose network interfaces move bytes between their hosts' memories, by TCP or UCX.
 
-By TCP, the engine's rank times: from before its first call until the last byte is there, of which the
-destination's word is the proof if the source has the engine. A copy of several streams has as many
-connections, each for a part of the buffer.
+By TCP, the engine's rank times: from before its first call until the last byte is there, of which
+the destination's word is the proof if the source has the engine. A copy of several streams has as
+many connections, each for a part of the buffer.
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@ ucp/api/ucp.h of UCX 1.12, which later versions extend at the end.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import importlib.util
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -93,9 +94,7 @@ def library() -> ctypes.CDLL:
     spec = importlib.util.find_spec("libucx")
     try:
         if spec is not None and spec.origin is not None:
-            import libucx  # type: ignore[import-not-found,unused-ignore]
-
-            libucx.load_library()
+            importlib.import_module("libucx").load_library()
             lib = ctypes.CDLL(str(Path(spec.origin).parent / "lib" / "libucp.so.0"))
         else:
             lib = ctypes.CDLL("libucp.so.0")
@@ -106,16 +105,17 @@ def library() -> ctypes.CDLL:
             function = getattr(lib, name)
             function.argtypes, function.restype = arguments, kind
     lib.ucp_worker_progress.argtypes, lib.ucp_worker_progress.restype = (c_void_p,), c_uint
-    lib.ucs_status_string = ctypes.CDLL(_beside(lib, "libucs.so.0")).ucs_status_string
-    lib.ucs_status_string.argtypes, lib.ucs_status_string.restype = (c_int,), c_char_p
     lib.ucp_get_version_string.restype = c_char_p
     return lib
 
 
-def _beside(lib: ctypes.CDLL, name: str) -> str:
-    """Another library of the same folder."""
-    folder = Path(lib._name).parent  # noqa: SLF001  # ctypes has no other name for it
-    return str(folder / name) if folder.name else name
+@cache
+def _words() -> Callable[[int], bytes]:
+    """What UCX says of a status, from its other library in the same folder."""
+    name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
+    function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
+    function.argtypes, function.restype = (c_int,), c_char_p
+    return cast("Callable[[int], bytes]", function)
 
 
 def version() -> str:
@@ -125,7 +125,7 @@ def version() -> str:
 def _check(call: str, status: int) -> None:
     """Raises BackendError for a status that is an error."""
     if status < 0:
-        raise BackendError(call, library().ucs_status_string(status).decode())
+        raise BackendError(call, _words()(status).decode())
 
 
 class Mapped(msgspec.Struct, frozen=True):
