@@ -121,16 +121,23 @@ class Net:
             env=told, cwd=folder,
         )  # fmt: skip
 
-    def launch(self, folder: Path, *arguments: str, **more: str) -> Ended:
-        """`linkgauge ARGUMENTS` by a rank of each host; what rank 0 prints."""
+    def launch(self, folder: Path, *arguments: str, lost: Sequence[int] = (), **more: str) -> Ended:
+        """`linkgauge ARGUMENTS` by a rank of each host; what rank 0 prints. Those that will be lost
+        are killed at the end."""
         out = folder / "out"
         given = [*arguments, "--out", str(out)] if arguments[0] in ("run", "copy") else arguments
         ranks = [self.start(folder, number, given, more) for number in range(self.count)]
         try:
-            said = [rank.communicate(timeout=SECONDS) for rank in ranks]
+            said = [
+                rank.communicate(timeout=SECONDS)
+                for number, rank in enumerate(ranks)
+                if number not in lost
+            ]
         finally:
             for rank in ranks:
                 rank.kill()
+            for number in lost:
+                ranks[number].communicate()
         for number, rank in enumerate(ranks):
             (folder / f"exit-{number}").write_text(str(rank.returncode))
         errors = "".join(one[1] for one in said)

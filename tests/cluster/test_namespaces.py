@@ -1,6 +1,8 @@
 """Namespaces of the network stand for hosts, each with a rank: real bytes over shaped links."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -62,3 +64,33 @@ def test_what_hosts_do_not_have_is_named_and_what_was_typed_is_carried_out(tmp_p
     (cell,) = ended.run.results[0].cells
     assert cell.verified
     assert len(cell.parts) == 2
+
+
+def test_a_host_that_vanishes_is_named_and_the_rest_is_measured(tmp_path):
+    """Its link is gone in the middle of the run: nobody hears that it is."""
+    with net(4) as made:
+        for number in range(4):
+            made.shape(number, "160mbit")
+        measured = tmp_path / "out"
+
+        def watch():
+            while not any(b"nic_tcp" in one.read_bytes() and one.read_bytes().count(b"cell") > 2
+                          for one in measured.rglob("journal.jsonl")):  # fmt: skip
+                time.sleep(0.05)
+            made.vanish(2)
+
+        gone = threading.Thread(target=watch, daemon=True)
+        gone.start()
+        ended = made.launch(
+            tmp_path, "run", "nic_tcp", "--size", "1M", "--samples", "4", "--loops", "1",
+            "--timeout", "2", lost=(2,),
+        )  # fmt: skip
+    assert ended.exits[0] == 3, ended.stderr
+    (result,) = ended.run.results
+    of_gone = [cell for cell in result.cells if "2" in cell.place]
+    others = [cell for cell in result.cells if "2" not in cell.place]
+    assert {cell.status for cell in others} == {"pass"}
+    assert len(others) == 6
+    lost = [cell for cell in of_gone if cell.status != "pass"]
+    assert lost
+    assert all("rank 2 (node2, process" in cell.reason for cell in lost)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from linkgauge.backends.protocol import Pattern
-from linkgauge.cluster import net, nic_links, nic_streams, ucx, ucx_copies
+from linkgauge.cluster import net, nic_links, ucx, ucx_copies
 from linkgauge.cluster.launch import Launch
 from linkgauge.cluster.messages import Allocate, Begin, Lent, SharedCopy
 from linkgauge.cluster.net import NetMember
@@ -23,9 +23,9 @@ WORDS = Pattern.WORDS
 class Pair:
     """Two members, whose calls run at the same time."""
 
-    def __init__(self):
+    def __init__(self, silent=15.0):
         nics = read_interfaces()
-        self.members = [NetMember(Launch(rank, 2), nics) for rank in (0, 1)]
+        self.members = [NetMember(Launch(rank, 2), nics, silent) for rank in (0, 1)]
         # UCX is used by one thread of a member alone.
         self._threads = [ThreadPoolExecutor(1) for _ in self.members]
         self._number = 0
@@ -66,10 +66,14 @@ class Pair:
 
 
 @pytest.fixture
-def pair():
-    made = Pair()
+def pair(request):
+    made = Pair(*getattr(request, "param", ()))
     yield made
     made.close()
+
+
+impatient = pytest.mark.parametrize("pair", [(0.3,)], indirect=True)
+"""Members that wait for nobody who is silent for longer."""
 
 
 def run(pair, copies, operation="copy", loops=3):
@@ -133,8 +137,8 @@ class TestUcx:
         (get,) = pair.members[0].remarks(parse_transfer("host:0@0 -> host:0@1 by host:0@1.ucx"))
         assert (put.split(": ")[1], get.split(": ")[1]) == ("ucp_put_nbx", "ucp_get_nbx")
 
+    @impatient
     def test_one_that_falls_silent_is_named(self, pair, monkeypatch):
-        monkeypatch.setattr(ucx_copies, "SILENT_SECONDS", 0.3)
         monkeypatch.setattr(ucx_copies, "_LOOKS", 8)
         copy = pair.copy("host:0@0 -> host:0@1 by nic:0.ucx")
         pair.both(lambda member: member.prepare([copy], "copy"))
@@ -191,8 +195,8 @@ def test_a_stranger_is_not_taken_for_a_rank(pair):
     assert pair.mismatch(copy) is None
 
 
-def test_a_rank_that_does_not_connect_is_named(pair, monkeypatch):
-    monkeypatch.setattr(nic_links, "CONNECT_SECONDS", 0.2)
+@impatient
+def test_a_rank_that_does_not_connect_is_named(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
     with pytest.raises(BackendError, match="rank 0 does not connect from its nic:0 to nic:0"):
         pair.members[1].prepare([copy], "copy")
@@ -200,9 +204,8 @@ def test_a_rank_that_does_not_connect_is_named(pair, monkeypatch):
         pair.members[0].prepare([copy], "copy")
 
 
-def test_one_that_falls_silent_is_named(pair, monkeypatch):
-    monkeypatch.setattr(nic_links, "SILENT_SECONDS", 1.0)
-    monkeypatch.setattr(nic_streams, "SILENT_SECONDS", 1.0)
+@impatient
+def test_one_that_falls_silent_is_named(pair):
     copy = pair.copy("host:0@0 -> host:0@1 by nic:0.tcp")
     pair.both(lambda member: member.prepare([copy], "copy"))
     pair.members[0].arm(1, 1)

@@ -30,7 +30,7 @@ def open_member(backend: str, launch: Launch, settings: Settings) -> Member:
     if backend == NETWORK:
         from .net import open_net
 
-        return open_net(launch)
+        return open_net(launch, settings)
     if backend == SIMULATED:
         return SimMember(launch.rank, settings)
     if backend == "cuda":

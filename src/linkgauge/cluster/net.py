@@ -23,6 +23,7 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.inventory import Interface, Inventory
 from linkgauge.model.machine import Device
 from linkgauge.model.memory import NETWORK
+from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import NIC_ENGINES, Operation, Transfer
 
 from . import ucx_copies
@@ -30,7 +31,7 @@ from .host_memory import HostMemory
 from .launch import Launch
 from .member import await_time
 from .messages import Allocate, Allocated, Begin, Ended, Prepared, SharedCopy
-from .nic_links import Door, Key, decode, is_by_tcp, keys_of
+from .nic_links import SILENT_SECONDS, Door, Key, decode, is_by_tcp, keys_of
 from .nic_streams import Bounce, Stream, carry_out
 from .ucx import Worker, library, version
 from .ucx_copies import BY_UCX, Part, Workers
@@ -39,15 +40,19 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class NetMember:
-    """This process, its host's memory, and the interfaces `nics` of its network namespace."""
+    """This process, its host's memory, and the interfaces `nics` of its network namespace. Nobody
+    is waited for who is `silent` for so many seconds."""
 
     others_wait = False
 
-    def __init__(self, launch: Launch, nics: Sequence[Interface]) -> None:
+    def __init__(
+        self, launch: Launch, nics: Sequence[Interface], silent: float = SILENT_SECONDS
+    ) -> None:
         self._rank = launch.rank
         self._host = HostMemory(launch.rank)
         self.nics = nics
-        self._door = Door(nics)
+        self._silent = silent
+        self._door = Door(nics, silent)
         self._pages: dict[int, _native.Memory] = {}
         self._workers = Workers(nics)
         self._mapped: dict[int, tuple[Worker, c_void_p]] = {}
@@ -212,7 +217,7 @@ class NetMember:
         with ThreadPoolExecutor(1) as beside:
             by_tcp = beside.submit(carry_out, self._streams, self._loops, at)
             opened = await_time(at)
-            ends = ucx_copies.carry_out(self._parts, self._loops, self._workers)
+            ends = ucx_copies.carry_out(self._parts, self._loops, self._workers, self._silent)
             return opened, ends | by_tcp.result()[1]
 
     def iterate(self, count: int) -> tuple[float, ...]:
@@ -239,5 +244,7 @@ class NetMember:
         self._door.close()
 
 
-def open_net(launch: Launch) -> NetMember:
-    return NetMember(launch, read_interfaces())
+def open_net(launch: Launch, settings: Settings) -> NetMember:
+    """The time that an answer may take, if it was given, is the time that silence may."""
+    silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
+    return NetMember(launch, read_interfaces(), silent)

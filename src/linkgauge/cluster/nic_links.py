@@ -65,10 +65,13 @@ class Way(NamedTuple):
 
 
 class Door:
-    """Where other ranks connect to this one, and what connects to them."""
+    """Where other ranks connect to this one, and what connects to them. A connection that is
+    `silent` for so long (seconds) is dead."""
 
-    def __init__(self, nics: Sequence[Interface]) -> None:
+    def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
+        self._silent = silent
+        self._patience = min(silent, CONNECT_SECONDS)
         self._token = secrets.token_bytes(TOKEN_BYTES)
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
@@ -105,7 +108,7 @@ class Door:
                 connection.close()
             raise
         for connection in made.values():
-            _set_silence(connection)
+            _set_silence(connection, self._silent)
         return made
 
     def _connect(self, copy: SharedCopy, key: Key) -> socket.socket:
@@ -113,7 +116,7 @@ class Door:
         way = self._way(copy, there)
         connection = socket.socket(_family(way.far))
         try:
-            connection.settimeout(CONNECT_SECONDS)
+            connection.settimeout(self._patience)
             if way.far not in self._own:  # else the kernel goes by its loopback, whatever we say
                 with suppress(PermissionError):  # then its routes decide
                     connection.setsockopt(
@@ -140,12 +143,12 @@ class Door:
 
     def _accept(self, expected: Mapping[Key, SharedCopy], made: dict[Key, socket.socket]) -> None:
         """Adds the connections that others make."""
-        deadline = time.monotonic() + CONNECT_SECONDS
+        deadline = time.monotonic() + self._patience
         missing = dict(expected)
         while missing:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._listening], [], [], left)[0]:
-                raise BackendError("accept", f"{_lacking(missing)} within {CONNECT_SECONDS:g} s")
+                raise BackendError("accept", f"{_lacking(missing)} within {self._patience:g} s")
             connection = self._listening.accept()[0]
             connection.settimeout(max(left, 0.1))
             key = self._key_of(connection)
@@ -213,14 +216,14 @@ def _hear(connection: socket.socket, copy: SharedCopy) -> None:
         raise BackendError("connect", f"rank {end.rank} does not answer at its nic:{end.nic}{said}")
 
 
-def _set_silence(connection: socket.socket) -> None:
-    """Calls block, but fail once no byte has come or gone for SILENT_SECONDS."""
+def _set_silence(connection: socket.socket, silent: float) -> None:
+    """Calls block, but fail once no byte has come or gone for so many seconds."""
     connection.settimeout(None)
-    seconds = _TIMEVAL.pack(int(SILENT_SECONDS), 0)
+    seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    limit = int(SILENT_SECONDS * 1e3)
+    limit = int(silent * 1e3)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit)
 
 

@@ -20,7 +20,6 @@ from linkgauge.model.transfer import Transfer
 
 from .member import await_time
 from .messages import Ended
-from .nic_links import SILENT_SECONDS
 
 _WORD = 1
 """Bytes of the word that ends a copy, or asks for one."""
@@ -98,7 +97,7 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
     way = " to ".join(ends)
     call = "send" if sends else "recv"
     if status == errno.EAGAIN:
-        return TookTooLong(call, f"no byte went from {way} for {SILENT_SECONDS:g} s")
+        return TookTooLong(call, f"for too long no byte went from {way}")
     said = "the other end closed" if status == _native.ENDED else os.strerror(status)
     return BackendError(call, f"from {way}: {said}")
 

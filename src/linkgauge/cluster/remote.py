@@ -95,6 +95,8 @@ class RankBackend:
         is_part = transfer.engine.kind == "ccl" and self.name in FOUNDED
         if is_part and str(transfer.source) in self._shared:
             return "ranks share a GPU: NCCL needs one for each"
+        places = (*transfer.memories, transfer.engine.owner)
+        self._links.check_there(memory.rank or 0 for memory in places)
         if transfer.engine.owner.is_nic:
             problem = nic_problem(transfer, self._links.ranks)
             if problem is not None:
@@ -140,8 +142,8 @@ class RankBackend:
     def _free(self, number: int, owner: int, together: bool) -> None:
         """Whoever opened it lets go of it before its owner frees it; what is everyone's is freed by
         all at once. A run that is over frees everything."""
-        users = self._users.pop(number)
-        for ranks in (users,) if together else (users - {owner}, {owner}):
+        users = self._links.there(self._users.pop(number))
+        for ranks in (users,) if together else (users - {owner}, users & {owner}):
             if not self._links.is_over:
                 self._links.ask(ranks, messages.Free(number), type(None))
 
@@ -330,7 +332,7 @@ class RankGroup(Gated):
     def close(self) -> None:
         super().close()
         if not self._links.is_over:
-            self._links.ask(self._ranks, messages.Close(), type(None))
+            self._links.ask(self._links.there(self._ranks), messages.Close(), type(None))
 
 
 class RankCollective(RankGroup):

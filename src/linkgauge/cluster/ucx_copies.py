@@ -13,7 +13,6 @@ from linkgauge.model.inventory import Interface
 from linkgauge.model.nics import nic_ends
 from linkgauge.model.transfer import Engine, Transfer
 
-from .nic_links import SILENT_SECONDS
 from .ucx import Mapped, Pending, Worker
 
 BY_UCX = ("ucx", "rdma")
@@ -126,9 +125,11 @@ class Listener:
         return self._heard.is_done
 
 
-def carry_out(parts: Sequence[Part], loops: int, workers: Workers) -> dict[int, float]:
+def carry_out(
+    parts: Sequence[Part], loops: int, workers: Workers, silent: float
+) -> dict[int, float]:
     """All of them at the same time; when those that this rank moves had ended, by place. Raises
-    TookTooLong if nothing happens for SILENT_SECONDS."""
+    TookTooLong if nothing happens for so many seconds."""
     movers = [Mover(part, loops) for part in parts if part.moves]
     active: list[Mover | Listener] = [*movers, *(Listener(p) for p in parts if not p.moves)]
     looks, happened, last = 0, 0, time.monotonic()
@@ -139,6 +140,6 @@ def carry_out(parts: Sequence[Part], loops: int, workers: Workers) -> dict[int, 
         if looks % _LOOKS == 0:
             now = time.monotonic()
             last, happened = (now, 0) if happened else (last, 0)
-            if now - last > SILENT_SECONDS:
-                raise TookTooLong("UCX", f"{parts[0].transfer}: silent for {SILENT_SECONDS:g} s")
+            if now - last > silent:
+                raise TookTooLong("UCX", f"{parts[0].transfer}: silent for {silent:g} s")
     return {mover.place: mover.ended for mover in movers}

@@ -18,6 +18,8 @@ BACKLOG = 4096
 AGAIN_SECONDS = 0.05
 """Delay before the next attempt to connect."""
 TOKEN_BYTES = 16
+_KEEP_ALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 6}
+"""Seconds of silence before the kernel asks the other end, between its questions, and how many."""
 LONGEST_JOB = 64
 """Bytes of a launch's name that is used as it is: names of sockets have 107 at most."""
 _CREDENTIALS = struct.Struct("3i")
@@ -119,9 +121,13 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Short messages leave at once: one without an answer would delay the next."""
+    """Short messages leave at once: one without an answer would delay the next. That the other end
+    cannot be reached any more is noticed, even where nothing is to be said."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEP_ALIVE.items():
+            end.setsockopt(socket.IPPROTO_TCP, option, value)
     return end
 
 

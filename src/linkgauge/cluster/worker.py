@@ -78,6 +78,7 @@ class ClusterWorker:
                 unsure=offset.unsure,
                 nics=present[number].nics,
             )
+        self.links.goes_on = name == NETWORK  # ranks beside a pair have no part in its copies
         kind = SimRankBackend if name == SIMULATED else RankBackend
         backend = kind(name, self.links, devices.values(), self._shared(devices))
         simulation = self._settings.simulation
