@@ -74,11 +74,20 @@ def test_all_to_all_has_every_interface_and_rails_only_those_of_one_number():
 
 def test_a_rank_without_an_interface_is_named():
     lonely = (*ranks(1), Rank(1, "node1", 2, nics=(LO,)))
-    for row in OVER_NICS:
+    for row in (row for row in OVER_NICS if row.kind != "rdma"):
         assert (
             "rank 1 (node1, process 2) has no network interface"
             in row.lay_out(fabric(lonely)).reason
         )
+
+
+def test_rdma_takes_the_interfaces_that_have_it():
+    plain, fast = (Interface(name=name, up=True, rdma=rdma, addresses=(name,))
+                   for name, rdma in (("eth0", None), ("ib0", "mlx5_0")))  # fmt: skip
+    able = tuple(Rank(number, f"node{number}", 1, nics=(LO, plain, fast)) for number in (0, 1))
+    assert cells("nic_rdma", able)["0", "1"] == "host:0@0 -> host:0@1 by nic:2.rdma"
+    reason = CATALOG["nic_rdma"].lay_out(fabric(ranks(2))).reason
+    assert "rank 0 (node0, process 1) has no network interface that is up" in reason
 
 
 @pytest.mark.parametrize("row", OVER_NICS, ids=lambda row: row.name)

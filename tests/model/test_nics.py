@@ -3,7 +3,7 @@
 import pytest
 
 from linkgauge.model.inventory import Interface
-from linkgauge.model.nics import End, able_nics, nic_ends, nic_problem, usual_nic
+from linkgauge.model.nics import End, able_nics, nic_ends, nic_problem, rdma_nics, usual_nic
 from linkgauge.model.notation import parse_transfer
 from linkgauge.model.ranks import Rank
 
@@ -80,7 +80,11 @@ def test_the_fastest_is_the_usual_one_and_of_equals_that_near_the_memory():
     fast = {"speed": 50e9}
     own = rank(0, eth("a", "10.0.0.1", speed=1e9), eth("b", "10.0.1.1", node=0, **fast),
                eth("c", "10.0.2.1", node=1, **fast))  # fmt: skip
-    assert usual_nic(own, [own, PAIR[1]], node=0) == 2
-    assert usual_nic(own, [own, PAIR[1]], node=1) == 3
-    assert usual_nic(own, [own, PAIR[1]], node=9) == 2
-    assert usual_nic(rank(0), [rank(0), PAIR[1]], node=0) is None
+    able = able_nics(own, [own, PAIR[1]])
+    assert [usual_nic(own, able, node) for node in (0, 1, 9)] == [2, 3, 2]
+    assert usual_nic(rank(0), able_nics(rank(0), [rank(0), PAIR[1]]), node=0) is None
+
+
+def test_those_with_rdma_need_no_address():
+    assert rdma_nics(rank(0, eth("a", "10.0.0.1"), eth("b", rdma="mlx5_0"))) == (2,)
+    assert rdma_nics(rank(0, eth("a", up=False, rdma="mlx5_0"))) == ()

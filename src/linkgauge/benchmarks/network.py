@@ -13,10 +13,18 @@ from itertools import permutations
 from typing import ClassVar, NamedTuple
 
 from linkgauge.model.memory import NETWORK, NIC, Memory
-from linkgauge.model.nics import able_nics, usual_nic
+from linkgauge.model.nics import able_nics, rdma_nics, usual_nic
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.ranks import Rank
-from linkgauge.model.transfer import Benchmark, Cell, Engine, Operation, Report, Transfer
+from linkgauge.model.transfer import (
+    Benchmark,
+    Cell,
+    Engine,
+    EngineKind,
+    Operation,
+    Report,
+    Transfer,
+)
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from .latency import FLAG_BYTES
@@ -44,10 +52,11 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark over the interfaces of all ranks. Its cells are `at_once`, or one after another;
-    a copy has so many `streams`."""
+    """A benchmark over the interfaces of all ranks, which copy by `kind`. Its cells are `at_once`,
+    or one after another; a copy has so many `streams`."""
 
     pairs_of: Pairs
+    kind: EngineKind = "tcp"
     report: Report = Report.FIRST
     operation: Operation = "copy"
     parts: tuple[str, ...] = ()
@@ -88,7 +97,10 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         if len(fabric.ranks) < 2:
             return "needs two ranks"
         for rank in fabric.ranks:
-            if not able_nics(rank, fabric.ranks):
+            if self.kind == "rdma":
+                if not rdma_nics(rank):
+                    return f"{rank} has no network interface that is up and has a device with RDMA"
+            elif not able_nics(rank, fabric.ranks):
                 return f"{rank} has no network interface that is up and has an address of its own"
         return None if any(True for _ in self.pairs_of(fabric)) else "needs more ranks"
 
@@ -100,14 +112,15 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def _transfer(self, near: Port, far: Port) -> Transfer:
         owner = Memory(NIC, near.nic, rank=near.rank)
         other = None if far.nic == near.nic else far.nic
-        return Transfer(near.memory, far.memory, Engine(owner, "tcp", self.streams, other))
+        return Transfer(near.memory, far.memory, Engine(owner, self.kind, self.streams, other))
 
 
-def _usual(fabric: DeviceSet) -> list[Port]:
+def _usual(fabric: DeviceSet, *, rdma: bool = False) -> list[Port]:
     """The interface by which each rank usually reaches others."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
-        nic = usual_nic(rank, fabric.ranks, device.near)
+        able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
+        nic = usual_nic(rank, able, device.near)
         found.append(Port(rank.number, nic or 0, parse_memory(device.memory)))
     return found
 
@@ -126,6 +139,11 @@ def _all(fabric: DeviceSet) -> list[list[Port]]:
 
 def _pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
     for near, far in permutations(_usual(fabric), 2):
+        yield str(near.rank), str(far.rank), ((near, far),)
+
+
+def _rdma_pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
+    for near, far in permutations(_usual(fabric, rdma=True), 2):
         yield str(near.rank), str(far.rank), ((near, far),)
 
 
@@ -181,6 +199,8 @@ OVER_NICS: tuple[OverNics, ...] = (
          report=Report.SUM, parts=("write1", "write2")),
     _row("tcp_latency", "TCP, flag from rank(row) to rank(column) and back, one way", _pairs,
          report=Report.LATENCY, operation="flag-ping-pong", unit=LATENCY, size=FLAG_BYTES),
+    _row("ucx", "UCX's TCP over one interface, rank(row) -> rank(column)", _pairs, kind="ucx"),
+    _row("rdma", "RDMA by UCX, rank(row) -> rank(column)", _rdma_pairs, kind="rdma"),
     _row("tcp_ring", "TCP, each rank -> the next one(row) over interface(column), all at once",
          ring(lambda _: 1), at_once=True, of_pairs=False),
     _row("tcp_bisection", "TCP, each rank -> the one half of all further on(row) over "

@@ -70,6 +70,13 @@ def _named(rank: Rank) -> str:
     return f"rank {rank.number} ({rank.host})"
 
 
+def rdma_nics(rank: Rank) -> tuple[int, ...]:
+    """The interfaces that are up and have a device with RDMA."""
+    return tuple(
+        at for at, nic in enumerate(rank.nics) if nic.up is not False and nic.rdma is not None
+    )
+
+
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
     """The interfaces by which a rank may reach the others: those that are up and have an address of
     their own. Where all are on one machine, its loopback; else no loopback, and none whose address
@@ -92,12 +99,13 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
     )
 
 
-def usual_nic(rank: Rank, ranks: Collection[Rank], node: int) -> int | None:
-    """The interface over which a rank reaches others if none is named: the fastest, of equals one
-    on the NUMA node of its memory, and then the first. None if it has none."""
+def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
+    """The interface over which a rank reaches others if none is named, of those that are able: the
+    fastest, of equals one on the NUMA node of its memory, and then the first. None if it has
+    none."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
         return nic.speed or 0.0, nic.node == node, -at
 
-    return max(able_nics(rank, ranks), key=merit, default=None)
+    return max(able, key=merit, default=None)
