@@ -28,6 +28,7 @@ from linkgauge.model.errors import (
     Unsupported,
 )
 from linkgauge.model.machine import Device
+from linkgauge.model.memory import NETWORK
 
 from . import messages
 from .launch import Launch
@@ -129,8 +130,9 @@ class Agent:
             return Present(None, str(problem))
         self._made.callback(member.close)
         self._opened = member
-        nics = member.nics if isinstance(member, HasInterfaces) else ()
-        return Present(member.device(), nics=tuple(nics))
+        if command.backend == NETWORK and isinstance(member, HasInterfaces):
+            return Present(member.device(), nics=tuple(member.nics))
+        return Present(member.device())
 
     def simulate(self, command: messages.Enter | messages.Virtual) -> float | None:
         member = self._member

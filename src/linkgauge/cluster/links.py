@@ -221,19 +221,24 @@ class Links:
 
     def _receive(self, rank: int, deadline: float) -> Done | Refused | Pong | None:
         """What it says; null if it is gone, and the run goes on."""
+        how: str
+        kind: OutcomeKind
         try:
             reply = decode_reply(self.channels[rank].receive(deadline))
         except TimeoutError:
-            return self._lose(rank, "stopped in the middle of an answer", "timeout")
+            how, kind = "stopped in the middle of an answer", "timeout"
         except (EOFError, OSError):
-            return self._lose(rank, "ended")
+            how, kind = "ended", "crash"
         except msgspec.DecodeError as error:
-            return self._lose(rank, f"sent an unreadable message ({error})", "call")
-        if isinstance(reply, Broke):
-            return self._lose(rank, f"failed ({reply.reason})", "exit")
-        if not isinstance(reply, (Done, Refused, Pong)):
-            return self._lose(rank, "connected again", "call")
-        return reply
+            how, kind = f"sent an unreadable message ({error})", "call"
+        else:
+            if isinstance(reply, (Done, Refused, Pong)):
+                return reply
+            how, kind = "connected again", "call"
+            if isinstance(reply, Broke):
+                how, kind = f"failed ({reply.reason})", "exit"
+        self._lose(rank, how, kind)
+        return None
 
     def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
         """Raises RankLost, because the run ends here; or goes on without this rank."""
