@@ -21,6 +21,16 @@ SECONDS = 240
 QUEUE = ("burst", "32k", "latency", "50ms")
 """Of tbf: a burst is little beside a sample, and a queue is as long as a switch's."""
 
+RELAY = Path(__file__).with_name("net_relay.py")
+WITH_SUMS = """
+import ctypes, fcntl, socket, struct
+off = ctypes.create_string_buffer(struct.pack("II", 0x17, 0))
+asked = struct.pack("16sQ16x", b"eth0", ctypes.addressof(off))
+fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8946, asked)
+"""
+"""Has the kernel itself form checksums at eth0 (SIOCETHTOOL, ETHTOOL_STXCSUM): a veth leaves that
+to hardware that it does not have."""
+
 
 def _call(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False)
@@ -48,6 +58,7 @@ class Net:
         self._tag = f"lg{secrets.token_hex(3)}"
         self.count = count
         self.switch = f"{self._tag}s"
+        self._relays: list[subprocess.Popen[bytes]] = []
 
     def host(self, number: int) -> str:
         return f"{self._tag}h{number}"
@@ -94,11 +105,30 @@ class Net:
         self._do(*tc, "filter", "add", *at, "protocol", "ip", "u32", "match", "ip", "dst", to,
                  "flowid", "1:2")  # fmt: skip
 
+    def delay(self, number: int, seconds: float) -> None:
+        """All frames from and to this host take so much longer."""
+        port, inner, outer = f"p{number}", f"i{number}", f"o{number}"
+        ip = ("ip", "-n", self.switch, "link")
+        self._do(*ip, "set", port, "nomaster")
+        self._do(*ip, "add", inner, "type", "veth", "peer", "name", outer)
+        self._do(*ip, "set", outer, "master", "br0", "up")
+        self._do(*ip, "set", inner, "up")
+        for host in range(self.count):  # the relay would pass on what nobody has summed up
+            self._in(self.host(host), sys.executable, "-c", WITH_SUMS)
+        relay = (sys.executable, str(RELAY), port, inner, str(seconds))
+        self._relays.append(subprocess.Popen(["ip", "netns", "exec", self.switch, *relay]))
+
+    def _in(self, namespace: str, *words: str) -> None:
+        self._do("ip", "netns", "exec", namespace, *words)
+
     def vanish(self, number: int) -> None:
         """The host's link is gone: nobody hears that it is."""
         self._do("ip", "-n", self.switch, "link", "del", f"p{number}")
 
     def remove(self) -> None:
+        for relay in self._relays:
+            relay.kill()
+            relay.wait()
         for name in (self.switch, *(self.host(number) for number in range(self.count))):
             _call("ip", "netns", "del", name)
 

@@ -94,3 +94,15 @@ def test_a_host_that_vanishes_is_named_and_the_rest_is_measured(tmp_path):
     lost = [cell for cell in of_gone if cell.status != "pass"]
     assert lost
     assert all("rank 2 (node2, process" in cell.reason for cell in lost)
+
+
+def test_the_time_of_a_flag_is_the_way_s(tmp_path):
+    """A relay keeps all frames of one host for some time."""
+    kept = 4e-3
+    with net(2) as made:
+        made.delay(1, kept)
+        ended = made.launch(tmp_path, "run", "nic_tcp_latency", "--samples", "40")
+    assert set(ended.exits.values()) == {0}, ended.stderr
+    for cell in ended.run.results[0].cells:
+        assert kept <= cell.summary.min < 1.9 * kept
+        assert cell.summary.p99 >= cell.summary.median
