@@ -19,8 +19,8 @@ BY_UCX = ("ucx", "rdma")
 """Kinds of engines that it carries out."""
 WINDOW = 8
 """Copies of one buffer under way at once."""
-_LOOKS = 1024
-"""Calls of UCX between two looks at the clock."""
+_LOOKS, _STEPS = 1024, 64
+"""Calls of UCX between two looks at the clock, and at what is under way."""
 
 
 class Workers:
@@ -60,7 +60,7 @@ class Workers:
         return {"NET_DEVICES": nic.name, "TLS": "tcp"}
 
     def progress(self) -> int:
-        return sum(worker.progress() for worker in self._opened.values())
+        return sum([worker.progress() for worker in self._opened.values()])
 
     def close(self) -> None:
         for worker in self._opened.values():
@@ -133,10 +133,13 @@ def carry_out(
     movers = [Mover(part, loops) for part in parts if part.moves]
     active: list[Mover | Listener] = [*movers, *(Listener(p) for p in parts if not p.moves)]
     looks, happened, last = 0, 0, time.monotonic()
+    active = [one for one in active if not one.step()]
     while active:
-        active = [one for one in active if not one.step()]
-        happened += workers.progress()
+        moved = workers.progress()
+        happened += moved
         looks += 1
+        if moved or looks % _STEPS == 0:  # what is under way seldom ends without that
+            active = [one for one in active if not one.step()]
         if looks % _LOOKS == 0:
             now = time.monotonic()
             last, happened = (now, 0) if happened else (last, 0)
